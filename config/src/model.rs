@@ -1,0 +1,248 @@
+//! What the program may trust. Built only by the reader of the file, or from flags by the same checks.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use taximeter_meter::Dialect;
+
+/// A valid configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// Metrics, health.
+    pub admin: SocketAddr,
+    /// Journal and store.
+    pub data_dir: PathBuf,
+    /// Threads that carry requests; by default one per core, at most 4.
+    pub workers: usize,
+    /// In order of preference: the first whose `models` match serves.
+    pub upstreams: Vec<Upstream>,
+    /// Who may call.
+    pub tenants: Tenants,
+    /// What tokens cost.
+    pub prices: Prices,
+    /// How the ledger is written.
+    pub ledger: Ledger,
+    /// What is emitted.
+    pub telemetry: Telemetry,
+    /// `x-taximeter-tokens`, `x-taximeter-cost` on answers.
+    pub receipts: bool,
+    /// Forward unknown paths, recorded as unknown.
+    pub passthrough: bool,
+    /// Labels of the place, put on every record (`k8s.pod.name` …).
+    pub resource: BTreeMap<String, String>,
+    /// Named limits.
+    pub limits: Limits,
+}
+
+/// One engine or provider.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upstream {
+    /// Unique name.
+    pub name: String,
+    /// Where it is.
+    pub url: UpstreamUrl,
+    /// Its habits.
+    pub dialect: Dialect,
+    /// `gen_ai.provider.name`.
+    pub provider: String,
+    /// Which models it serves.
+    pub models: Vec<ModelPattern>,
+    /// What we show it; `None` sends none.
+    pub credential: Option<Secret>,
+    /// Hand the client's own credential on.
+    pub forward_credential: bool,
+}
+
+/// `http://host:port/prefix` or `https://…`, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct UpstreamUrl {
+    /// TLS or not.
+    pub tls: bool,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Path in front of the route, without a final slash; a final `/v1` is dropped since routes bring it.
+    pub prefix: String,
+}
+
+/// A glob over model names: `*` is any run of characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelPattern(pub(crate) String);
+
+/// A secret: cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub(crate) String);
+
+impl Secret {
+    /// The secret itself, for the one place that sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Who may call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tenants {
+    /// Callers without a credential.
+    pub unknown: UnknownCaller,
+    /// API keys, by hash.
+    pub keys: Vec<ApiKey>,
+    /// A header that trusted peers may set.
+    pub header: Option<TrustedHeader>,
+}
+
+/// Callers without a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnknownCaller {
+    /// 401.
+    Refuse,
+    /// Served as this tenant.
+    Tenant(String),
+}
+
+/// One API key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiKey {
+    /// Unique, shown in records.
+    pub id: String,
+    /// Who pays.
+    pub tenant: String,
+    /// SHA-256 of the key.
+    pub sha256: [u8; 32],
+    /// Kept on records.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A header that names the tenant, believed from these peers only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrustedHeader {
+    /// Lower case.
+    pub name: String,
+    /// Networks.
+    pub trusted_peers: Vec<IpNet>,
+}
+
+/// What tokens cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prices {
+    /// File laid over the built-in book.
+    pub overrides: Option<PathBuf>,
+    /// Models without a price.
+    pub unknown: UnknownPrice,
+}
+
+/// Models without a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownPrice {
+    /// Served; cost unknown.
+    Meter,
+    /// 400 `unknown_price`.
+    Refuse,
+}
+
+/// How the ledger is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ledger {
+    /// When an entry counts as written.
+    pub durability: Durability,
+}
+
+/// When an entry counts as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The kernel has it: survives the death of this process.
+    Os,
+    /// The kernel has it, and the disk within 10 ms.
+    Group,
+    /// The disk has it: survives a power cut.
+    Sync,
+}
+
+/// What is emitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Telemetry {
+    /// Tenants that get a label of their own; the rest share `other`.
+    pub tenants_max: usize,
+}
+
+/// Named limits (`facts/robustness.md` §20). `Limits::default()` has the documented defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Request head, in bytes.
+    pub header_bytes_max: usize,
+    /// Request header fields.
+    pub headers_max: usize,
+    /// Request target, in bytes.
+    pub uri_bytes_max: usize,
+    /// Time for a whole request head.
+    pub header_read_timeout: Duration,
+    /// One request body, in bytes.
+    pub body_bytes_max: usize,
+    /// Time without progress while reading a body.
+    pub body_read_timeout: Duration,
+    /// All bodies held at once, in bytes.
+    pub bodies_total_bytes_max: usize,
+    /// Idle keep-alive connection from a client.
+    pub idle_timeout: Duration,
+    /// Client connections.
+    pub connections_max: usize,
+    /// Streams on one HTTP/2 connection.
+    pub http2_streams_max: u32,
+    /// Connecting to an upstream, TLS included.
+    pub upstream_connect_timeout: Duration,
+    /// Until the upstream's head.
+    pub upstream_head_timeout: Duration,
+    /// Silence between two reads of an answer.
+    pub upstream_idle_timeout: Duration,
+    /// How long an idle upstream connection is kept.
+    pub upstream_keep_alive: Duration,
+    /// A client that does not read.
+    pub client_write_timeout: Duration,
+    /// Frames gathered into one write, in bytes.
+    pub relay_buffer_bytes: usize,
+    /// Streams may go on this long after SIGTERM.
+    pub drain: Duration,
+    /// Waiting for the ledger.
+    pub ledger_write_timeout: Duration,
+    /// Entries waiting for the ledger, in bytes.
+    pub ledger_queue_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_bytes_max: 64 << 10,
+            headers_max: 100,
+            uri_bytes_max: 8 << 10,
+            header_read_timeout: Duration::from_secs(10),
+            body_bytes_max: 32 << 20,
+            body_read_timeout: Duration::from_secs(30),
+            bodies_total_bytes_max: 1 << 30,
+            idle_timeout: Duration::from_secs(75),
+            connections_max: 10_000,
+            http2_streams_max: 100,
+            upstream_connect_timeout: Duration::from_secs(5),
+            upstream_head_timeout: Duration::from_secs(300),
+            upstream_idle_timeout: Duration::from_secs(120),
+            upstream_keep_alive: Duration::from_secs(4),
+            client_write_timeout: Duration::from_secs(60),
+            relay_buffer_bytes: 64 << 10,
+            drain: Duration::from_secs(30),
+            ledger_write_timeout: Duration::from_secs(1),
+            ledger_queue_bytes_max: 64 << 20,
+        }
+    }
+}

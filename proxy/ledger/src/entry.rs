@@ -1,0 +1,80 @@
+//! Entries of the journal.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Identity, Record, RequestId, TenantId};
+
+/// One entry; what it means for a balance is the fold of all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "entry")]
+pub enum Entry {
+    /// Before anything is sent upstream.
+    Reserve(Reserve),
+    /// The request has ended and used something, or may have: its record. At most once per request.
+    Post(Box<Record>),
+    /// The request has ended and used nothing. At most once per request.
+    Void(Void),
+}
+
+/// What is known of a request before it is sent: enough to make a record of it if we die.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reserve {
+    /// Ours.
+    pub id: RequestId,
+    /// The client's `x-request-id`, or the one made for it.
+    pub request_id: String,
+    /// Admission.
+    pub started_at: Timestamp,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// Which key, when a key identified.
+    pub key_id: Option<String>,
+    /// How the tenant was identified.
+    pub identity: Identity,
+    /// Labels of the key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// `gen_ai.operation.name`.
+    pub operation: String,
+    /// Route template.
+    pub route: String,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+    /// Upstream's name.
+    pub upstream: String,
+    /// `gen_ai.provider.name`.
+    pub provider: String,
+    /// `model` of the request.
+    pub request_model: Option<String>,
+    /// Worst case cost in the book's currency; `None` when there is no upper bound or no price.
+    pub amount: Option<Decimal>,
+}
+
+/// A request that used nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Void {
+    /// The reserved request.
+    pub id: RequestId,
+    /// Why nothing is owed.
+    pub reason: VoidReason,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+/// Why nothing is owed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoidReason {
+    /// Not one byte reached an engine.
+    NotSent,
+    /// The engine refused (4xx, 5xx) and reported no usage.
+    UpstreamRefused,
+    /// The engine refused our own credential.
+    UpstreamAuth,
+    /// The client left before anything was sent.
+    ClientLeft,
+}

@@ -1,0 +1,210 @@
+//! The record of one request, as users read it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use taximeter_pricing::{Flag, Pass, Source};
+use uuid::Uuid;
+
+/// Our id of a request: a UUIDv7, also sent as `x-taximeter-request-id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub Uuid);
+
+/// Who pays.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TenantId(pub std::sync::Arc<str>);
+
+/// How the tenant was identified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Identity {
+    /// An API key.
+    ApiKey,
+    /// A header from a trusted peer.
+    Header,
+    /// No credential; the configured tenant for unknown callers.
+    Unknown,
+}
+
+/// How a request ended (`spec.md` §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Whole.
+    Complete,
+    /// The client went away.
+    ClientLeft,
+    /// The client did not read for longer than the limit.
+    ClientStalled,
+    /// The answer ended without its own end mark.
+    Truncated,
+    /// The engine failed inside the answer, or its connection broke.
+    UpstreamError,
+    /// The engine was silent for longer than the limit.
+    UpstreamStalled,
+    /// The engine answered 4xx or 5xx.
+    UpstreamRefused,
+    /// The whole request took longer than allowed.
+    Deadline,
+    /// A budget was used up while it ran.
+    BudgetCut,
+    /// We were shutting down.
+    Shutdown,
+    /// We died; made at the next start from the reserve.
+    GatewayDied,
+    /// We refused it.
+    Refused,
+}
+
+/// One request, settled (`spec.md` §6). Money is exact; tokens are integers; times are seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Ours.
+    pub id: RequestId,
+    /// The client's `x-request-id`, or the one made for it.
+    pub request_id: String,
+    /// Which attempt answered, from 1.
+    pub attempt: u32,
+    /// Sequence number of the entry in the journal; given when it is written and filled in when it is read.
+    #[serde(default)]
+    pub seq: u64,
+    /// Which gateway wrote it.
+    pub gateway: String,
+    /// Admission.
+    pub started_at: Timestamp,
+    /// Last byte handed to the client, or the end, whoever ended it.
+    pub ended_at: Timestamp,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// Which key.
+    pub key_id: Option<String>,
+    /// How the tenant was identified.
+    pub identity: Identity,
+    /// Labels of the key.
+    pub labels: BTreeMap<String, String>,
+    /// `gen_ai.operation.name`.
+    pub operation: String,
+    /// Route template.
+    pub route: String,
+    /// Whether the answer was a stream.
+    pub stream: bool,
+    /// Upstream's name.
+    pub upstream: String,
+    /// `gen_ai.provider.name`.
+    pub provider: String,
+    /// `model` of the request.
+    pub request_model: Option<String>,
+    /// `model` of the answer.
+    pub response_model: Option<String>,
+    /// `id` of the answer.
+    pub response_id: Option<String>,
+    /// Service tier that was really used.
+    pub service_tier: Option<String>,
+    /// HTTP status that the client saw; `None` when it left before one.
+    pub status: Option<u16>,
+    /// How it ended.
+    pub end: End,
+    /// `error.type`; `None` on success.
+    pub error_type: Option<String>,
+    /// One per choice.
+    pub finish_reasons: Vec<String>,
+    /// Tokens.
+    pub usage: RecordUsage,
+    /// Times.
+    pub timing: RecordTiming,
+    /// Money; `None` is unknown, never zero.
+    pub cost: Option<RecordCost>,
+    /// Where it ran (`k8s.pod.name` …).
+    pub resource: BTreeMap<String, String>,
+}
+
+/// Tokens of a record. `None` is unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordUsage {
+    /// Where the numbers come from.
+    pub source: Source,
+    /// All input.
+    pub input_tokens: Option<u64>,
+    /// Part of the input.
+    pub cache_read_input_tokens: Option<u64>,
+    /// Part of the input.
+    pub cache_write_input_tokens: Option<u64>,
+    /// Part of the cache writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_long_input_tokens: Option<u64>,
+    /// All output.
+    pub output_tokens: Option<u64>,
+    /// Part of the output.
+    pub reasoning_output_tokens: Option<u64>,
+    /// Tokens by modality, when reported.
+    pub modalities: Option<BTreeMap<String, u64>>,
+    /// Further model runs, charged beside the numbers above.
+    pub passes: Option<Vec<Pass>>,
+    /// What our tokenizer counted, when it did.
+    pub counted: Option<Counted>,
+    /// What to know about the numbers.
+    pub flags: Vec<Flag>,
+}
+
+/// What our tokenizer counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Of the request.
+    pub input_tokens: Option<u64>,
+    /// Of what passed.
+    pub output_tokens: Option<u64>,
+}
+
+/// Times of a record, in seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordTiming {
+    /// Start to the first event.
+    pub time_to_first_chunk: Option<f64>,
+    /// Start to the first generated content.
+    pub time_to_first_token: Option<f64>,
+    /// (last − first content event) ÷ (output tokens − 1).
+    pub time_per_output_token: Option<f64>,
+    /// Events with generated content.
+    pub output_chunks: u64,
+    /// The longest gap.
+    pub longest_stall: Option<f64>,
+    /// Start to end.
+    pub duration: f64,
+    /// The part of the duration that was ours.
+    pub gateway: f64,
+}
+
+/// Money of a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordCost {
+    /// ISO 4217.
+    pub currency: String,
+    /// What is owed.
+    pub amount: Decimal,
+    /// At list price.
+    pub list_amount: Decimal,
+    /// Version and row of the price book.
+    pub price_id: String,
+    /// One per meter with a quantity.
+    pub lines: Vec<RecordLine>,
+}
+
+/// One line of a cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordLine {
+    /// `input`, `cache_read`, `cache_write`, `cache_write_long`, `output`, `reasoning`.
+    pub meter: String,
+    /// Model of a further pass; absent on the request's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Quantity.
+    pub tokens: u64,
+    /// Money per token.
+    pub unit_price: Decimal,
+    /// `tokens` × `unit_price`, exact.
+    pub amount: Decimal,
+}

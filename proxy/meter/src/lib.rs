@@ -1,0 +1,12 @@
+//! Bytes and times of one exchange in, one `Measurement` out.
+//!
+//! No socket, no clock, no async: time and bytes are arguments. A fault in here never reaches the client.
+//! Refuses to know tenants and prices.
+
+mod dialect;
+mod measurement;
+mod wire;
+
+pub use dialect::Dialect;
+pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
+pub use wire::Wire;

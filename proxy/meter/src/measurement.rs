@@ -1,0 +1,125 @@
+//! What the meter found out about one exchange.
+
+use std::time::Duration;
+
+use taximeter_pricing::{Flag, Usage};
+
+/// Everything measured about one exchange.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// How the answer ended, by the provider's own marks first.
+    pub ending: Ending,
+    /// Usage as the engine reported it; `None` when it reported none.
+    pub reported: Option<Reported>,
+    /// `model` of the answer.
+    pub response_model: Option<String>,
+    /// `id` of the answer.
+    pub response_id: Option<String>,
+    /// Service tier that was really used.
+    pub service_tier: Option<String>,
+    /// One per choice that finished, in order of choice.
+    pub finish_reasons: Vec<String>,
+    /// `error.type` of an error inside the answer: the provider's code, if it is a plain word.
+    pub error_type: Option<String>,
+    /// Times.
+    pub timing: Timing,
+    /// Text that was generated and has passed: answer, reasoning, tool arguments, refusals, one after another.
+    /// For counting when nothing was reported.
+    pub output_text: String,
+    /// Bytes of generated text; larger than `output_text` when the limit for keeping it was reached.
+    pub output_text_bytes: u64,
+    /// Oddities, each for its own counter.
+    pub counts: Counts,
+}
+
+/// Usage that the engine reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// The numbers, by the twelve rules.
+    pub usage: Usage,
+    /// What to know about them; sorted, each once.
+    pub flags: Vec<Flag>,
+}
+
+/// Who closed the exchange, as the relay saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The upstream's message ended as HTTP says it must.
+    Clean,
+    /// The upstream's connection broke inside the message.
+    UpstreamReset,
+    /// The upstream was silent for longer than the limit.
+    UpstreamStalled,
+    /// The client went away.
+    ClientLeft,
+    /// The client did not read for longer than the limit.
+    ClientStalled,
+    /// The whole request took longer than allowed.
+    Deadline,
+    /// We are shutting down.
+    Shutdown,
+}
+
+/// How the answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The provider's end mark was seen, or the message ended cleanly after a finish reason or usage.
+    Complete,
+    /// The message ended, but its own end mark is missing.
+    Truncated,
+    /// The provider said that it failed, inside the answer.
+    UpstreamError,
+    /// Somebody cut it.
+    Cut(StreamEnd),
+}
+
+/// Times since the start: the last byte of the request head.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Timing {
+    /// First event of any kind with data.
+    pub time_to_first_chunk: Option<Duration>,
+    /// First event with generated content.
+    pub time_to_first_token: Option<Duration>,
+    /// Last event with generated content.
+    pub time_to_last_token: Option<Duration>,
+    /// Events with generated content.
+    pub output_chunks: u64,
+    /// The longest gap between two of them.
+    pub longest_stall: Option<Duration>,
+    /// All gaps between them.
+    pub gaps: GapHistogram,
+    /// From the start to the end.
+    pub duration: Duration,
+}
+
+/// Gaps between content events, in the buckets of `gen_ai.client.operation.time_per_output_chunk`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GapHistogram {
+    /// Samples per bucket, not cumulative; the last is above the highest bound.
+    pub buckets: [u32; GapHistogram::BOUNDS_SECONDS.len() + 1],
+    /// Sum of all samples.
+    pub sum: Duration,
+}
+
+impl GapHistogram {
+    /// Upper bounds, inclusive, in seconds (OpenTelemetry GenAI v1.41, "D").
+    pub const BOUNDS_SECONDS: [f64; 14] =
+        [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+}
+
+/// Oddities of one exchange.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events whose data is not the JSON it should be.
+    pub not_json: u32,
+    /// Lines longer than the limit, passed and not read.
+    pub lines_too_long: u32,
+    /// Events after the end mark.
+    pub after_done: u32,
+    /// Usage members that are no whole number in range.
+    pub usage_invalid: u32,
+    /// Usage reported again with smaller numbers.
+    pub usage_fell: u32,
+    /// The content type said one thing, the bytes another.
+    pub type_mismatch: u32,
+}

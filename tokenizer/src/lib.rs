@@ -1,0 +1,3 @@
+//! Text → token count.
+//!
+//! Refuses to know HTTP, prices and tenants.
