@@ -1,0 +1,137 @@
+//! The look-up rule: which row prices an answer.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use crate::builtin;
+use crate::file::{self, BookError};
+use crate::row::Row;
+
+/// What is known of a request when its price is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Query<'a> {
+    /// `gen_ai.provider.name`: who answers.
+    pub provider: Option<&'a str>,
+    /// `model` of the answer.
+    pub response_model: Option<&'a str>,
+    /// `model` of the request.
+    pub request_model: Option<&'a str>,
+    /// Service tier that was really used.
+    pub service_tier: Option<&'a str>,
+    /// Admission.
+    pub at: Timestamp,
+}
+
+/// Prices of models, by name, provider and date.
+///
+/// A row that names a provider prices that provider's answers and no others: an engine of one's own that calls its
+/// model `gpt-4o` does not owe OpenAI's price, and Azure does not charge OpenAI's everywhere. A row without a
+/// provider prices whoever answers; only overrides have such rows. There is no guessing by family: a name that
+/// is not in the book has no price.
+#[derive(Debug, Clone)]
+pub struct PriceBook {
+    /// By preference: overrides before built-in, a provider's own before any provider's, later before earlier.
+    rows: Vec<Row>,
+    /// Positions in `rows` of a model name or alias, by preference.
+    named: HashMap<String, Vec<usize>>,
+    version: String,
+}
+
+impl PriceBook {
+    /// The prices that come with the program.
+    ///
+    /// Errors: a mistake in our own files, which a test reads too.
+    pub fn builtin() -> Result<Self, BookError> {
+        let mut rows = Vec::new();
+        let mut version = None;
+        for (name, text) in builtin::FILES {
+            let file = file::read("builtin", name, text)?;
+            version = version.max(file.version);
+            rows.extend(file.rows);
+        }
+        Ok(Self::new(by_preference(rows), file::version("builtin", version)))
+    }
+
+    /// Lays the file `text`, called `name` in messages, over this book.
+    ///
+    /// Errors: the first mistake in it, with line and column.
+    pub fn with_overrides(self, text: &str, name: &str) -> Result<Self, BookError> {
+        let file = file::read("overrides", name, text)?;
+        let version = format!("{}+{}", file::version("overrides", file.version), self.version);
+        let mut rows = by_preference(file.rows);
+        rows.extend(self.rows);
+        Ok(Self::new(rows, version))
+    }
+
+    fn new(rows: Vec<Row>, version: String) -> Self {
+        // An alias holds for every row of its model, so that a later price need not repeat it.
+        let mut names: HashMap<_, BTreeSet<&str>> = HashMap::new();
+        for row in &rows {
+            let names = names.entry((&row.provider, &row.model)).or_default();
+            names.insert(&row.model);
+            names.extend(row.aliases.iter().map(String::as_str));
+        }
+        let mut named: HashMap<String, Vec<usize>> = HashMap::new();
+        for (position, row) in rows.iter().enumerate() {
+            for name in names.get(&(&row.provider, &row.model)).into_iter().flatten() {
+                named.entry((*name).to_owned()).or_default().push(position);
+            }
+        }
+        Self { rows, named, version }
+    }
+
+    /// The row that prices such a request; `None` when the book does not know.
+    ///
+    /// The model of the answer comes before that of the request, a name as it stands before the same name without
+    /// its date (`-2026-11-20`, `-20261120`).
+    #[must_use]
+    pub fn find(&self, query: &Query<'_>) -> Option<&Row> {
+        let day = TimeZone::UTC.to_datetime(query.at).date();
+        [query.response_model, query.request_model].into_iter().flatten().find_map(|model| {
+            self.find_named(model, query.provider, day)
+                .or_else(|| self.find_named(without_date(model)?, query.provider, day))
+        })
+    }
+
+    fn find_named(&self, name: &str, provider: Option<&str>, day: Date) -> Option<&Row> {
+        let positions = self.named.get(name)?;
+        let mut rows = positions.iter().filter_map(|&position| self.rows.get(position));
+        rows.find(|row| row.prices(provider, day))
+    }
+
+    /// Every row, by preference.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// Which books in which versions: `overrides@2026-12-01+builtin@2026-11-20`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// Within one book a provider's own rows come before any provider's, later ones before earlier ones.
+fn by_preference(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by_key(|row| (row.provider.is_none(), Reverse(row.from)));
+    rows
+}
+
+/// `name` without a final `-YYYY-MM-DD` or `-YYYYMMDD`.
+fn without_date(name: &str) -> Option<&str> {
+    ["-dddd-dd-dd", "-dddddddd"].into_iter().find_map(|pattern| {
+        let (model, date) = name.split_at_checked(name.len().checked_sub(pattern.len())?)?;
+        let fits = date.bytes().zip(pattern.bytes()).all(|(byte, pattern)| match pattern {
+            b'd' => byte.is_ascii_digit(),
+            other => byte == other,
+        });
+        fits.then_some(model)
+    })
+}
+
+#[cfg(test)]
+mod tests;
