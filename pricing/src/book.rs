@@ -28,13 +28,14 @@ pub struct Query<'a> {
 
 /// Prices of models, by name, provider and date.
 ///
-/// A row that names a provider prices that provider's answers and no others: an engine of one's own that calls its
-/// model `gpt-4o` does not owe OpenAI's price, and Azure does not charge OpenAI's everywhere. A row without a
-/// provider prices whoever answers; only overrides have such rows. There is no guessing by family: a name that
-/// is not in the book has no price.
+/// A row that names a provider prices that provider's answers and no others: an engine of one's own
+/// that calls its model `gpt-4o` does not owe OpenAI's price, and Azure does not charge OpenAI's
+/// everywhere. A row without a provider prices whoever answers; only overrides have such rows.
+/// There is no guessing by family: a name that is not in the book has no price.
 #[derive(Debug, Clone)]
 pub struct PriceBook {
-    /// By preference: overrides before built-in, a provider's own before any provider's, later before earlier.
+    /// By preference: overrides before built-in, a provider's own before any provider's, later
+    /// before earlier.
     rows: Vec<Row>,
     /// Positions in `rows` of a model name or alias, by preference.
     named: HashMap<String, Vec<usize>>,
@@ -86,8 +87,8 @@ impl PriceBook {
 
     /// The row that prices such a request; `None` when the book does not know.
     ///
-    /// The model of the answer comes before that of the request, a name as it stands before the same name without
-    /// its date (`-2026-11-20`, `-20261120`).
+    /// The model of the answer comes before that of the request, a name as it stands before the
+    /// same name without its date (`-2026-11-20`, `-20261120`).
     #[must_use]
     pub fn find(&self, query: &Query<'_>) -> Option<&Row> {
         let day = TimeZone::UTC.to_datetime(query.at).date();
@@ -115,7 +116,8 @@ impl PriceBook {
     }
 }
 
-/// Within one book a provider's own rows come before any provider's, later ones before earlier ones.
+/// Within one book a provider's own rows come before any provider's, later ones before earlier
+/// ones.
 fn by_preference(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|row| (row.provider.is_none(), Reverse(row.from)));
     rows

@@ -78,12 +78,13 @@ pub enum PriceError {
 impl PriceBook {
     /// Cost of `usage` at the prices in force at `query.at`.
     ///
-    /// Tokens in, money out; exact, not rounded. Each pass is priced by its own model, with its own input for the
-    /// long context. A part larger than its whole is charged as reported and the rest is none, so no line is negative.
+    /// Tokens in, money out; exact, not rounded. Each pass is priced by its own model, with its own
+    /// input for the long context. A part larger than its whole is charged as reported and the rest
+    /// is none, so no line is negative.
     ///
     /// Errors: the cost is unknown, and why – never a silent zero.
-    /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`; service tiers, long context and caches as
-    /// the providers' lists say.
+    /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`; service tiers, long context
+    /// and caches as the providers' lists say.
     pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, PriceError> {
         let row = self.row(query)?;
         let mut lines = Vec::new();
@@ -101,8 +102,8 @@ impl PriceBook {
         })
     }
 
-    /// The most that a request without further passes can cost: every context length up to `input_tokens_max`, every
-    /// service tier, every state of the cache.
+    /// The most that a request without further passes can cost: every context length up to
+    /// `input_tokens_max`, every service tier, every state of the cache.
     ///
     /// `None` when the book has no price, or not one that is exact.
     #[must_use]

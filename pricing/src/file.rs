@@ -35,6 +35,7 @@ pub enum BookError {
 #[serde(deny_unknown_fields)]
 struct RawFile {
     version: Option<Date>,
+    // Only checked: there is one.
     #[serde(default, rename = "currency")]
     _currency: Currency,
     provider: Option<String>,
@@ -139,7 +140,7 @@ fn row(
         (false, true) | (true, false) => {}
         (false, false) => {
             return Err(format!(
-                "the rates of {model:?} lack `output`; a model without output says `input_only: true`"
+                "the rates of {model:?} lack `output`; without any output say `input_only: true`"
             ));
         }
         (true, true) => {
@@ -186,7 +187,8 @@ fn long_context(model: &str, raw: Vec<RawLongContext>) -> Result<Vec<LongContext
     }
 }
 
-/// A price per 1,000,000 tokens, read as decimal text and never through a float, as a price per token.
+/// A price per 1,000,000 tokens, read as decimal text and never through a float, as a price per
+/// token.
 pub(crate) fn per_token<'de, D>(deserializer: D) -> Result<Option<Decimal>, D::Error>
 where
     D: Deserializer<'de>,

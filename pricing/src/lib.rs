@@ -1,12 +1,13 @@
 //! `Usage` × `PriceBook` → `Cost`: what the tokens of one request cost.
 //!
-//! Invariants: money is exact decimal and never a float; unknown is never zero; a price in the book that is
-//! zero is free on purpose; an overflow is an error. Refuses to know HTTP, provider JSON and tenants.
+//! Invariants: money is exact decimal and never a float; unknown is never zero; a price in the book
+//! that is zero is free on purpose; an overflow is an error. Refuses to know HTTP, provider JSON
+//! and tenants.
 //!
 //! # The book
 //!
-//! The prices that come with the program are data in `pricing/data/`, one file a provider. A file of the
-//! operator's own, in the same form, is laid over them:
+//! The prices that come with the program are data in `pricing/data/`, one file a provider. A file
+//! of the operator's own, in the same form, is laid over them:
 //!
 //! ```
 //! use taximeter_pricing::PriceBook;
@@ -15,7 +16,7 @@
 //!     r#"
 //! version: 2026-11-20             # names this file on every record; `undated` without
 //! currency: USD                   # the only one so far
-//! cache_without_rate: input       # or `unknown`, the default: what cached input costs that has no rate
+//! cache_without_rate: input       # what cached input without a rate costs; default: unknown
 //! models:
 //! - model: llama-3.3-70b          # whoever answers; `provider: vllm` would narrow it
 //!   aliases: [meta-llama/Llama-3.3-70B-Instruct]

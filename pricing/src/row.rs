@@ -96,7 +96,8 @@ impl ServiceTier {
     }
 }
 
-/// Prices of one thing, in money per **token**, exact. `None`: this card says nothing about that meter.
+/// Prices of one thing, in money per **token**, exact. `None`: this card says nothing about that
+/// meter.
 ///
 /// Files say them per 1,000,000 tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -326,8 +327,10 @@ impl Row {
 
     /// Whether any service tier has a price of its own.
     pub(crate) fn has_tiers(&self) -> bool {
-        let tiers = &self.card.tiers;
-        ServiceTier::ALL.into_iter().any(|tier| tiers.rates(tier).is_some())
+        let long = self.long_context.iter().map(|long| &long.card);
+        std::iter::once(&self.card)
+            .chain(long)
+            .any(|card| ServiceTier::ALL.iter().any(|tier| card.tiers.rates(*tier).is_some()))
     }
 
     /// What a request with that much input pays, sent at `at` (UTC) and answered in `tier`.

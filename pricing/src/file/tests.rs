@@ -1,34 +1,84 @@
 use super::*;
 
-fn problem(text: &str) -> String {
-    match read("overrides", "prices.yaml", text) {
-        Ok(_) => panic!("accepted: {text}"),
-        Err(error) => error.to_string(),
+#[test]
+fn every_mistake_is_named_with_its_place_and_what_is_expected() {
+    for (text, message) in [
+        ("", "1:1: unexpected end of file"),
+        ("currency: EUR\nmodels: []\n", "1:11: unknown variant `EUR`, expected one of USD"),
+        ("models: []\nversion: 2026-13-20\n", "2:10: failed to parse two digit integer as month"),
+        ("modells: []\n", "1:1: unknown field `modells`"),
+        (&row("colour: red"), "4:3: unknown field `colour`, expected one of model, provider"),
+        (&row("tiers: {gold: {}}"), "4:11: unknown field `gold`, expected one of batch, flex"),
+        (&row("from: soon"), "4:9: failed to parse"),
+        (&row("long_context: [{rates: {}}]"), "2:10: each `long_context` of \"m\" needs `over` or"),
+        (
+            &row("long_context: [{over: 1, at_least: 2, rates: {}}]"),
+            "2:10: each `long_context` of \"m\" needs `over` or `at_least`, not both",
+        ),
+        (
+            &row("long_context: [{over: 9, rates: {}}, {at_least: 10, rates: {}}]"),
+            "2:10: the thresholds in `long_context` of \"m\" must rise",
+        ),
+        (
+            &row("input_only: true"),
+            "2:10: \"m\" says `input_only: true` and has a rate for `output`",
+        ),
+        (&row("aliases: [m]"), "2:10: \"m\" is named twice; keep one, or give the later row"),
+        (
+            &format!("{}{}", row(""), "- {model: m, rates: {input: 3, output: 4}}\n"),
+            "5:11: \"m\" is named twice; keep one, or give the later row another `from`",
+        ),
+        (&rates("input: 1"), "2:10: the rates of \"m\" lack `output`; without any output say"),
+        (&rates("output: 1"), "2:10: the rates of \"m\" lack `input`"),
+        (&rates("input: 1, input: 2"), "3:21: duplicate mapping key"),
+        (&rates("input: , output: 1"), "3:16: null is not allowed here"),
+        ("models: [{model: '', rates: {input: 1, output: 2}}]", "1:18: a model needs a name"),
+    ] {
+        let error = error(text);
+        let message = format!("prices.yaml:{message}");
+        assert!(error.starts_with(&message), "{error}\nshould begin with\n{message}");
     }
 }
 
 #[test]
-fn probe() {
-    for text in [
-        "models:\n- model: m\n  rates: {input: 1, output: 2}\n  colour: red\n",
-        "models:\n- model: m\n  rates: {input: -1, output: 2}\n",
-        "models:\n- model: m\n  rates: {input: 1e-3, output: 2}\n",
-        "models:\n- model: m\n  rates: {input: , output: 2}\n",
-        "models:\n- model: m\n  rates: {input: 1}\n",
-        "models:\n- model: m\n  rates: {input: 1, output: 2}\n- model: m\n  rates: {input: 1, output: 2}\n",
-        "currency: EUR\nmodels: []\n",
-        "version: 2026-13-20\nmodels: []\n",
-        "models:\n- model: m\n  rates: {input: 1, output: 2}\n  tiers: {gold: {input: 1}}\n",
-        "models:\n- model: m\n  rates: {input: 1, output: 2}\n  long_context:\n  - over: 5\n    at_least: 6\n    rates: {input: 1}\n",
-        "models:\n- model: m\n  rates: {input: 1, output: 2}\n  off_peak:\n    rates: {input: 1}\n    windows:\n    - {days: [mon], hours: [\"22:00-06:00\"]}\n",
-        "models:\n- model: m\n  rates: {input: 1, output: [2]}\n",
-        "models:\n- model: m\n  rates: {input: 1, input: 3, output: 2}\n",
-        "models:\n- rates: {input: 1, output: 2}\n",
-        "",
-        "models: [\n",
-        "models:\n- model: m\n  rates: {input: 0.0000000000000000000000001, output: 2}\n",
-        "models:\n- model: m\n  rates: {input: \".\", output: 2}\n",
-    ] {
-        eprintln!("{}\n", problem(text));
+fn a_price_is_plain_digits_and_nothing_else() {
+    for price in ["-1", "+1", "-0", "1e-3", "1_000", "$1", ".", "1.2.3", "1,5", "NaN", "0x10"] {
+        let error = error(&rates(&format!("input: \"{price}\", output: 1")));
+        assert!(error.contains("expected a price per 1,000,000 tokens in plain digits"), "{error}");
+    }
+    let too_fine = error(&rates("input: 0.00000000000000000000001, output: 1"));
+    assert!(too_fine.starts_with("prices.yaml:3:11: "), "{too_fine}");
+}
+
+#[test]
+fn hours_stay_within_one_day() {
+    for hours in ["22:00-06:00", "06:00-06:00", "00:00-24:01", "7:00-8:00", "00:60-02:00", "1-2"] {
+        let window =
+            format!("off_peak: {{rates: {{}}, windows: [{{days: [mon], hours: [{hours}]}}]}}");
+        let error = error(&row(&window));
+        assert!(error.contains("hours are like \"22:00-24:00\", within one day"), "{error}");
+    }
+}
+
+#[test]
+fn a_price_keeps_every_digit() {
+    let rows = read("overrides", "prices.yaml", &rates("input: 0.1234567890123456, output: 2.50"));
+    let rates = rows.unwrap().rows.remove(0).card.rates;
+    assert_eq!(rates.input.unwrap().to_string(), "0.0000001234567890123456");
+    assert_eq!(rates.output.unwrap().to_string(), "0.0000025");
+}
+
+fn row(line: &str) -> String {
+    format!("models:\n- model: m\n  rates: {{input: 1, output: 2}}\n  {line}\n")
+}
+
+fn rates(rates: &str) -> String {
+    format!("models:\n- model: m\n  rates: {{{rates}}}\n")
+}
+
+fn error(text: &str) -> String {
+    match read("overrides", "prices.yaml", text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => error.to_string(),
     }
 }
