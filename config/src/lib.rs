@@ -1,11 +1,28 @@
 //! A file → one valid `Config`, or every mistake with its line and column.
 //!
-//! `Raw*` is what the file says, with spans; `Config` is what the program may trust. Refuses to know sockets and
-//! the runtime.
+//! `Raw*` is what the file says, with places; `Config` is what the program may trust. The way goes
+//! text → tree (`yaml`) → `Raw*` (`reader`, `schema`, `values`) → `Config` (`check`); none of the
+//! steps stops at a first mistake. Refuses to know sockets and the runtime: the environment and
+//! files are functions that the caller gives.
 
+mod check;
+mod file;
+mod flags;
+mod mistake;
 mod model;
+mod reader;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod upstream;
+mod values;
+mod yaml;
 
+pub use file::CONFIG_BYTES_MAX;
+pub use flags::Overrides;
+pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
     ApiKey, Config, Durability, Ledger, Limits, ModelPattern, Prices, Secret, Telemetry, Tenants,
     TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
+pub use values::is_tenant_name;

@@ -1,11 +1,14 @@
-//! What the program may trust. Built only by the reader of the file, or from flags by the same checks.
+//! What the program may trust. Built only by the reader of the file, or from flags by the same
+//! checks.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use subtle::ConstantTimeEq;
 use taximeter_meter::Dialect;
 
 /// A valid configuration.
@@ -15,6 +18,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Metrics, health.
     pub admin: SocketAddr,
+    /// What callers of the admin address must show; always there when that address is not loopback.
+    pub admin_token: Option<Secret>,
     /// Journal and store.
     pub data_dir: PathBuf,
     /// Threads that carry requests; by default one per core, at most 4.
@@ -37,6 +42,31 @@ pub struct Config {
     pub resource: BTreeMap<String, String>,
     /// Named limits.
     pub limits: Limits,
+}
+
+impl Config {
+    /// The defaults, in front of `upstreams`.
+    pub(crate) fn before(upstreams: Vec<Upstream>) -> Self {
+        // One thread a core, but not more than what one engine gives can use.
+        const WORKERS_MAX: usize = 4;
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)),
+            admin_token: None,
+            data_dir: PathBuf::from("./taximeter-data"),
+            workers: cores.min(WORKERS_MAX),
+            upstreams,
+            tenants: Tenants::default(),
+            prices: Prices::default(),
+            ledger: Ledger::default(),
+            telemetry: Telemetry::default(),
+            receipts: true,
+            passthrough: false,
+            resource: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
 }
 
 /// One engine or provider.
@@ -67,7 +97,8 @@ pub struct UpstreamUrl {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Path in front of the route, without a final slash; a final `/v1` is dropped since routes bring it.
+    /// Path in front of the route, without a final slash; a final `/v1` is dropped since routes
+    /// bring it.
     pub prefix: String,
 }
 
@@ -75,8 +106,8 @@ pub struct UpstreamUrl {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPattern(pub(crate) String);
 
-/// A secret: cannot be printed.
-#[derive(Clone, PartialEq, Eq)]
+/// A secret: cannot be printed, and is compared in constant time.
+#[derive(Clone)]
 pub struct Secret(pub(crate) String);
 
 impl Secret {
@@ -85,7 +116,21 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+
+    /// Whether `offered` is the secret; the time taken tells nothing but the length.
+    #[must_use]
+    pub fn matches(&self, offered: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(offered).into()
+    }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.0.as_bytes())
+    }
+}
+
+impl Eq for Secret {}
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -102,6 +147,14 @@ pub struct Tenants {
     pub keys: Vec<ApiKey>,
     /// A header that trusted peers may set.
     pub header: Option<TrustedHeader>,
+}
+
+/// Everyone is the tenant `default`.
+impl Default for Tenants {
+    fn default() -> Self {
+        let unknown = UnknownCaller::Tenant("default".to_owned());
+        Self { unknown, keys: Vec::new(), header: None }
+    }
 }
 
 /// Callers without a credential.
@@ -136,7 +189,7 @@ pub struct TrustedHeader {
 }
 
 /// What tokens cost.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
     /// File laid over the built-in book.
     pub overrides: Option<PathBuf>,
@@ -145,27 +198,29 @@ pub struct Prices {
 }
 
 /// Models without a price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownPrice {
     /// Served; cost unknown.
+    #[default]
     Meter,
     /// 400 `unknown_price`.
     Refuse,
 }
 
 /// How the ledger is written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
     /// When an entry counts as written.
     pub durability: Durability,
 }
 
 /// When an entry counts as written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
     /// The kernel has it: survives the death of this process.
     Os,
     /// The kernel has it, and the disk within 10 ms.
+    #[default]
     Group,
     /// The disk has it: survives a power cut.
     Sync,
@@ -176,6 +231,12 @@ pub enum Durability {
 pub struct Telemetry {
     /// Tenants that get a label of their own; the rest share `other`.
     pub tenants_max: usize,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { tenants_max: 500 }
+    }
 }
 
 /// Named limits (`facts/robustness.md` §20). `Limits::default()` has the documented defaults.

@@ -1,0 +1,293 @@
+//! What the file says → what the program may trust: defaults, and the rules between one key and
+//! another.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use taximeter_meter::Dialect;
+
+use crate::mistake::Invalid;
+use crate::model::{
+    ApiKey, Config, Ledger, Limits, ModelPattern, Prices, Telemetry, Tenants, TrustedHeader,
+    UnknownCaller, Upstream,
+};
+use crate::reader::{At, List, Optional, Reader, Required, Table};
+use crate::schema::{
+    RawApiKey, RawConfig, RawHeader, RawLedger, RawLimits, RawPrices, RawTelemetry, RawTenants,
+    RawUpstream,
+};
+use crate::values::{Book, Currency, GenAi, Label, Sha256, Store, Value};
+
+const WORKERS_MAX: usize = 1024;
+/// The least that hyper reads a head with.
+const HEADER_BYTES_MIN: usize = 8192;
+
+/// The configuration; `None` when a part of it cannot be built, which is reported.
+pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> {
+    let upstreams = raw.upstreams.0.and_then(|list| upstreams(list, reader));
+    let default = Config::before(Vec::new());
+    let admin_spot = raw.admin.as_ref().given().or(raw.listen.as_ref().given());
+    let admin_spot = admin_spot.map(|at| at.spot.clone());
+    let listen = raw.listen.or(default.listen);
+    let admin = raw.admin.or(default.admin);
+    // A token that is there but wrong is a mistake of its own.
+    let has_token = !matches!(raw.admin_token, Optional::Absent);
+    // The defaults get on with each other, so one of the two is given when there is a problem.
+    if let (Some(why), Some(admin_spot)) = (admin_problem(listen, admin, has_token), admin_spot) {
+        reader.invalid::<SocketAddr>(&admin_spot, &admin.to_string(), &why);
+    }
+    let tenants = match raw.tenants {
+        Optional::Given(raw) => tenants(raw, reader),
+        Optional::Absent | Optional::Wrong => Some(default.tenants),
+    };
+    Some(Config {
+        listen,
+        admin,
+        admin_token: raw.admin_token.given().map(|at| at.value.0),
+        data_dir: raw.data_dir.or(default.data_dir),
+        workers: workers(raw.workers, default.workers, reader),
+        prices: raw.prices.given().map_or(default.prices, |raw| prices(raw, reader)),
+        ledger: raw.ledger.given().map_or(default.ledger, ledger),
+        telemetry: raw.telemetry.given().map_or(default.telemetry, telemetry),
+        receipts: raw.receipts.or(default.receipts),
+        passthrough: raw.passthrough.or(default.passthrough),
+        resource: labels(raw.resource),
+        limits: raw.limits.given().map_or(default.limits, |raw| limits(raw, reader)),
+        // Last, so that everything above is checked even when these end it.
+        upstreams: upstreams?,
+        tenants: tenants?,
+    })
+}
+
+/// Why the two addresses cannot be served together, or the admin address not without a token.
+pub(crate) fn admin_problem(
+    listen: SocketAddr,
+    admin: SocketAddr,
+    has_token: bool,
+) -> Option<Invalid> {
+    let (ours, theirs) = (admin.ip().to_canonical(), listen.ip().to_canonical());
+    let overlap = ours == theirs || ours.is_unspecified() || theirs.is_unspecified();
+    if admin.port() == listen.port() && admin.port() != 0 && overlap {
+        return Some(Invalid::new(
+            "is where clients connect",
+            "another port than that of `listen`",
+        ));
+    }
+    if !ours.is_loopback() && !has_token {
+        return Some(Invalid::new(
+            "can be reached from other machines",
+            "a loopback address, or `admin_token` in the file",
+        ));
+    }
+    None
+}
+
+fn workers(raw: Optional<At<NonZeroUsize>>, default: usize, reader: &mut Reader<'_>) -> usize {
+    if let Optional::Given(at) = &raw
+        && at.value.get() > WORKERS_MAX
+    {
+        let expected = format!("at most {WORKERS_MAX}");
+        let why = Invalid::new("is more threads than any machine needs", expected);
+        reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
+    }
+    raw.or(default)
+}
+
+fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Upstream>> {
+    if list.empty {
+        reader.report(&list.spot, "is empty", "expected at least one upstream");
+    }
+    let mut names = Unique::default();
+    let built = list.items.into_iter().map(|raw| {
+        names.check(&raw.name, reader);
+        let models = models(raw.models, reader);
+        let dialect = raw.dialect.or(Dialect::Auto);
+        Some(Upstream {
+            name: raw.name.0?.value.into(),
+            url: raw.url.0?.value,
+            dialect,
+            provider: raw.provider.or(dialect.provider().to_owned()),
+            models,
+            credential: raw.credential.given().map(|at| at.value),
+            forward_credential: raw.forward_credential.or(false),
+        })
+    });
+    // Each is built, and so checked, before one that failed ends it.
+    built.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn models(raw: Optional<List<At<ModelPattern>>>, reader: &mut Reader<'_>) -> Vec<ModelPattern> {
+    let Some(list) = raw.given() else { return vec![ModelPattern::any()] };
+    if list.empty {
+        reader.report(&list.spot, "is empty", "expected a model's name, or \"*\" for every model");
+    }
+    list.items.into_iter().map(|at| at.value).collect()
+}
+
+fn tenants(raw: RawTenants, reader: &mut Reader<'_>) -> Option<Tenants> {
+    let open = matches!((&raw.keys, &raw.header), (Optional::Absent, Optional::Absent));
+    let default = if open { Tenants::default().unknown } else { UnknownCaller::Refuse };
+    let keys = raw.keys.given().map_or(Some(Vec::new()), |list| keys(list, reader));
+    let header = raw.header.given().map(|raw| header(raw, reader));
+    Some(Tenants {
+        unknown: raw.unknown.or(default),
+        keys: keys?,
+        header: match header {
+            Some(header) => Some(header?),
+            None => None,
+        },
+    })
+}
+
+fn keys(list: List<RawApiKey>, reader: &mut Reader<'_>) -> Option<Vec<ApiKey>> {
+    let mut ids = Unique::default();
+    let mut hashes = Unique::default();
+    let built = list.items.into_iter().map(|raw| {
+        ids.check(&raw.id, reader);
+        hashes.check(&raw.sha256, reader);
+        let Sha256(sha256) = raw.sha256.0?.value;
+        Some(ApiKey {
+            id: raw.id.0?.value.into(),
+            tenant: raw.tenant.0?.value.into(),
+            sha256,
+            labels: labels(raw.labels),
+        })
+    });
+    built.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn header(raw: RawHeader, reader: &mut Reader<'_>) -> Option<TrustedHeader> {
+    let peers = raw.trusted_peers.0?;
+    if peers.empty {
+        reader.report(&peers.spot, "is empty", "expected those who may set the header");
+    }
+    Some(TrustedHeader {
+        name: raw.name.0?.value.into(),
+        trusted_peers: peers.items.into_iter().map(|at| at.value).collect(),
+    })
+}
+
+fn prices(raw: RawPrices, reader: &mut Reader<'_>) -> Prices {
+    let default = Prices::default();
+    let Currency::Usd = raw.currency.or(Currency::Usd);
+    let Book::Builtin = raw.book.or(Book::Builtin);
+    let overrides = raw.overrides.given().map(|at| {
+        let path = reader.resolve(&at.value);
+        if let Err(error) = (reader.read_file)(&path) {
+            let why = Invalid::new(format!("cannot be read: {error}"), "a file of prices");
+            reader.invalid::<PathBuf>(&at.spot, &at.written, &why);
+        }
+        path
+    });
+    Prices { overrides, unknown: raw.unknown.or(default.unknown) }
+}
+
+fn ledger(raw: RawLedger) -> Ledger {
+    let default = Ledger::default();
+    let Store::Sqlite = raw.store.or(Store::Sqlite);
+    Ledger { durability: raw.durability.or(default.durability) }
+}
+
+fn telemetry(raw: RawTelemetry) -> Telemetry {
+    let default = Telemetry::default();
+    let GenAi::V1_41 = raw.genai.or(GenAi::V1_41);
+    Telemetry { tenants_max: raw.tenants_max.or(default.tenants_max) }
+}
+
+fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {
+    let labels = raw.given().map(|table| table.0).unwrap_or_default();
+    labels.into_iter().map(|(name, at)| (name, at.value.into())).collect()
+}
+
+fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
+    let default = Limits::default();
+    at_least(HEADER_BYTES_MIN, &raw.header_bytes_max, reader);
+    let head = (&raw.header_bytes_max, default.header_bytes_max);
+    ordered((&raw.uri_bytes_max, default.uri_bytes_max), head, "header_bytes_max", reader);
+    let bodies = (&raw.bodies_total_bytes_max, default.bodies_total_bytes_max);
+    ordered(
+        (&raw.body_bytes_max, default.body_bytes_max),
+        bodies,
+        "bodies_total_bytes_max",
+        reader,
+    );
+    Limits {
+        header_bytes_max: raw.header_bytes_max.or(default.header_bytes_max),
+        headers_max: raw.headers_max.or(default.headers_max),
+        uri_bytes_max: raw.uri_bytes_max.or(default.uri_bytes_max),
+        header_read_timeout: raw.header_read_timeout_seconds.or(default.header_read_timeout),
+        body_bytes_max: raw.body_bytes_max.or(default.body_bytes_max),
+        body_read_timeout: raw.body_read_timeout_seconds.or(default.body_read_timeout),
+        bodies_total_bytes_max: raw.bodies_total_bytes_max.or(default.bodies_total_bytes_max),
+        idle_timeout: raw.idle_timeout_seconds.or(default.idle_timeout),
+        connections_max: raw.connections_max.or(default.connections_max),
+        http2_streams_max: raw.http2_streams_max.or(default.http2_streams_max),
+        upstream_connect_timeout: raw
+            .upstream_connect_timeout_seconds
+            .or(default.upstream_connect_timeout),
+        upstream_head_timeout: raw.upstream_head_timeout_seconds.or(default.upstream_head_timeout),
+        upstream_idle_timeout: raw.upstream_idle_timeout_seconds.or(default.upstream_idle_timeout),
+        upstream_keep_alive: raw.upstream_keep_alive_seconds.or(default.upstream_keep_alive),
+        client_write_timeout: raw.client_write_timeout_seconds.or(default.client_write_timeout),
+        relay_buffer_bytes: raw.relay_buffer_bytes.or(default.relay_buffer_bytes),
+        drain: raw.drain_seconds.or(default.drain),
+        ledger_write_timeout: raw.ledger_write_timeout_seconds.or(default.ledger_write_timeout),
+        ledger_queue_bytes_max: raw.ledger_queue_bytes_max.or(default.ledger_queue_bytes_max),
+    }
+}
+
+type Count<'raw> = (&'raw Optional<At<NonZeroUsize>>, usize);
+
+fn at_least(least: usize, raw: &Optional<At<NonZeroUsize>>, reader: &mut Reader<'_>) {
+    if let Optional::Given(at) = raw
+        && at.value.get() < least
+    {
+        let why = Invalid::new("is too little", format!("at least {least}"));
+        reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
+    }
+}
+
+/// Reports when `part` is more than `whole`, at the one that the file gives.
+fn ordered(part: Count<'_>, whole: Count<'_>, whole_name: &str, reader: &mut Reader<'_>) {
+    let value =
+        |(field, default): Count<'_>| field.as_ref().given().map_or(default, |at| at.value.get());
+    let most = value(whole);
+    if value(part) <= most {
+        return;
+    }
+    match (part.0, whole.0) {
+        (Optional::Given(at), Optional::Absent | Optional::Given(_)) => {
+            let why = Invalid::new("is too much", format!("at most `{whole_name}`, {most}"));
+            reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
+        }
+        (Optional::Absent, Optional::Given(_)) => at_least(part.1, whole.0, reader),
+        _ => {}
+    }
+}
+
+/// Values that must differ, and where each was first.
+struct Unique<T>(BTreeMap<T, String>);
+
+impl<T> Default for Unique<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Value + Clone + Ord> Unique<T> {
+    fn check(&mut self, value: &Required<At<T>>, reader: &mut Reader<'_>) {
+        let Required(Some(at)) = value else { return };
+        match self.0.entry(at.value.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(at.spot.path.clone());
+            }
+            Entry::Occupied(first) => {
+                let why = Invalid::new(format!("is {} already", first.get()), "another");
+                reader.invalid::<T>(&at.spot, &at.written, &why);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The text of a file → `Config`.
+
+use std::io;
+use std::path::Path;
+
+use crate::check;
+use crate::mistake::{Findings, Mistakes};
+use crate::model::Config;
+use crate::reader::{Read, Reader, Spot};
+use crate::schema::RawConfig;
+use crate::yaml::{self, Kind, Node};
+
+/// Longest configuration that is read, in bytes.
+pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+
+impl Config {
+    /// The configuration that `text` holds.
+    ///
+    /// `file_name` is for messages, and its folder is where relative paths in the text begin. `env`
+    /// and `read_file` answer `${env:NAME}` and `${file:PATH}`.
+    ///
+    /// Errors: every mistake in the text. Text that is no YAML at all is one mistake, since nothing
+    /// behind it can be read.
+    pub fn from_yaml(
+        text: &str,
+        file_name: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+        read_file: &dyn Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, Mistakes> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let folder = Path::new(file_name).parent().unwrap_or(Path::new(""));
+        let mut reader = Reader { env, read_file, folder, findings: Findings::default() };
+        let config = tree(text, &mut reader)
+            .and_then(|root| RawConfig::read(&root, "", &mut reader))
+            .and_then(|raw| check::config(raw, &mut reader));
+        reader.findings.into_result(config, text, file_name)
+    }
+}
+
+fn tree(text: &str, reader: &mut Reader<'_>) -> Option<Node> {
+    if text.len() > CONFIG_BYTES_MAX {
+        let hint = format!("expected at most {CONFIG_BYTES_MAX} bytes");
+        reader.report(&Spot { at: 0..0, path: "the file".to_owned() }, "is too long", hint);
+        return None;
+    }
+    match yaml::parse(text) {
+        Ok(Some(root)) if !matches!(root.kind, Kind::Null) => Some(root),
+        Ok(_) => Some(Node { at: 0..0, kind: Kind::Map(Vec::new()) }),
+        Err(error) => {
+            reader.findings.mask_line(text, &error.at);
+            let spot = Spot { at: error.at, path: String::new() };
+            reader.report(&spot, error.problem, format!("expected {}", error.expected));
+            None
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Flags of the command line, by the same checks as the file.
+
+use taximeter_meter::Dialect;
+
+use crate::check;
+use crate::mistake::{Invalid, Mistake, Mistakes};
+use crate::model::{Config, ModelPattern, Upstream, UpstreamUrl};
+use crate::reader::quoted;
+use crate::values::Value;
+
+/// The name of the upstream that `--upstream` gives.
+const UPSTREAM: &str = "upstream";
+
+/// What flags set over a file, as typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--listen`: where clients connect.
+    pub listen: Option<String>,
+    /// `--admin`: metrics and health.
+    pub admin: Option<String>,
+    /// `--data-dir`: journal and store.
+    pub data_dir: Option<String>,
+    /// `--upstream`: one upstream in place of all in the file.
+    pub upstream: Option<String>,
+}
+
+impl Config {
+    /// The configuration without a file: everything to `upstream_url`, everyone as tenant
+    /// `default`.
+    ///
+    /// Errors: the mistake in `--upstream`.
+    pub fn zero(upstream_url: &str) -> Result<Self, Mistakes> {
+        let upstream = Some(upstream_url.to_owned());
+        Self::before(Vec::new()).with(&Overrides { upstream, ..Overrides::default() })
+    }
+
+    /// The same with the flags that are given.
+    ///
+    /// Errors: every mistake in the flags, or between them and the rest.
+    pub fn with(mut self, overrides: &Overrides) -> Result<Self, Mistakes> {
+        let mut flags = Flags::default();
+        if let Some(listen) = flags.read("--listen", overrides.listen.as_deref()) {
+            self.listen = listen;
+        }
+        if let Some(admin) = flags.read("--admin", overrides.admin.as_deref()) {
+            self.admin = admin;
+        }
+        if let Some(data_dir) = flags.read("--data-dir", overrides.data_dir.as_deref()) {
+            self.data_dir = data_dir;
+        }
+        if let Some(url) = flags.read("--upstream", overrides.upstream.as_deref()) {
+            self.upstreams = vec![for_everything(url)];
+        }
+        let clash = check::admin_problem(self.listen, self.admin, self.admin_token.is_some());
+        if let Some(why) = clash {
+            let flag = if overrides.admin.is_some() { "--admin" } else { "--listen" };
+            flags.invalid(flag, &self.admin.to_string(), &why);
+        }
+        if flags.mistakes.is_empty() { Ok(self) } else { Err(Mistakes::of_flags(flags.mistakes)) }
+    }
+}
+
+/// Reads flags, and keeps their mistakes.
+#[derive(Default)]
+struct Flags {
+    mistakes: Vec<Mistake>,
+}
+
+impl Flags {
+    fn read<T: Value>(&mut self, flag: &str, text: Option<&str>) -> Option<T> {
+        let text = text?;
+        T::parse(text).map_err(|why| self.invalid(flag, text, &why)).ok()
+    }
+
+    fn invalid(&mut self, flag: &str, text: &str, why: &Invalid) {
+        let value = if why.secret { "the value".to_owned() } else { quoted(text) };
+        self.mistakes.push(Mistake {
+            place: None,
+            subject: flag.to_owned(),
+            problem: format!("{value} {}", why.problem),
+            hint: format!("expected {}", why.expected),
+        });
+    }
+}
+
+fn for_everything(url: UpstreamUrl) -> Upstream {
+    let dialect = Dialect::Auto;
+    Upstream {
+        name: UPSTREAM.to_owned(),
+        url,
+        dialect,
+        provider: dialect.provider().to_owned(),
+        models: vec![ModelPattern::any()],
+        credential: None,
+        forward_credential: false,
+    }
+}

@@ -1,0 +1,398 @@
+//! A tree → the `Raw*` structs of the schema, and every mistake on the way.
+//!
+//! Nothing here stops at the first mistake: what cannot be read is reported and left out, and the
+//! walk goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::mistake::{Findings, Found, Invalid};
+use crate::values::Value;
+use crate::yaml::{Key, Kind, Node};
+
+/// Where a value stands, and what its key is called from the root on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) at: Range<usize>,
+    pub(crate) path: String,
+}
+
+/// A value and its spot.
+#[derive(Debug, Clone)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) spot: Spot,
+    /// As written, for messages: without what `${…}` stands for.
+    pub(crate) written: String,
+}
+
+/// What the file has for a key that may be left out.
+#[derive(Debug, Clone)]
+pub(crate) enum Optional<T> {
+    /// Nothing.
+    Absent,
+    /// Something unreadable, which is reported already.
+    Wrong,
+    /// A value.
+    Given(T),
+}
+
+impl<T> Optional<T> {
+    pub(crate) fn given(self) -> Option<T> {
+        match self {
+            Self::Given(value) => Some(value),
+            Self::Absent | Self::Wrong => None,
+        }
+    }
+
+    pub(crate) fn as_ref(&self) -> Optional<&T> {
+        match self {
+            Self::Absent => Optional::Absent,
+            Self::Wrong => Optional::Wrong,
+            Self::Given(value) => Optional::Given(value),
+        }
+    }
+}
+
+impl<T> Optional<At<T>> {
+    /// The value, or the default; the default too when it is wrong, for nothing will be built then.
+    pub(crate) fn or<U: From<T>>(self, default: U) -> U {
+        self.given().map_or(default, |at| at.value.into())
+    }
+}
+
+/// What the file has for a key that must be there; `None` when missing or unreadable, which is
+/// reported already.
+#[derive(Debug, Clone)]
+pub(crate) struct Required<T>(pub(crate) Option<T>);
+
+/// What can be read from a node.
+pub(crate) trait Read: Sized {
+    /// `None` when there is a mistake, which is reported.
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self>;
+}
+
+/// The way from the tree to the schema.
+pub(crate) struct Reader<'a> {
+    /// Environment variables.
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    /// Files.
+    pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// The folder of the configuration: paths of files to read start here.
+    pub(crate) folder: &'a Path,
+    /// What is wrong so far.
+    pub(crate) findings: Findings,
+}
+
+impl Reader<'_> {
+    /// Reports a mistake.
+    pub(crate) fn report(
+        &mut self,
+        spot: &Spot,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.findings.push(Found {
+            at: spot.at.clone(),
+            subject: spot.path.clone(),
+            problem: problem.into(),
+            hint: hint.into(),
+        });
+    }
+
+    /// Reports that what is `written` at `spot` does not do as a `T`.
+    pub(crate) fn invalid<T: Value>(&mut self, spot: &Spot, written: &str, why: &Invalid) {
+        let value = match (T::SECRET, why.secret) {
+            (true, _) => "the secret".to_owned(),
+            (false, true) => "the value".to_owned(),
+            (false, false) => quoted(written),
+        };
+        if why.secret {
+            self.findings.mask(spot.at.clone());
+        }
+        self.report(spot, format!("{value} {}", why.problem), format!("expected {}", why.expected));
+    }
+
+    /// `path` seen from the folder of the configuration.
+    pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// Replaces each `${env:NAME}` and `${file:PATH}`.
+    fn interpolate(&self, written: &str) -> Result<String, Invalid> {
+        let mut text = String::with_capacity(written.len());
+        let mut rest = written;
+        while let Some((before, after)) = rest.split_once("${") {
+            let (reference, behind) = after.split_once('}').ok_or_else(|| {
+                Invalid::new("has a `${` without `}`", "`${env:NAME}` or `${file:PATH}`")
+            })?;
+            text.push_str(before);
+            text.push_str(&self.look_up(reference)?);
+            rest = behind;
+        }
+        text.push_str(rest);
+        Ok(text)
+    }
+
+    fn look_up(&self, reference: &str) -> Result<String, Invalid> {
+        if let Some(name) = reference.strip_prefix("env:") {
+            return (self.env)(name).ok_or_else(|| {
+                Invalid::new(
+                    format!("needs the environment variable {name:?}, which is not set"),
+                    format!("{name:?} in the environment"),
+                )
+            });
+        }
+        if let Some(path) = reference.strip_prefix("file:") {
+            let path = self.resolve(Path::new(path));
+            return match (self.read_file)(&path) {
+                // Editors and `echo` end a file with a newline that belongs to no secret.
+                Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+                Err(error) => Err(Invalid::new(
+                    format!("needs the file {}: {error}", quoted(&path.to_string_lossy())),
+                    "a file that can be read",
+                )),
+            };
+        }
+        Err(Invalid::new("has an unknown reference", "`${env:NAME}` or `${file:PATH}`"))
+    }
+}
+
+impl<T: Value> Read for At<T> {
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        if T::SECRET && !is_reference(node) {
+            mask(node, reader);
+        }
+        let Kind::Scalar(written) = &node.kind else {
+            wrong_kind(node, path, T::EXPECTED, reader);
+            return None;
+        };
+        let spot = Spot { at: node.at.clone(), path: path.to_owned() };
+        let read = reader.interpolate(written).and_then(|text| T::parse(&text));
+        match read {
+            Ok(value) => Some(Self { value, spot, written: written.clone() }),
+            Err(why) => {
+                reader.invalid::<T>(&spot, written, &why);
+                None
+            }
+        }
+    }
+}
+
+/// A list, whose readable items are kept.
+#[derive(Debug)]
+pub(crate) struct List<T> {
+    pub(crate) items: Vec<T>,
+    /// Whether the file gives it no item, readable or not.
+    pub(crate) empty: bool,
+    pub(crate) spot: Spot,
+}
+
+impl<T: Read> Read for List<T> {
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        let Kind::List(nodes) = &node.kind else {
+            wrong_kind(node, path, "a list", reader);
+            return None;
+        };
+        let read = |(index, item)| T::read(item, &format!("{path}[{index}]"), reader);
+        let items = nodes.iter().enumerate().filter_map(read).collect();
+        Some(Self {
+            items,
+            empty: nodes.is_empty(),
+            spot: Spot { at: node.at.clone(), path: path.to_owned() },
+        })
+    }
+}
+
+/// A map with keys of the user's own, which must be what the values are.
+#[derive(Debug)]
+pub(crate) struct Table<T>(pub(crate) BTreeMap<String, At<T>>);
+
+impl<T: Value> Read for Table<T> {
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        let entries = Keys::of(node, path, reader)?.entries;
+        let read = |(key, value): (&Key, &Node)| {
+            let path = join(path, &key.name);
+            if let Err(why) = T::parse(&key.name) {
+                let spot = Spot { at: key.at.clone(), path: path.clone() };
+                reader.report(&spot, "is no good name", format!("expected {}", why.expected));
+            }
+            Some((key.name.clone(), At::read(value, &path, reader)?))
+        };
+        Some(Self(entries.into_iter().filter_map(read).collect()))
+    }
+}
+
+/// The entries of a map that nobody has read yet.
+pub(crate) struct Keys<'node> {
+    entries: Vec<(&'node Key, &'node Node)>,
+    spot: Spot,
+}
+
+impl<'node> Keys<'node> {
+    /// Reports when `node` is no map, and each key that is there twice.
+    pub(crate) fn of(node: &'node Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        let Kind::Map(all) = &node.kind else {
+            wrong_kind(node, path, "a map of keys and values", reader);
+            return None;
+        };
+        let mut seen = BTreeSet::new();
+        let mut entries = Vec::with_capacity(all.len());
+        for (key, value) in all {
+            if seen.insert(&key.name) {
+                entries.push((key, value));
+            } else {
+                let spot = Spot { at: key.at.clone(), path: join(path, &key.name) };
+                mask(value, reader);
+                reader.report(&spot, "is given twice", "expected each key once");
+            }
+        }
+        let at = all.first().map_or(node.at.clone(), |(key, _)| key.at.clone());
+        Some(Self { entries, spot: Spot { at, path: path.to_owned() } })
+    }
+
+    /// Reads the value of `name`, if it is there.
+    fn take<T: Read>(&mut self, name: &str, reader: &mut Reader<'_>) -> Optional<T> {
+        let Some(index) = self.entries.iter().position(|(key, _)| key.name == name) else {
+            return Optional::Absent;
+        };
+        let (_, node) = self.entries.swap_remove(index);
+        T::read(node, &join(&self.spot.path, name), reader).map_or(Optional::Wrong, Optional::Given)
+    }
+
+    /// Reports what is left: keys that `known` does not have.
+    pub(crate) fn finish(self, known: &[&str], reader: &mut Reader<'_>) {
+        for (key, value) in self.entries {
+            let hint = match nearest(&key.name, known) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("expected one of {}", known.join(", ")),
+            };
+            // A misspelt `credential` still has a secret behind it.
+            mask(value, reader);
+            let spot = Spot { at: key.at.clone(), path: join(&self.spot.path, &key.name) };
+            reader.report(&spot, "unknown key", hint);
+        }
+    }
+}
+
+/// A key of the schema that may be left out, or must be there.
+pub(crate) trait Take: Sized {
+    /// Reads the value of `name`.
+    fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self;
+}
+
+impl<T: Read> Take for Optional<T> {
+    fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
+        keys.take(name, reader)
+    }
+}
+
+impl<T: Read> Take for Required<T> {
+    fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
+        let value = keys.take(name, reader);
+        if matches!(value, Optional::Absent) {
+            let spot = Spot { at: keys.spot.at.clone(), path: join(&keys.spot.path, name) };
+            reader.report(&spot, "is missing", format!("expected a key `{name}` in this map"));
+        }
+        Self(value.given())
+    }
+}
+
+/// A map with the keys of the schema: the struct, and how it is read.
+macro_rules! keys {
+    ($(#[$about:meta])* $name:ident { $($(#[$key_about:meta])* $key:ident: $kind:ty,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            $($(#[$key_about])* pub(crate) $key: $kind,)+
+        }
+
+        impl crate::reader::Read for $name {
+            fn read(
+                node: &crate::yaml::Node,
+                path: &str,
+                reader: &mut crate::reader::Reader<'_>,
+            ) -> Option<Self> {
+                let mut keys = crate::reader::Keys::of(node, path, reader)?;
+                let read = Self {
+                    $($key: crate::reader::Take::take(&mut keys, stringify!($key), reader),)+
+                };
+                keys.finish(&[$(stringify!($key)),+], reader);
+                Some(read)
+            }
+        }
+    };
+}
+pub(crate) use keys;
+
+fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) {
+    let problem = match &node.kind {
+        Kind::Null => "has no value".to_owned(),
+        Kind::Scalar(text) => format!("is the plain value {}", quoted(text)),
+        Kind::List(_) => "is a list".to_owned(),
+        Kind::Map(_) => "is a map".to_owned(),
+    };
+    let path = if path.is_empty() { "the file" } else { path };
+    let spot = Spot { at: node.at.clone(), path: path.to_owned() };
+    reader.report(&spot, problem, format!("expected {expected}"));
+}
+
+/// Whether the text only says where the value is.
+fn is_reference(node: &Node) -> bool {
+    let inner = match &node.kind {
+        Kind::Scalar(text) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
+        _ => None,
+    };
+    inner.is_some_and(|inner| !inner.contains(['$', '{', '}']))
+}
+
+fn mask(node: &Node, reader: &mut Reader<'_>) {
+    match &node.kind {
+        Kind::Null => {}
+        Kind::Scalar(_) => reader.findings.mask(node.at.clone()),
+        Kind::List(items) => items.iter().for_each(|item| mask(item, reader)),
+        Kind::Map(entries) => {
+            for (key, value) in entries {
+                reader.findings.mask(key.at.clone());
+                mask(value, reader);
+            }
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    let key = shortened(key);
+    // A key of the user's own may hold anything, and goes to a terminal.
+    let key = key.escape_debug();
+    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
+}
+
+/// `text` as a message shows it: quoted, without control characters, not too long.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("{:?}", shortened(text))
+}
+
+fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}
+
+/// The known word that `word` is most likely meant to be.
+fn nearest<'known>(word: &str, known: &[&'known str]) -> Option<&'known str> {
+    // No known word is longer than this; comparing costs the product of the lengths.
+    const BYTES_MAX: usize = 64;
+    if word.len() > BYTES_MAX {
+        return None;
+    }
+    known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(word, known), *known))
+        .filter(|(distance, known)| *distance <= (known.len() / 3).max(1))
+        .min()
+        .map(|(_, known)| known)
+}

@@ -1,0 +1,192 @@
+//! Every key of the file, and what it means. The order is that of the reference.
+//!
+//! Strings may hold `${env:NAME}` and `${file:PATH}`; paths of files to read start at the
+//! configuration's folder.
+
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use taximeter_meter::Dialect;
+
+use crate::model::{Durability, ModelPattern, Secret, UnknownCaller, UnknownPrice, UpstreamUrl};
+use crate::reader::{At, List, Optional, Required, Table, keys};
+use crate::values::{Book, Currency, GenAi, IdentityHeader, Label, Name, Sha256, Store, Token};
+
+keys! {
+    /// The file.
+    RawConfig {
+        /// Where clients connect, by HTTP/1.1 and HTTP/2 (h2c). Default: `127.0.0.1:8080`.
+        listen: Optional<At<SocketAddr>>,
+        /// Metrics and health. Default: `127.0.0.1:9464`. Any address that is not loopback needs
+        /// `admin_token`.
+        admin: Optional<At<SocketAddr>>,
+        /// What callers of the admin address must show as `authorization: Bearer …`. Default:
+        /// nothing.
+        admin_token: Optional<At<Token>>,
+        /// The folder of journal and store; starts at the working directory. Default:
+        /// `./taximeter-data`.
+        data_dir: Optional<At<PathBuf>>,
+        /// Threads that carry requests. Default: one per core, at most 4.
+        workers: Optional<At<NonZeroUsize>>,
+        /// Engines and providers, in order of preference; at least one.
+        upstreams: Required<List<RawUpstream>>,
+        /// Who may call. Default: everyone, as tenant `default`.
+        tenants: Optional<RawTenants>,
+        /// What tokens cost.
+        prices: Optional<RawPrices>,
+        /// How the ledger is written.
+        ledger: Optional<RawLedger>,
+        /// What is emitted.
+        telemetry: Optional<RawTelemetry>,
+        /// `x-taximeter-tokens` and `x-taximeter-cost` on answers: `on` or `off`. Default: `on`.
+        receipts: Optional<At<bool>>,
+        /// Forward unknown paths too, recorded as unknown: `on` or `off`. Default: `off`.
+        passthrough: Optional<At<bool>>,
+        /// Labels of the place, put on every record (`k8s.pod.name: …`).
+        resource: Optional<Table<Label>>,
+        /// Limits by name.
+        limits: Optional<RawLimits>,
+    }
+}
+
+keys! {
+    /// One engine or provider.
+    RawUpstream {
+        /// Unique; shown in records and metrics.
+        name: Required<At<Name>>,
+        /// `http://` or `https://`, host, port and path; a final `/v1` makes no difference.
+        url: Required<At<UpstreamUrl>>,
+        /// The engine's habits: `openai`, `azure`, `anthropic`, `vllm`, `sglang`, `tgi`,
+        /// `llama_cpp`, `ollama`, `tensorrt_llm`, or `auto` to find out. Default: `auto`.
+        dialect: Optional<At<Dialect>>,
+        /// `gen_ai.provider.name`. Default: the dialect's.
+        provider: Optional<At<Name>>,
+        /// The models it serves, `*` for any run of characters; the first upstream that matches
+        /// serves. Default: `["*"]`.
+        models: Optional<List<At<ModelPattern>>>,
+        /// The key that the upstream is shown. Default: none.
+        credential: Optional<At<Secret>>,
+        /// Hand the client's own credential on: `on` or `off`. Default: `off`.
+        forward_credential: Optional<At<bool>>,
+    }
+}
+
+keys! {
+    /// Who may call.
+    RawTenants {
+        /// Callers without a credential: `refuse`, or the tenant that they are. Default: `refuse`
+        /// when there are keys or a header, else `default`.
+        unknown: Optional<At<UnknownCaller>>,
+        /// API keys.
+        keys: Optional<List<RawApiKey>>,
+        /// A header that names the tenant.
+        header: Optional<RawHeader>,
+    }
+}
+
+keys! {
+    /// One API key; `taximeter keys new` makes them.
+    RawApiKey {
+        /// Unique; shown in records.
+        id: Required<At<Name>>,
+        /// Who pays.
+        tenant: Required<At<Name>>,
+        /// SHA-256 of the key, in 64 hexadecimal digits.
+        sha256: Required<At<Sha256>>,
+        /// Kept on records.
+        labels: Optional<Table<Label>>,
+    }
+}
+
+keys! {
+    /// A header that names the tenant, believed from some peers only.
+    RawHeader {
+        /// Such as `x-tenant-id`.
+        name: Required<At<IdentityHeader>>,
+        /// Addresses and networks of those who may set it; at least one.
+        trusted_peers: Required<List<At<IpNet>>>,
+    }
+}
+
+keys! {
+    /// What tokens cost.
+    RawPrices {
+        /// `USD`. Default: `USD`.
+        currency: Optional<At<Currency>>,
+        /// `builtin`. Default: `builtin`.
+        book: Optional<At<Book>>,
+        /// A file of prices laid over the book.
+        overrides: Optional<At<PathBuf>>,
+        /// Models without a price: `meter` serves them at unknown cost, `refuse` answers 400.
+        /// Default: `meter`.
+        unknown: Optional<At<UnknownPrice>>,
+    }
+}
+
+keys! {
+    /// How the ledger is written.
+    RawLedger {
+        /// When an entry counts as written: `os` when the kernel has it, `group` when the disk has
+        /// it within 10 ms, `sync` when the disk has it. Default: `group`.
+        durability: Optional<At<Durability>>,
+        /// `sqlite`. Default: `sqlite`.
+        store: Optional<At<Store>>,
+    }
+}
+
+keys! {
+    /// What is emitted.
+    RawTelemetry {
+        /// Generation of the OpenTelemetry GenAI conventions: `v1_41`. Default: `v1_41`.
+        genai: Optional<At<GenAi>>,
+        /// Tenants with a label of their own in metrics; the rest are `other`. Default: 500.
+        tenants_max: Optional<At<NonZeroUsize>>,
+    }
+}
+
+keys! {
+    /// Limits by name, all above 0; the unit is the end of the name.
+    RawLimits {
+        /// Request head; at least 8192. Default: 65536.
+        header_bytes_max: Optional<At<NonZeroUsize>>,
+        /// Request header fields. Default: 100.
+        headers_max: Optional<At<NonZeroUsize>>,
+        /// Request target; within `header_bytes_max`. Default: 8192.
+        uri_bytes_max: Optional<At<NonZeroUsize>>,
+        /// Time for a whole request head. Default: 10.
+        header_read_timeout_seconds: Optional<At<Duration>>,
+        /// One request body. Default: 33554432.
+        body_bytes_max: Optional<At<NonZeroUsize>>,
+        /// Time without progress while reading a body. Default: 30.
+        body_read_timeout_seconds: Optional<At<Duration>>,
+        /// All bodies held at once; at least `body_bytes_max`. Default: 1073741824.
+        bodies_total_bytes_max: Optional<At<NonZeroUsize>>,
+        /// Idle keep-alive connection from a client. Default: 75.
+        idle_timeout_seconds: Optional<At<Duration>>,
+        /// Client connections. Default: 10000.
+        connections_max: Optional<At<NonZeroUsize>>,
+        /// Streams on one HTTP/2 connection. Default: 100.
+        http2_streams_max: Optional<At<NonZeroU32>>,
+        /// Connecting to an upstream, TLS included. Default: 5.
+        upstream_connect_timeout_seconds: Optional<At<Duration>>,
+        /// Until the upstream's answer begins. Default: 300.
+        upstream_head_timeout_seconds: Optional<At<Duration>>,
+        /// Silence within an answer. Default: 120.
+        upstream_idle_timeout_seconds: Optional<At<Duration>>,
+        /// How long an idle upstream connection is kept. Default: 4.
+        upstream_keep_alive_seconds: Optional<At<Duration>>,
+        /// A client that does not read. Default: 60.
+        client_write_timeout_seconds: Optional<At<Duration>>,
+        /// Frames gathered into one write. Default: 65536.
+        relay_buffer_bytes: Optional<At<NonZeroUsize>>,
+        /// Streams may go on this long after SIGTERM. Default: 30.
+        drain_seconds: Optional<At<Duration>>,
+        /// Waiting for the ledger. Default: 1.
+        ledger_write_timeout_seconds: Optional<At<Duration>>,
+        /// Entries waiting for the ledger. Default: 67108864.
+        ledger_queue_bytes_max: Optional<At<NonZeroUsize>>,
+    }
+}

@@ -1,0 +1,305 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use crate::{Config, Mistakes, Overrides, UnknownCaller};
+
+const SMALL: &str = "upstreams: [{name: local, url: \"http://127.0.0.1:8000\"}]\n";
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "MISSING" => None,
+        "BROKEN" => Some("two\nlines of a secret".to_owned()),
+        _ => Some(format!("value-of-{name}-0123456789")),
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<String> {
+    match path.to_str() {
+        Some("/etc/taximeter/prices.yaml") => Ok("models: []\n".to_owned()),
+        Some("/run/secrets/openai") => Ok("sk-from-a-file\n".to_owned()),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
+    }
+}
+
+fn load(text: &str) -> Result<Config, Mistakes> {
+    Config::from_yaml(text, "/etc/taximeter/taximeter.yaml", &env, &read_file)
+}
+
+fn mistakes(text: &str) -> String {
+    let name = "taximeter.yaml";
+    Config::from_yaml(text, name, &env, &read_file).expect_err("has mistakes").to_string()
+}
+
+#[test]
+fn every_key_of_the_schema_is_read() {
+    let config = load(
+        r#"
+listen: "[::]:80"
+admin: 0.0.0.0:9464
+admin_token: ${env:ADMIN_TOKEN}
+data_dir: /data
+workers: 2
+upstreams:
+  - name: local
+    url: https://Engine.example:8443/base/v1/
+    dialect: vllm
+    provider: my-vllm
+    models: ["a-*", b]
+    credential: ${file:/run/secrets/openai}
+    forward_credential: on
+tenants:
+  unknown: guests
+  keys:
+    - id: k
+      tenant: acme
+      sha256: 0000000000000000000000000000000000000000000000000000000000000001
+      labels: {team: search}
+  header: {name: X-Tenant-Id, trusted_peers: [127.0.0.1, "10.1.2.3/8"]}
+prices: {currency: USD, book: builtin, overrides: prices.yaml, unknown: refuse}
+ledger: {durability: sync, store: sqlite}
+telemetry: {genai: v1_41, tenants_max: 7}
+receipts: off
+passthrough: true
+resource: {k8s.pod.name: "${env:POD}"}
+limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, http2_streams_max: 5}
+"#,
+    )
+    .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut shown = format!("{config:#?}");
+    // The limits that are left at their defaults are in the schema.
+    shown.truncate(shown.find("limits: ").unwrap());
+    assert_snapshot!(shown);
+    assert_eq!(config.limits.drain.as_millis(), 250);
+    assert_eq!((config.limits.header_bytes_max, config.limits.http2_streams_max), (9000, 5));
+    assert_eq!(config.upstreams[0].credential.as_ref().unwrap().expose(), "sk-from-a-file");
+}
+
+#[test]
+fn one_upstream_is_enough() {
+    let config = load(SMALL).unwrap();
+    assert_eq!(config.tenants.unknown, UnknownCaller::Tenant("default".to_owned()));
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert!(config.upstreams[0].serves("any/model:at-all"));
+}
+
+#[test]
+fn callers_without_a_credential_are_refused_once_there_are_keys() {
+    let text = format!("{SMALL}tenants: {{keys: []}}");
+    assert_eq!(load(&text).unwrap().tenants.unknown, UnknownCaller::Refuse);
+}
+
+#[test]
+fn flags_alone_give_the_same_as_the_smallest_file() {
+    let mut file = load(SMALL).unwrap();
+    file.upstreams[0].name = "upstream".to_owned();
+    assert_eq!(Config::zero("http://127.0.0.1:8000/v1").unwrap(), file);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let text = r#"# a comment
+listen: 8080
+lisen: 0.0.0.0:80
+admin: 0.0.0.0:9464
+workers: many
+upstream: []
+upstreams:
+  - url: ftp://engine
+    dialect: vlm
+    models: []
+  - {name: local, name: other, url: "http://127.0.0.1/v1/chat/completions", models: x}
+  - {name: local, url: "http://user:hunter2@host", credential: "${env:MISSING}"}
+tenants:
+  keys:
+    - {id: acme, tenant: a/b, sha256: 9f86d0}
+    - {id: acme, tenant: "=cmd()", sha256: [1], labels: {team:}}
+  header: {name: authorization, trusted_peers: [anyone]}
+  jwt: {issuer: "https://login.example"}
+prices: {currency: EUR, overrides: nowhere.yaml}
+ledger: {durability: perhaps, store: "postgres://host/bills"}
+telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}
+limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
+"#;
+    assert_snapshot!(mistakes(text));
+}
+
+#[test]
+fn text_that_is_no_yaml_is_one_mistake() {
+    assert_snapshot!(mistakes("listen: 127.0.0.1:80\nupstreams: [{name: a, url: b]\n"), @r#"
+    taximeter.yaml:2:13: mismatched bracket '{' closed by ']'
+       2 | upstreams: [{name: a, url: b]
+         |             ^ expected valid YAML
+    1 problem; nothing was started
+    "#);
+    assert_snapshot!(mistakes("upstreams: &a [*a]\n"), @r#"
+    taximeter.yaml:1:16: an alias is not read here
+       1 | upstreams: &a [*a]
+         |                ^^ expected the value itself, written out
+    1 problem; nothing was started
+    "#);
+    assert_snapshot!(mistakes("a: 1\n---\nb: 2\n"), @r#"
+    taximeter.yaml:2:1: a second document is not read here
+       2 | ---
+         | ^^^ expected one document in the file
+    1 problem; nothing was started
+    "#);
+    assert_snapshot!(mistakes("- a\n"), @r#"
+    taximeter.yaml:1:1: the file: is a list
+       1 | - a
+         | ^ expected a map of keys and values
+    1 problem; nothing was started
+    "#);
+}
+
+#[test]
+fn an_empty_file_says_what_is_needed() {
+    assert_snapshot!(mistakes(""), @r#"
+    taximeter.yaml:1:1: upstreams: is missing
+       1 | 
+         | ^ expected a key `upstreams` in this map
+    1 problem; nothing was started
+    "#);
+    assert_snapshot!(mistakes("# nothing yet\n"), @r#"
+    taximeter.yaml:1:1: upstreams: is missing
+       1 | # nothing yet
+         | ^ expected a key `upstreams` in this map
+    1 problem; nothing was started
+    "#);
+}
+
+#[test]
+fn no_secret_is_ever_shown() {
+    for text in [
+        "upstreams: [{name: a, url: 'http://a', credential: hunter2, colour: red}]",
+        "upstreams: [{name: a, url: 'http://a', credental: hunter2}]",
+        "upstreams: [{name: a, url: 'http://a', credential: hunter2, credential: hunter2}]",
+        "upstreams: [{name: a, url: 'http://a', credential: [hunter2]}]",
+        "upstreams: [{name: a, url: 'http://me:hunter2@a'}]",
+        "upstreams: [{name: a, url: 'http://a', credential: 'hunter2}]",
+        "tenants: {keys: [{id: a, tenant: a, sha256: hunter2}]}",
+        "admin: 0.0.0.0:1\nadmin_token: hunter2\nupstreams: []",
+        "upstreams: [{name: a, url: 'http://a', credential: '${env:BROKEN}'}]",
+    ] {
+        let shown = mistakes(text);
+        assert!(!shown.contains("hunter2") && !shown.contains("lines of a secret"), "{shown}");
+    }
+}
+
+#[test]
+fn flags_are_checked_like_the_file() {
+    let overrides = Overrides {
+        listen: Some("80".to_owned()),
+        admin: Some("10.0.0.1:9464".to_owned()),
+        upstream: Some("127.0.0.1:8000".to_owned()),
+        data_dir: Some(String::new()),
+    };
+    assert_snapshot!(load(SMALL).unwrap().with(&overrides).unwrap_err(), @r#"
+    --listen: "80" is no address with a port
+      expected an address and a port, such as 127.0.0.1:8080 or [::1]:8080
+    --data-dir: "" is no path
+      expected a path
+    --upstream: "127.0.0.1:8000" has no scheme
+      expected http://… or https://…
+    --admin: "10.0.0.1:9464" can be reached from other machines
+      expected a loopback address, or `admin_token` in the file
+    4 problems; nothing was started
+    "#);
+    assert_snapshot!(Config::zero("http://me:hunter2@host").unwrap_err(), @r#"
+    --upstream: the value has credentials in it
+      expected the secret under the key `credential`
+    1 problem; nothing was started
+    "#);
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let overrides = Overrides {
+        listen: Some("0.0.0.0:80".to_owned()),
+        upstream: Some("http://other".to_owned()),
+        ..Overrides::default()
+    };
+    let config = load(SMALL).unwrap().with(&overrides).unwrap();
+    assert_eq!((config.listen.port(), config.admin.port()), (80, 9464));
+    assert_eq!(config.upstreams.len(), 1);
+    assert_eq!(config.upstreams[0].url.host, "other");
+}
+
+#[test]
+fn a_line_too_long_for_a_screen_is_cut_around_the_mistake() {
+    let text = format!("{SMALL}resource: {{label: {}, wrong: [], b: c}}", "x".repeat(250));
+    assert_snapshot!(mistakes(&text), @r#"
+    taximeter.yaml:2:278: resource.wrong: is a list
+       2 | xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, wrong: [], b: c}
+         |                                                             ^ expected 1 to 256 bytes of text in one line
+    1 problem; nothing was started
+    "#);
+}
+
+#[test]
+fn thousands_of_mistakes_are_counted_but_not_told() {
+    let text: String = (0..5000).map(|key| format!("key-{key}: 1\n")).collect();
+    let shown = mistakes(&text);
+    assert!(shown.ends_with("5001 problems, the first 100 told; nothing was started"), "{shown}");
+}
+
+fn examples() -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn every_example_is_valid() {
+    let examples = examples();
+    assert!(examples.len() >= 5);
+    for (path, text) in examples {
+        if let Err(mistakes) = Config::from_yaml(&text, &path.to_string_lossy(), &env, &read_file) {
+            panic!("{mistakes}");
+        }
+    }
+}
+
+/// Whatever the text, it is read or its mistakes are, and each mistake is at a place in it.
+fn holds(text: &str) {
+    let Err(mistakes) = load(text) else { return };
+    assert!(!mistakes.told().is_empty());
+    let lines: Vec<&str> = text.split('\n').collect();
+    for mistake in mistakes.told() {
+        let place = mistake.place.as_ref().unwrap();
+        let line = lines.get(place.line - 1).unwrap_or_else(|| panic!("{mistake:?} in {text:?}"));
+        assert!(place.column <= line.chars().count() + 1, "{mistake:?} in {text:?}");
+    }
+    assert!(mistakes.to_string().lines().all(|line| line.chars().all(|c| !c.is_control())));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in ".*") {
+        holds(&text);
+    }
+
+    #[test]
+    fn any_text_of_yaml_characters_is_read_or_refused(
+        text in "[\\[\\]{}:,\\-\"'#&*!|>%@$ \na-c0-9é\r\t]{0,200}",
+    ) {
+        holds(&text);
+    }
+
+    #[test]
+    fn an_example_with_a_part_cut_out_or_doubled_is_read_or_refused(
+        which in any::<prop::sample::Index>(),
+        from in any::<prop::sample::Index>(),
+        len in 0..40_usize,
+        instead in prop::sample::select(vec!["", "\n", "{", ": ", "\u{0}", "é", "- "]),
+    ) {
+        let examples = examples();
+        let text = &which.get(&examples).1;
+        let from = text.floor_char_boundary(from.index(text.len()));
+        let to = text.ceil_char_boundary((from + len).min(text.len()));
+        holds(&format!("{}{instead}{}", &text[..from], &text[to..]));
+        holds(&format!("{}{}", &text[..to], &text[from..]));
+    }
+}

@@ -1,0 +1,233 @@
+//! Where an upstream is, and which models it serves.
+
+use std::net::Ipv6Addr;
+
+use crate::mistake::Invalid;
+use crate::model::{ModelPattern, Upstream, UpstreamUrl};
+
+/// Longest URL or model pattern, in bytes.
+const BYTES_MAX: usize = 1024;
+
+impl Upstream {
+    /// Whether this upstream is meant for `request_model`.
+    #[must_use]
+    pub fn serves(&self, request_model: &str) -> bool {
+        self.models.iter().any(|pattern| pattern.matches(request_model))
+    }
+}
+
+impl ModelPattern {
+    /// A pattern in which each `*` is any run of characters, and everything else itself.
+    ///
+    /// Errors: `Invalid` when empty, longer than 1024 bytes, or with control characters.
+    pub fn new(pattern: &str) -> Result<Self, Invalid> {
+        if pattern.is_empty() || pattern.len() > BYTES_MAX || pattern.contains(char::is_control) {
+            return Err(Invalid::new("names no model", "a model's name, or `*` for every model"));
+        }
+        Ok(Self(pattern.to_owned()))
+    }
+
+    /// The pattern that every model fits.
+    pub(crate) fn any() -> Self {
+        Self("*".to_owned())
+    }
+
+    /// Whether `model` fits; time linear in both lengths.
+    #[must_use]
+    pub fn matches(&self, model: &str) -> bool {
+        let Some((first, others)) = self.0.split_once('*') else { return self.0 == model };
+        let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
+        let Some(mut rest) = model.strip_prefix(first) else { return false };
+        // The leftmost find leaves the most for the pieces behind it, so no other choice needs a
+        // try.
+        for piece in middle.split('*') {
+            match rest.split_once(piece) {
+                Some((_, behind)) => rest = behind,
+                None => return false,
+            }
+        }
+        rest.ends_with(last)
+    }
+}
+
+impl UpstreamUrl {
+    /// Takes `http://host[:port][/prefix]` or `https://…` apart.
+    ///
+    /// Errors: `Invalid` for another scheme, a missing host, a port that is none, credentials, a
+    /// query, a fragment, or a path that goes on to a route.
+    pub fn parse(url: &str) -> Result<Self, Invalid> {
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or_else(|| Invalid::new("has no scheme", "http://… or https://…"))?;
+        let tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(Invalid::new("has another scheme", "http://… or https://…")),
+        };
+        if url.len() > BYTES_MAX
+            || !rest.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        {
+            return Err(Invalid::new(
+                "has characters that a URL has not",
+                "plain ASCII, at most 1024 bytes",
+            ));
+        }
+        if rest.contains(['?', '#']) {
+            return Err(Invalid::new("has a query or a fragment", "a URL that ends with its path"));
+        }
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if authority.contains('@') {
+            return Err(Invalid::new(
+                "has credentials in it",
+                "the secret under the key `credential`",
+            )
+            .secret());
+        }
+        let (host, port) = host_and_port(authority)?;
+        let port = match port {
+            None if tls => 443,
+            None => 80,
+            Some(port) => port_number(port)?,
+        };
+        Ok(Self { tls, host, port, prefix: prefix(path)? })
+    }
+}
+
+fn host_and_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
+    let invalid =
+        || Invalid::new("has no valid host", "a name, an IPv4 address, or an IPv6 address in [ ]");
+    if let Some(bracketed) = authority.strip_prefix('[') {
+        let (host, behind) = bracketed.split_once(']').ok_or_else(invalid)?;
+        let address: Ipv6Addr = host.parse().map_err(|_| invalid())?;
+        let port = match behind {
+            "" => None,
+            _ => Some(behind.strip_prefix(':').ok_or_else(invalid)?),
+        };
+        return Ok((address.to_string(), port));
+    }
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    };
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    if !host.strip_suffix('.').unwrap_or(host).split('.').all(label) {
+        return Err(invalid());
+    }
+    Ok((host.to_ascii_lowercase(), port))
+}
+
+fn port_number(port: &str) -> Result<u16, Invalid> {
+    let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    match port.parse() {
+        Ok(number) if digits && number > 0 => Ok(number),
+        _ => Err(Invalid::new("has no valid port", "a port from 1 to 65535")),
+    }
+}
+
+/// The path in front of the routes: without a final `/v1`, which they bring.
+fn prefix(path: &str) -> Result<String, Invalid> {
+    const ROUTES: [&str; 4] = ["completions", "responses", "embeddings", "messages"];
+    let path = path.trim_end_matches('/');
+    let mut segments: Vec<&str> = path.split('/').filter(|_| !path.is_empty()).collect();
+    if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+        return Err(Invalid::new("has an empty or dotted path segment", "a plain path"));
+    }
+    if segments.last().is_some_and(|last| ROUTES.contains(last)) {
+        return Err(Invalid::new(
+            "goes on to a route",
+            "only what is in front of it, such as https://host/v1",
+        ));
+    }
+    segments.pop_if(|last| *last == "v1");
+    Ok(segments.iter().flat_map(|segment| ["/", segment]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parts(url: &str) -> (bool, String, u16, String) {
+        let url = UpstreamUrl::parse(url).unwrap_or_else(|why| panic!("{url}: {why}"));
+        (url.tls, url.host, url.port, url.prefix)
+    }
+
+    #[test]
+    fn a_url_is_taken_apart() {
+        let plain = |host: &str, port, prefix: &str| (false, host.into(), port, prefix.to_owned());
+        assert_eq!(parts("http://localhost"), plain("localhost", 80, ""));
+        assert_eq!(parts("http://127.0.0.1:8000/"), plain("127.0.0.1", 8000, ""));
+        assert_eq!(parts("http://127.0.0.1:8000/v1"), plain("127.0.0.1", 8000, ""));
+        assert_eq!(parts("HTTP://Host.example./a/v1//"), plain("host.example.", 80, "/a"));
+        assert_eq!(parts("http://[::1]:11434/v1beta"), plain("::1", 11434, "/v1beta"));
+        assert_eq!(parts("https://r.openai.azure.com/openai/v1").3, "/openai");
+        assert_eq!(parts("https://api.openai.com/v1").2, 443);
+    }
+
+    #[test]
+    fn what_is_no_upstream_is_refused() {
+        for url in [
+            "",
+            "http://",
+            "127.0.0.1:8000",
+            "ws://host",
+            "http:///path",
+            "http://host:0",
+            "http://host:65536",
+            "http://host:+1",
+            "http://host:",
+            "http://me:secret@host",
+            "http://host/?a=b",
+            "http://host#a",
+            "http://ho st",
+            "http://host\\a",
+            "http://[::1",
+            "http://[::1]x",
+            "http://::1",
+            "http://a..b",
+            "http://host/a/../b",
+            "http://host//a",
+            "http://host/v1/chat/completions",
+            "http://hôst",
+            "http://host/\n",
+        ] {
+            assert!(UpstreamUrl::parse(url).is_err(), "{url:?}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_any_run_of_characters() {
+        let fits = |pattern: &str, model: &str| ModelPattern::new(pattern).unwrap().matches(model);
+        assert!(fits("*", "") && fits("*", "org/model:tag"));
+        assert!(fits("gpt-4o", "gpt-4o") && !fits("gpt-4o", "gpt-4o-mini"));
+        assert!(fits("gpt-*", "gpt-") && !fits("gpt-*", "xgpt-4"));
+        assert!(fits("*-embed-*", "a-embed-b") && !fits("*-embed-*", "a-embedb"));
+        assert!(fits("a*a", "aa") && !fits("a*a", "a"));
+        assert!(fits("a**b", "ab") && fits("*b*c", "abbcc") && !fits("*bc*bc", "abc"));
+    }
+
+    /// The definition, without a thought of time.
+    fn slow(pattern: &[u8], model: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => model.is_empty(),
+            Some((b'*', rest)) => (0..=model.len()).any(|skip| slow(rest, &model[skip..])),
+            Some((c, rest)) => model.first() == Some(c) && slow(rest, &model[1..]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_follows_the_definition(pattern in "[ab*]{1,8}", model in "[ab]{0,8}") {
+            let fast = ModelPattern::new(&pattern).unwrap().matches(&model);
+            prop_assert_eq!(fast, slow(pattern.as_bytes(), model.as_bytes()));
+        }
+
+        #[test]
+        fn any_url_is_taken_apart_or_refused(url in "(https?://)?.*") {
+            let _ = UpstreamUrl::parse(&url);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Values that are understood by themselves: what is between a key's colon and the end of the line.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::{IntErrorKind, NonZeroU32, NonZeroUsize, ParseIntError};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use serde::de::value::{Error as WordError, StrDeserializer};
+use taximeter_meter::Dialect;
+
+use crate::mistake::Invalid;
+use crate::model::{Durability, ModelPattern, Secret, UnknownCaller, UnknownPrice, UpstreamUrl};
+
+/// Longest name of a tenant, key, upstream or provider, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+/// Longest text of a label, in bytes.
+const LABEL_BYTES_MAX: usize = 256;
+/// Shortest secret that is worth the name, in characters.
+const TOKEN_CHARS_MIN: usize = 16;
+/// Longest time that a limit may grant.
+const SECONDS_MAX: f64 = 86_400.0;
+
+/// A value that one scalar holds.
+pub(crate) trait Value: Sized {
+    /// For messages when there is a list or a map instead.
+    const EXPECTED: &'static str;
+    /// Whether messages must not show it.
+    const SECRET: bool = false;
+    /// The value of `text`.
+    fn parse(text: &str) -> Result<Self, Invalid>;
+}
+
+/// Values that are one of a few words.
+macro_rules! words {
+    ($name:ty, $expected:literal, { $($($word:literal)|+ => $value:expr,)+ }) => {
+        impl Value for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn parse(text: &str) -> Result<Self, Invalid> {
+                match text {
+                    $($($word)|+ => Ok($value),)+
+                    _ => Err(Invalid::new("is not known here", $expected)),
+                }
+            }
+        }
+    };
+}
+
+/// The currency of the built-in book.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Currency {
+    Usd,
+}
+
+/// Where prices come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Book {
+    Builtin,
+}
+
+/// Where records can be asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Store {
+    Sqlite,
+}
+
+/// The generation of the OpenTelemetry GenAI conventions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GenAi {
+    V1_41,
+}
+
+words!(bool, "on or off", { "on" | "true" => true, "off" | "false" => false, });
+words!(Durability, "os, group or sync", {
+    "os" => Self::Os,
+    "group" => Self::Group,
+    "sync" => Self::Sync,
+});
+words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
+words!(Currency, "USD", { "USD" => Self::Usd, });
+words!(Book, "builtin", { "builtin" => Self::Builtin, });
+words!(Store, "sqlite", { "sqlite" => Self::Sqlite, });
+words!(GenAi, "v1_41", { "v1_41" => Self::V1_41, });
+
+impl Value for Dialect {
+    const EXPECTED: &'static str = "the name of a dialect";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::deserialize(StrDeserializer::<WordError>::new(text)).map_err(|error| {
+            let error = error.to_string();
+            let expected = error.split_once("expected one of ").map_or("", |(_, words)| words);
+            Invalid::new("is no known dialect", format!("one of {}", expected.replace('`', "")))
+        })
+    }
+}
+
+impl Value for UnknownCaller {
+    const EXPECTED: &'static str = "refuse, or the name of a tenant";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        match text {
+            "refuse" => Ok(Self::Refuse),
+            name => Ok(Self::Tenant(Name::parse(name)?.into())),
+        }
+    }
+}
+
+impl Value for SocketAddr {
+    const EXPECTED: &'static str = "an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let invalid = |_| Invalid::new("is no address with a port", Self::EXPECTED);
+        text.replacen("localhost:", "127.0.0.1:", 1).parse().map_err(invalid)
+    }
+}
+
+impl Value for IpNet {
+    const EXPECTED: &'static str = "an address or a network, such as 10.1.2.3 or 10.0.0.0/8";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let address = || text.parse::<IpAddr>().map(Self::from);
+        text.parse::<Self>()
+            .or_else(|_| address())
+            .map(|net| net.trunc())
+            .map_err(|_| Invalid::new("is no address and no network", Self::EXPECTED))
+    }
+}
+
+impl Value for PathBuf {
+    const EXPECTED: &'static str = "a path";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        if text.is_empty() || text.contains('\0') {
+            return Err(Invalid::new("is no path", Self::EXPECTED));
+        }
+        Ok(Self::from(text))
+    }
+}
+
+impl Value for UpstreamUrl {
+    const EXPECTED: &'static str = "a URL such as http://127.0.0.1:8000/v1";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::parse(text)
+    }
+}
+
+impl Value for ModelPattern {
+    const EXPECTED: &'static str = "a model's name, in which `*` stands for anything";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::new(text)
+    }
+}
+
+impl Value for Secret {
+    const EXPECTED: &'static str = "a secret, best as ${env:NAME} or ${file:PATH}";
+    const SECRET: bool = true;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        // It travels in a header.
+        match text {
+            "" => Err(Invalid::new("is empty", Self::EXPECTED)),
+            _ if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self(text.to_owned())),
+            _ => Err(Invalid::new(
+                "cannot be sent in a header",
+                "visible ASCII characters without spaces",
+            )),
+        }
+    }
+}
+
+/// A secret that others must show to us.
+#[derive(Debug, Clone)]
+pub(crate) struct Token(pub(crate) Secret);
+
+impl Value for Token {
+    const EXPECTED: &'static str = Secret::EXPECTED;
+    const SECRET: bool = true;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let secret = <Secret as Value>::parse(text)?;
+        if text.len() < TOKEN_CHARS_MIN {
+            let expected = format!("at least {TOKEN_CHARS_MIN} characters");
+            return Err(Invalid::new("can be guessed", expected));
+        }
+        Ok(Self(secret))
+    }
+}
+
+/// SHA-256 of an API key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sha256(pub(crate) [u8; 32]);
+
+impl Value for Sha256 {
+    const EXPECTED: &'static str = "64 hexadecimal digits, as `taximeter keys new` prints them";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let digits = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<_>>>();
+        let Some(digits) = digits.filter(|digits| digits.len() == 64) else {
+            // It may be the key itself.
+            return Err(Invalid::new("is no SHA-256", Self::EXPECTED).secret());
+        };
+        let mut hash = [0; 32];
+        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte =
+                pair.iter().fold(0, |byte, digit| (byte << 4) | u8::try_from(*digit).unwrap_or(0));
+        }
+        Ok(Self(hash))
+    }
+}
+
+/// A name of a tenant, key, upstream or provider.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name(String);
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
+impl Value for Name {
+    const EXPECTED: &'static str = "a name";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        match name_problem(text) {
+            Some(problem) => Err(Invalid::new(problem, "a name such as acme or team-7.search")),
+            None => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+/// Whether `text` can name a tenant: 1 to 128 bytes that stay one name in a path, a table, a metric
+/// and a log.
+#[must_use]
+pub fn is_tenant_name(text: &str) -> bool {
+    name_problem(text).is_none()
+}
+
+fn name_problem(text: &str) -> Option<&'static str> {
+    // Look the same as another name, or like none: combining marks, and what is invisible or turns
+    // text around.
+    let deceiving = |c: char| {
+        matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    match text {
+        "" => Some("is empty"),
+        _ if text.len() > NAME_BYTES_MAX => Some("is longer than 128 bytes"),
+        _ if text.trim() != text => Some("begins or ends with a space"),
+        _ if text.contains(char::is_control) => Some("has a control character"),
+        _ if text.contains(deceiving) => Some("has an invisible or combining character"),
+        _ if text.contains(['/', '\\']) || text.contains("..") => Some("has a part of a path"),
+        _ if text.starts_with(['=', '+', '-', '@']) => Some("begins like a formula"),
+        _ => None,
+    }
+}
+
+/// The text of a label.
+#[derive(Debug, Clone)]
+pub(crate) struct Label(String);
+
+impl From<Label> for String {
+    fn from(label: Label) -> Self {
+        label.0
+    }
+}
+
+impl Value for Label {
+    const EXPECTED: &'static str = "1 to 256 bytes of text in one line";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.contains(char::is_control) {
+            return Err(Invalid::new("does not fit a label", Self::EXPECTED));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// The header that names a tenant, in lower case.
+#[derive(Debug, Clone)]
+pub(crate) struct IdentityHeader(String);
+
+impl From<IdentityHeader> for String {
+    fn from(header: IdentityHeader) -> Self {
+        header.0
+    }
+}
+
+impl Value for IdentityHeader {
+    const EXPECTED: &'static str = "a header of your own, such as x-tenant-id";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        const TAKEN: [&str; 21] = [
+            "accept",
+            "accept-encoding",
+            "api-key",
+            "authorization",
+            "connection",
+            "content-encoding",
+            "content-length",
+            "content-type",
+            "cookie",
+            "expect",
+            "host",
+            "keep-alive",
+            "proxy-authorization",
+            "te",
+            "traceparent",
+            "tracestate",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "x-api-key",
+            "x-request-id",
+        ];
+        let name = text.to_ascii_lowercase();
+        // `_` counts as `-` in too many servers to tell who set which.
+        let well_formed = !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !well_formed {
+            return Err(Invalid::new("is no name of a header", "letters, digits and `-`"));
+        }
+        if TAKEN.contains(&name.as_str()) || name.starts_with("x-taximeter-") {
+            return Err(Invalid::new("has a meaning of its own", Self::EXPECTED));
+        }
+        Ok(Self(name))
+    }
+}
+
+impl Value for NonZeroUsize {
+    const EXPECTED: &'static str = "a whole number above 0";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        count(text)
+    }
+}
+
+impl Value for NonZeroU32 {
+    const EXPECTED: &'static str = NonZeroUsize::EXPECTED;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        count(text)
+    }
+}
+
+fn count<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, Invalid> {
+    // `parse` would also take a `+`.
+    let text = if text.starts_with('+') { "" } else { text };
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => Invalid::new("is too large", "a smaller number"),
+        _ => Invalid::new("is no count", NonZeroUsize::EXPECTED),
+    })
+}
+
+impl Value for Duration {
+    const EXPECTED: &'static str = "seconds, above 0 and at most 86400, such as 30 or 0.5";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let invalid = || Invalid::new("is no time in seconds", Self::EXPECTED);
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let seconds: f64 = text.parse().ok().filter(|_| plain).ok_or_else(invalid)?;
+        if seconds > SECONDS_MAX {
+            return Err(invalid());
+        }
+        let time = Self::try_from_secs_f64(seconds).map_err(|_| invalid())?;
+        if time.is_zero() { Err(invalid()) } else { Ok(time) }
+    }
+}

@@ -1,0 +1,140 @@
+//! YAML text → a tree that knows where in the text everything stands.
+//!
+//! Scalars stay text: what a value should be is the schema's business, so `off`, `1e3` or 64 digits
+//! of a hash never turn into something else on the way.
+
+use std::ops::Range;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput};
+
+/// Nested lists and maps. The deepest key of the schema is at 5.
+const DEPTH_MAX: usize = 32;
+
+/// One value, and the bytes of the text it stands at.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) at: Range<usize>,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Scalar(String),
+    /// Nothing, `~` or `null`.
+    Null,
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key of a map.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) at: Range<usize>,
+}
+
+/// Why a text is no tree, and where.
+#[derive(Debug)]
+pub(crate) struct SyntaxError {
+    pub(crate) at: Range<usize>,
+    pub(crate) problem: String,
+    pub(crate) expected: &'static str,
+}
+
+/// The tree of the one document in `text`; `None` when there is nothing in it.
+pub(crate) fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: DEPTH_MAX,
+        block_nesting_limit: DEPTH_MAX,
+    };
+    let mut events =
+        Events { parser: Parser::new_from_str_with_options(text, options), end: text.len() };
+    let mut root = None;
+    loop {
+        let (event, at) = events.next()?;
+        match event {
+            Event::StreamStart | Event::DocumentEnd => {}
+            Event::DocumentStart(..) if root.is_some() => {
+                return Err(events.refuse(at, "a second document", "one document in the file"));
+            }
+            Event::DocumentStart(..) => {
+                let (event, at) = events.next()?;
+                root = Some(events.node(event, at)?);
+            }
+            _ => return Ok(root),
+        }
+    }
+}
+
+struct Events<'text> {
+    parser: Parser<'text, StrInput<'text>>,
+    end: usize,
+}
+
+impl<'text> Events<'text> {
+    fn next(&mut self) -> Result<(Event<'text>, Range<usize>), SyntaxError> {
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => Ok((event, self.range(&span))),
+            Some(Err(error)) => {
+                let at = error.marker().byte_offset().unwrap_or(self.end).min(self.end);
+                Err(SyntaxError { at: at..at, problem: error.info(), expected: "valid YAML" })
+            }
+            None => Ok((Event::StreamEnd, self.end..self.end)),
+        }
+    }
+
+    fn node(&mut self, event: Event<'text>, at: Range<usize>) -> Result<Node, SyntaxError> {
+        let kind = match event {
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, _, Some(_))
+            | Event::MappingStart(_, _, Some(_)) => {
+                return Err(self.refuse(at, "a tag", "the plain value"));
+            }
+            Event::Scalar(text, style, ..) => match (&*text, style) {
+                ("" | "~" | "null", ScalarStyle::Plain) => Kind::Null,
+                _ => Kind::Scalar(text.into_owned()),
+            },
+            Event::SequenceStart(..) => return self.list(at),
+            Event::MappingStart(..) => return self.map(at),
+            Event::Alias(_) => {
+                return Err(self.refuse(at, "an alias", "the value itself, written out"));
+            }
+            _ => return Err(self.refuse(at, "the end of the value", "a value")),
+        };
+        Ok(Node { at, kind })
+    }
+
+    fn list(&mut self, at: Range<usize>) -> Result<Node, SyntaxError> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(Node { at, kind: Kind::List(items) }),
+                (event, at) => items.push(self.node(event, at)?),
+            }
+        }
+    }
+
+    fn map(&mut self, at: Range<usize>) -> Result<Node, SyntaxError> {
+        let mut entries = Vec::new();
+        loop {
+            let key = match self.next()? {
+                (Event::MappingEnd, _) => return Ok(Node { at, kind: Kind::Map(entries) }),
+                (Event::Scalar(name, _, _, None), at) => Key { name: name.into_owned(), at },
+                (_, at) => {
+                    return Err(self.refuse(at, "a key that is no word", "a word and a colon"));
+                }
+            };
+            let (event, at) = self.next()?;
+            entries.push((key, self.node(event, at)?));
+        }
+    }
+
+    fn refuse(&self, at: Range<usize>, what: &str, expected: &'static str) -> SyntaxError {
+        SyntaxError { at, problem: format!("{what} is not read here"), expected }
+    }
+
+    fn range(&self, span: &Span) -> Range<usize> {
+        span.byte_range().unwrap_or(self.end..self.end)
+    }
+}
