@@ -103,6 +103,13 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
     let mut names = Unique::default();
     let built = list.items.into_iter().map(|raw| {
         names.check(&raw.name, reader);
+        if let (Optional::Given(_), Optional::Given(forward)) =
+            (&raw.credential, &raw.forward_credential)
+            && forward.value
+        {
+            let why = Invalid::new("contradicts `credential`", "one of the two");
+            reader.invalid::<bool>(&forward.spot, &forward.written, &why);
+        }
         let models = models(raw.models, reader);
         let dialect = raw.dialect.or(Dialect::Auto);
         Some(Upstream {

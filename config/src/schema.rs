@@ -69,7 +69,8 @@ keys! {
         models: Optional<List<At<ModelPattern>>>,
         /// The key that the upstream is shown. Default: none.
         credential: Optional<At<Secret>>,
-        /// Hand the client's own credential on: `on` or `off`. Default: `off`.
+        /// Hand the client's own credential on, in place of `credential`: `on` or `off`. Default:
+        /// `off`.
         forward_credential: Optional<At<bool>>,
     }
 }

@@ -49,7 +49,8 @@ upstreams:
     provider: my-vllm
     models: ["a-*", b]
     credential: ${file:/run/secrets/openai}
-    forward_credential: on
+    forward_credential: off
+  - {name: own, url: "http://own", forward_credential: on}
 tenants:
   unknown: guests
   keys:
@@ -74,6 +75,7 @@ limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, http2
     assert_snapshot!(shown);
     assert_eq!(config.limits.drain.as_millis(), 250);
     assert_eq!((config.limits.header_bytes_max, config.limits.http2_streams_max), (9000, 5));
+    assert!(config.upstreams[1].forward_credential);
     assert_eq!(config.upstreams[0].credential.as_ref().unwrap().expose(), "sk-from-a-file");
 }
 
@@ -112,6 +114,7 @@ upstreams:
     models: []
   - {name: local, name: other, url: "http://127.0.0.1/v1/chat/completions", models: x}
   - {name: local, url: "http://user:hunter2@host", credential: "${env:MISSING}"}
+  - {name: both, url: "http://a", credential: sk-123, forward_credential: on}
 tenants:
   keys:
     - {id: acme, tenant: a/b, sha256: 9f86d0}
@@ -180,6 +183,7 @@ fn no_secret_is_ever_shown() {
         "upstreams: [{name: a, url: 'http://me:hunter2@a'}]",
         "upstreams: [{name: a, url: 'http://a', credential: 'hunter2}]",
         "tenants: {keys: [{id: a, tenant: a, sha256: hunter2}]}",
+        "ledger: {store: 'postgres://me:hunter2@host/bills'}",
         "admin: 0.0.0.0:1\nadmin_token: hunter2\nupstreams: []",
         "upstreams: [{name: a, url: 'http://a', credential: '${env:BROKEN}'}]",
     ] {

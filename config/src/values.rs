@@ -42,6 +42,10 @@ macro_rules! words {
             fn parse(text: &str) -> Result<Self, Invalid> {
                 match text {
                     $($($word)|+ => Ok($value),)+
+                    // It may be the URL of something else, with a password in it.
+                    _ if text.contains('@') => {
+                        Err(Invalid::new("is not known here", $expected).secret())
+                    }
                     _ => Err(Invalid::new("is not known here", $expected)),
                 }
             }
