@@ -1,0 +1,152 @@
+//! `taximeter check FILE`: every mistake of a configuration. Starts nothing.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use taximeter_config::{Config, Mistakes, UnknownCaller};
+
+/// Exit code of a configuration that does not do.
+pub(crate) const EXIT_CONFIGURATION: u8 = 64;
+/// Longest file that a configuration may refer to, in bytes; books of prices are the longest.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Checks a configuration and starts nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  taximeter check taximeter.yaml
+  POD_NAME=a POD_NAMESPACE=b taximeter check deploy/examples/vllm-sidecar.yaml
+
+Exit code: 0 when it is good, 64 when it is not; each mistake is on stderr.")]
+pub(crate) struct CheckArgs {
+    /// The configuration.
+    file: PathBuf,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum LoadError {
+    /// The file itself.
+    #[error("{path}: cannot be read: {source}; nothing was started", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What it holds.
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+}
+
+/// Tells every mistake on `err`, or on `out` what would run.
+///
+/// Errors: only those of writing.
+pub(crate) fn run(
+    args: &CheckArgs,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> io::Result<ExitCode> {
+    match load(&args.file) {
+        Ok(config) => {
+            writeln!(out, "{}: good; {}", args.file.display(), summary(&config))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            writeln!(err, "{error}")?;
+            Ok(ExitCode::from(EXIT_CONFIGURATION))
+        }
+    }
+}
+
+/// The configuration in `path`, with this process's environment and files.
+///
+/// Errors: `Unreadable` for the file itself, else every mistake in it.
+pub(crate) fn load(path: &Path) -> Result<Config, LoadError> {
+    let text =
+        read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    let env = |name: &str| std::env::var(name).ok();
+    Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &read)?)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What would run, in a line.
+fn summary(config: &Config) -> String {
+    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    let tenants: BTreeSet<&str> =
+        config.tenants.keys.iter().map(|key| key.tenant.as_str()).collect();
+    let others = match &config.tenants.unknown {
+        UnknownCaller::Refuse => "other callers refused".to_owned(),
+        UnknownCaller::Tenant(tenant) => format!("other callers are {tenant}"),
+    };
+    format!(
+        "{} ({}), {} of {}, {others}; clients at {}, metrics at {}, data in {}",
+        counted(names.len(), "upstream"),
+        names.join(", "),
+        counted(config.tenants.keys.len(), "key"),
+        counted(tenants.len(), "tenant"),
+        config.listen,
+        config.admin,
+        config.data_dir.display(),
+    )
+}
+
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Exit code as shown, standard output and standard error for a file with `text`.
+    fn check(text: &str) -> (String, String, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("taximeter.yaml");
+        std::fs::write(&file, text).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = run(&CheckArgs { file }, &mut out, &mut err).unwrap();
+        let tell = |bytes| String::from_utf8(bytes).unwrap();
+        (format!("{code:?}"), tell(out), tell(err))
+    }
+
+    fn exit(code: u8) -> String {
+        format!("{:?}", ExitCode::from(code))
+    }
+
+    #[test]
+    fn a_good_file_says_in_one_line_what_would_run() {
+        let (code, out, err) = check("upstreams: [{name: local, url: 'http://127.0.0.1:8000'}]");
+        assert_eq!((code, err.as_str()), (exit(0), ""));
+        assert!(out.ends_with(
+            "good; 1 upstream (local), 0 keys of 0 tenants, other callers are default; clients at \
+             127.0.0.1:8080, metrics at 127.0.0.1:9464, data in ./taximeter-data\n"
+        ));
+        assert_eq!(out.lines().count(), 1);
+    }
+
+    #[test]
+    fn a_bad_file_exits_64_with_every_mistake_on_stderr() {
+        let (code, out, err) = check("listen: 1\nupstreams: []\n");
+        assert_eq!((code, out.as_str()), (exit(64), ""));
+        assert!(err.ends_with("2 problems; nothing was started\n"), "{err}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_exits_64() {
+        let mut err = Vec::new();
+        let args = CheckArgs { file: PathBuf::from("/nowhere/taximeter.yaml") };
+        let code = run(&args, &mut Vec::new(), &mut err).unwrap();
+        assert_eq!(format!("{code:?}"), exit(64));
+        let err = String::from_utf8(err).unwrap();
+        assert!(err.starts_with("/nowhere/taximeter.yaml: cannot be read: No such file"), "{err}");
+    }
+}

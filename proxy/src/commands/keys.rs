@@ -1,0 +1,149 @@
+//! `taximeter keys new`: makes API keys. A key is shown once; the configuration holds only its
+//! hash.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use sha2::{Digest, Sha256};
+use taximeter_config::is_tenant_name;
+
+/// Exit code of arguments that do not do.
+const EXIT_USAGE: u8 = 2;
+/// Randomness in a key: too much to guess, so a plain hash keeps it.
+const KEY_BYTES: usize = 32;
+/// What a key begins with, so that scanners for leaked secrets know it.
+const KEY_PREFIX: &str = "tax-";
+/// Hexadecimal digits of the hash in an id that nobody chose.
+const ID_DIGITS: usize = 8;
+
+/// Makes API keys.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum KeysCommand {
+    New(NewArgs),
+}
+
+/// Prints a new key once, and its entry for the configuration.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  taximeter keys new --tenant acme
+  taximeter keys new --tenant acme --id acme-prod
+
+The key is nowhere kept: hand it to the tenant. The entry has only its hash.")]
+struct NewArgs {
+    /// Who pays for what is asked with the key.
+    #[arg(long, value_parser = name)]
+    tenant: String,
+    /// What records call the key; by default the tenant and the first digits of the hash.
+    #[arg(long, value_parser = name)]
+    id: Option<String>,
+}
+
+/// Prints to `out`; says on `err` when the system has no randomness.
+///
+/// Errors: only those of writing.
+pub(crate) fn run(
+    args: &KeysArgs,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> io::Result<ExitCode> {
+    let KeysCommand::New(args) = &args.command;
+    let mut random = [0; KEY_BYTES];
+    if let Err(error) = getrandom::fill(&mut random) {
+        writeln!(err, "no key was made: the system gives no randomness: {error}")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let key = format!("{KEY_PREFIX}{}", hex(&random));
+    let sha256 = hex(&Sha256::digest(&key));
+    let digits: String = sha256.chars().take(ID_DIGITS).collect();
+    let id = args.id.clone().unwrap_or_else(|| format!("{}-{digits}", args.tenant));
+    if !is_tenant_name(&id) {
+        writeln!(err, "no key was made: {id:?} is too long for an id; choose one with --id")?;
+        return Ok(ExitCode::from(EXIT_USAGE));
+    }
+    writeln!(out, "{key}")?;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "# The key above is shown only now. This goes under `tenants: keys:` in the file:"
+    )?;
+    // A string of JSON is one of YAML.
+    let (id, tenant) = (serde_json::to_string(&id)?, serde_json::to_string(&args.tenant)?);
+    writeln!(out, "    - {{id: {id}, tenant: {tenant}, sha256: \"{sha256}\"}}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if is_tenant_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err("a name has 1 to 128 bytes, no control character, no part of a path, and does not begin \
+         with one of = + - @"
+        .to_owned())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taximeter_config::Config;
+
+    /// The first line, and the rest.
+    fn new_key(tenant: &str, id: Option<&str>) -> (String, String) {
+        let args = NewArgs { tenant: tenant.to_owned(), id: id.map(str::to_owned) };
+        let mut out = Vec::new();
+        run(&KeysArgs { command: KeysCommand::New(args) }, &mut out, &mut Vec::new()).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let (key, entry) = out.split_once('\n').unwrap();
+        (key.to_owned(), entry.to_owned())
+    }
+
+    #[test]
+    fn the_entry_is_valid_and_holds_the_hash_of_the_key() {
+        for tenant in ["acme", "team \"7\" & \'co\'", "Ünï-{a: b}"] {
+            let (key, entry) = new_key(tenant, Some("prod"));
+            let file =
+                format!("upstreams: [{{name: a, url: 'http://a'}}]\ntenants:\n  keys:\n{entry}");
+            let none = |_: &str| None;
+            let no_file = |_: &std::path::Path| Err(io::ErrorKind::NotFound.into());
+            let config = Config::from_yaml(&file, "f", &none, &no_file)
+                .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            let entry = &config.tenants.keys[0];
+            assert_eq!((entry.id.as_str(), entry.tenant.as_str()), ("prod", tenant));
+            assert_eq!(entry.sha256[..], Sha256::digest(&key)[..]);
+        }
+    }
+
+    #[test]
+    fn a_key_is_shown_once_and_never_twice_the_same() {
+        let (key, entry) = new_key("acme", None);
+        assert!(key.starts_with("tax-") && key.len() == 4 + 64, "{key}");
+        assert!(!entry.contains(&key), "{entry}");
+        assert_ne!(key, new_key("acme", None).0);
+    }
+
+    #[test]
+    fn a_name_that_the_configuration_would_refuse_makes_no_key() {
+        assert!(name("a/b").is_err() && name("").is_err() && name("acme").is_ok());
+        assert_eq!(new_key_exit(&"a".repeat(125)), format!("{:?}", ExitCode::from(EXIT_USAGE)));
+    }
+
+    fn new_key_exit(tenant: &str) -> String {
+        let args = NewArgs { tenant: tenant.to_owned(), id: None };
+        let args = KeysArgs { command: KeysCommand::New(args) };
+        format!("{:?}", run(&args, &mut Vec::new(), &mut Vec::new()).unwrap())
+    }
+}
