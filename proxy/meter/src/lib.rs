@@ -5,8 +5,10 @@
 
 mod dialect;
 mod measurement;
+mod request;
 mod wire;
 
 pub use dialect::Dialect;
 pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
+pub use request::{JSON_DEPTH_MAX, RequestFacts, RequestFault, RequestReader, Splice};
 pub use wire::Wire;

@@ -1,0 +1,318 @@
+//! What a request asks for, read from the body's bytes as they pass.
+//!
+//! Strict where readers differ (encodings, keys given twice, bytes behind the end), blind to all
+//! else: nothing is written anew, and nothing is kept but the few values that we act on.
+
+mod fault;
+mod json;
+mod number;
+mod splice;
+mod text;
+mod utf8;
+
+#[cfg(test)]
+mod tests;
+
+pub use fault::RequestFault;
+pub use json::JSON_DEPTH_MAX;
+pub use splice::Splice;
+
+use crate::Wire;
+use json::{Container, Event, Piece, Reader, Scalar};
+use splice::Place;
+
+/// Reads one request body.
+#[derive(Debug)]
+pub struct RequestReader {
+    json: Reader,
+    offset: u64,
+    /// The member whose value comes next.
+    member: Option<Member>,
+    /// Members that were there, one bit each.
+    seen: u16,
+    facts: RequestFacts,
+    fault: Option<RequestFault>,
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestFacts {
+    /// `model`; `None` only on a wire that does not require it.
+    pub model: Option<String>,
+    /// `stream`.
+    pub stream: bool,
+    /// `stream_options.include_usage`; `None` when absent or null.
+    pub include_usage: Option<bool>,
+    /// `n`.
+    pub choices: Option<u64>,
+    /// The largest of `max_tokens`, `max_completion_tokens` and `max_output_tokens`: engines differ
+    /// in which they obey.
+    pub max_output_tokens: Option<u64>,
+    /// `user`, when it is a text of at most 256 bytes.
+    pub user: Option<String>,
+    /// `service_tier`, when it is a text of at most 256 bytes.
+    pub service_tier: Option<String>,
+    wire: Wire,
+    /// Offset of the first byte inside the object.
+    members: u64,
+    place: Place,
+}
+
+/// Members that we act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Model,
+    Stream,
+    StreamOptions,
+    Choices,
+    MaxTokens,
+    MaxCompletionTokens,
+    MaxOutputTokens,
+    User,
+    ServiceTier,
+    IncludeUsage,
+    IncludeObfuscation,
+    ContinuousUsageStats,
+}
+
+impl RequestReader {
+    /// A reader for the body of a request on `wire`.
+    #[must_use]
+    pub fn new(wire: Wire) -> Self {
+        Self {
+            json: Reader::new(),
+            offset: 0,
+            member: None,
+            seen: 0,
+            facts: RequestFacts {
+                model: None,
+                stream: false,
+                include_usage: None,
+                choices: None,
+                max_output_tokens: None,
+                user: None,
+                service_tier: None,
+                wire,
+                members: 0,
+                place: Place::Absent,
+            },
+            fault: None,
+        }
+    }
+
+    /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
+    ///
+    /// Errors: the first fault of the body; from then on the same again.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let result = self.read(bytes);
+        self.fault = result.clone().err();
+        result
+    }
+
+    /// Close the body.
+    ///
+    /// Errors: the fault that `push` told; `InvalidJson` when the body ends too early;
+    /// `ModelRequired`.
+    pub fn finish(self) -> Result<RequestFacts, RequestFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        self.json.finish(self.offset)?;
+        if self.facts.model.is_none() && self.facts.wire != Wire::Opaque {
+            return Err(RequestFault::ModelRequired);
+        }
+        Ok(self.facts)
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+        let mut piece = Piece { rest: bytes, offset: self.offset };
+        while let Some(event) = self.json.next(&mut piece)? {
+            match event {
+                Event::Key => self.on_key()?,
+                Event::Scalar { kind, start, end } => self.on_scalar(kind, start, end)?,
+                Event::Open { container, inside } => self.on_open(container, inside)?,
+                Event::Close { empty } => self.on_close(empty),
+            }
+        }
+        self.offset = piece.offset;
+        Ok(())
+    }
+
+    fn on_key(&mut self) -> Result<(), RequestFault> {
+        self.member = self.json.text().and_then(|key| Member::named(self.json.depth(), key));
+        if let Some(member) = self.member {
+            let bit = 1 << member as u16;
+            if self.seen & bit != 0 {
+                return Err(RequestFault::DuplicateKey { key: member.path() });
+            }
+            self.seen |= bit;
+        }
+        Ok(())
+    }
+
+    fn on_scalar(&mut self, kind: Scalar, start: u64, end: u64) -> Result<(), RequestFault> {
+        let Some(member) = self.member else { return Ok(()) };
+        match member {
+            Member::Model => self.facts.model = model(kind, self.json.text())?,
+            Member::Stream => self.facts.stream = flag(member, kind)?.unwrap_or(false),
+            Member::StreamOptions => {
+                self.facts.place = match kind {
+                    Scalar::Null => Place::Null { start, end },
+                    _ => Place::Other,
+                };
+            }
+            Member::IncludeUsage => {
+                self.facts.include_usage = flag(member, kind)?;
+                self.facts.place = Place::Flag { start, end };
+            }
+            Member::Choices => self.facts.choices = whole(member, kind, self.json.text())?,
+            Member::MaxTokens | Member::MaxCompletionTokens | Member::MaxOutputTokens => {
+                let bound = whole(member, kind, self.json.text())?;
+                self.facts.max_output_tokens = self.facts.max_output_tokens.max(bound);
+            }
+            Member::User => self.facts.user = text(kind, self.json.text()),
+            Member::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
+            Member::IncludeObfuscation | Member::ContinuousUsageStats => {}
+        }
+        Ok(())
+    }
+
+    fn on_open(&mut self, container: Container, inside: u64) -> Result<(), RequestFault> {
+        if self.json.depth() == 1 {
+            self.facts.members = inside;
+            return Ok(());
+        }
+        let Some(member) = self.member.take() else { return Ok(()) };
+        match (member, container) {
+            (Member::StreamOptions, Container::Object) => {
+                self.facts.place = Place::Object { inside, empty: false };
+                self.json.follow();
+                Ok(())
+            }
+            (Member::StreamOptions, Container::Array) => {
+                self.facts.place = Place::Other;
+                Ok(())
+            }
+            _ if member.requirement().is_some() => Err(invalid(member)),
+            _ => Ok(()),
+        }
+    }
+
+    fn on_close(&mut self, closed_empty: bool) {
+        if let Place::Object { empty, .. } = &mut self.facts.place
+            && self.json.depth() == 1
+        {
+            *empty = closed_empty;
+        }
+    }
+}
+
+impl RequestFacts {
+    /// The change of the body that asks for usage at the end of the stream.
+    ///
+    /// `None` when there is nothing to ask: no stream, asked for already, or a wire that has no
+    /// such question.
+    #[must_use]
+    pub fn usage_splice(&self) -> Option<Splice> {
+        let asks = matches!(self.wire, Wire::ChatCompletions | Wire::Completions);
+        if asks && self.stream && self.include_usage != Some(true) {
+            self.place.splice(self.members)
+        } else {
+            None
+        }
+    }
+}
+
+impl Member {
+    /// The member with this key, at the top (depth 1) or inside `stream_options` (depth 2).
+    fn named(depth: usize, key: &str) -> Option<Self> {
+        match (depth, key) {
+            (1, "model") => Some(Self::Model),
+            (1, "stream") => Some(Self::Stream),
+            (1, "stream_options") => Some(Self::StreamOptions),
+            (1, "n") => Some(Self::Choices),
+            (1, "max_tokens") => Some(Self::MaxTokens),
+            (1, "max_completion_tokens") => Some(Self::MaxCompletionTokens),
+            (1, "max_output_tokens") => Some(Self::MaxOutputTokens),
+            (1, "user") => Some(Self::User),
+            (1, "service_tier") => Some(Self::ServiceTier),
+            (2, "include_usage") => Some(Self::IncludeUsage),
+            (2, "include_obfuscation") => Some(Self::IncludeObfuscation),
+            (2, "continuous_usage_stats") => Some(Self::ContinuousUsageStats),
+            _ => None,
+        }
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Stream => "stream",
+            Self::StreamOptions => "stream_options",
+            Self::Choices => "n",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+            Self::MaxOutputTokens => "max_output_tokens",
+            Self::User => "user",
+            Self::ServiceTier => "service_tier",
+            Self::IncludeUsage => "stream_options.include_usage",
+            Self::IncludeObfuscation => "stream_options.include_obfuscation",
+            Self::ContinuousUsageStats => "stream_options.continuous_usage_stats",
+        }
+    }
+
+    /// What the value must be; `None` where only the engine cares.
+    const fn requirement(self) -> Option<&'static str> {
+        match self {
+            Self::Model => Some("a text of at most 256 bytes without control characters"),
+            Self::Stream | Self::IncludeUsage => Some("true or false"),
+            Self::Choices | Self::MaxTokens | Self::MaxCompletionTokens | Self::MaxOutputTokens => {
+                Some("a whole number from 0 to 18446744073709551615")
+            }
+            Self::StreamOptions
+            | Self::User
+            | Self::ServiceTier
+            | Self::IncludeObfuscation
+            | Self::ContinuousUsageStats => None,
+        }
+    }
+}
+
+fn invalid(member: Member) -> RequestFault {
+    let what = member.requirement().unwrap_or_default();
+    RequestFault::InvalidValue { param: member.path(), what }
+}
+
+fn model(kind: Scalar, text: Option<&str>) -> Result<Option<String>, RequestFault> {
+    match (kind, text) {
+        (Scalar::Null, _) => Ok(None),
+        (Scalar::String, Some("")) => Err(RequestFault::ModelRequired),
+        (Scalar::String, Some(text)) if !text.chars().any(char::is_control) => {
+            Ok(Some(text.to_owned()))
+        }
+        _ => Err(invalid(Member::Model)),
+    }
+}
+
+fn flag(member: Member, kind: Scalar) -> Result<Option<bool>, RequestFault> {
+    match kind {
+        Scalar::True => Ok(Some(true)),
+        Scalar::False => Ok(Some(false)),
+        Scalar::Null => Ok(None),
+        Scalar::String | Scalar::Number => Err(invalid(member)),
+    }
+}
+
+fn whole(member: Member, kind: Scalar, literal: Option<&str>) -> Result<Option<u64>, RequestFault> {
+    match (kind, literal) {
+        (Scalar::Null, _) => Ok(None),
+        (Scalar::Number, Some(literal)) => literal.parse().map(Some).map_err(|_| invalid(member)),
+        _ => Err(invalid(member)),
+    }
+}
+
+fn text(kind: Scalar, text: Option<&str>) -> Option<String> {
+    if kind == Scalar::String { text.map(str::to_owned) } else { None }
+}

@@ -1,0 +1,58 @@
+//! Why a request cannot be understood one way.
+
+use std::borrow::Cow;
+
+/// A request body that two readers could read differently, or not at all; each is a 400.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestFault {
+    /// Not a JSON object by RFC 8259, in UTF-8.
+    #[error("the request body is not valid JSON at byte {offset}: {what}")]
+    InvalidJson {
+        /// Offset of the first byte that does not fit.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A key that we act on is there twice; readers differ in which they take.
+    #[error("`{key}` is given twice; send it once")]
+    DuplicateKey {
+        /// Its JSON path.
+        key: &'static str,
+    },
+    /// `model` is absent, null or empty.
+    #[error("`model` is missing; name the model to use")]
+    ModelRequired,
+    /// A value that we act on is none that it may be.
+    #[error("`{param}` must be {what}")]
+    InvalidValue {
+        /// Its JSON path.
+        param: &'static str,
+        /// What it must be.
+        what: &'static str,
+    },
+}
+
+impl RequestFault {
+    /// `error.code`: a fixed word, safe as a metric label.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidJson { .. } => "invalid_json",
+            Self::DuplicateKey { .. } => "duplicate_key",
+            Self::ModelRequired => "model_required",
+            Self::InvalidValue { .. } => "invalid_value",
+        }
+    }
+
+    /// `error.param`: the JSON path of the member, or the offset of the byte that does not fit.
+    #[must_use]
+    pub fn param(&self) -> Cow<'static, str> {
+        match self {
+            Self::InvalidJson { offset, .. } => Cow::Owned(offset.to_string()),
+            Self::DuplicateKey { key } => Cow::Borrowed(key),
+            Self::ModelRequired => Cow::Borrowed("model"),
+            Self::InvalidValue { param, .. } => Cow::Borrowed(param),
+        }
+    }
+}

@@ -1,0 +1,476 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+type Outcome = Result<RequestFacts, RequestFault>;
+
+fn read_in(wire: Wire, pieces: &[&[u8]]) -> Outcome {
+    let mut reader = RequestReader::new(wire);
+    for piece in pieces {
+        reader.push(piece)?;
+    }
+    reader.finish()
+}
+
+fn read(body: impl AsRef<[u8]>) -> Outcome {
+    read_in(Wire::ChatCompletions, &[body.as_ref()])
+}
+
+fn code(body: impl AsRef<[u8]>) -> &'static str {
+    read(body).map_or_else(|fault| fault.code(), |_| "ok")
+}
+
+/// The body with its splice, if it has one.
+fn spliced(body: &[u8]) -> Option<Vec<u8>> {
+    let splice = read(body).expect("a valid body").usage_splice()?;
+    Some(splice.pieces(&bytes::Bytes::copy_from_slice(body)).concat())
+}
+
+/// Bodies that pass.
+const VALID: &[&str] = &[
+    r#"{"model":"m"}"#,
+    " \t\r\n{ \"model\" : \"m\" , \"messages\" : [ ] }\n",
+    r#"{"model":"m","messages":[{"role":"user","content":"naïve 日本 😀 \n \u00e9"}]}"#,
+    r#"{"model":"m","x":[0,-0,1.0,1e400,-1.5E-7,123456789012345678901234567890]}"#,
+    r#"{"model":"m","x":"\ud83d","y":"\ude00\ud83d","z":"\ud83dz"}"#,
+    r#"{"model":"m","x":1,"x":2,"messages":[{"model":1,"model":2}]}"#,
+    r#"{"model":"m","Model":"n","MODEL":"o","model\u0000":"p"}"#,
+    r#"{"model":"m","stream":null,"n":null,"max_tokens":null}"#,
+    r#"{"model":"m","stream_options":{"include_usage":true}}"#,
+    r#"{"model":"m","stream_options":"yes","user":7,"service_tier":[]}"#,
+    r#"{"model":"m","metadata":{"include_usage":1,"include_usage":2}}"#,
+    r#"{"model":"m","stream_options":{"x":{"include_usage":1,"include_usage":2}}}"#,
+];
+
+/// Bodies that some reader somewhere takes for JSON.
+const NOT_JSON: &[&str] = &[
+    "",
+    "  ",
+    "[]",
+    r#""model""#,
+    "null",
+    r#"{"model":"m"} {}"#,
+    r#"{"model":"m"}x"#,
+    r#"{"model":"m",}"#,
+    r#"{"model":"m","x":[1,]}"#,
+    r#"{"model":"m","x":[,1]}"#,
+    r#"{"model":"m","x":[1}}"#,
+    r#"{"model":"m","x":{"a":1]}"#,
+    r#"{"model":"m""x":1}"#,
+    r#"{"model" "m"}"#,
+    r#"{model:"m"}"#,
+    r#"{'model':'m'}"#,
+    r#"{"model":"m" /* no */}"#,
+    "{\"model\":\"m\" // no\n}",
+    "{\"model\":\"m\",\"x\":\"a\nb\"}",
+    "{\"model\":\"m\",\"x\":\"a long text, longer than the narrow look \u{0}\"}",
+    "{\"model\":\"m\",\"x\":\"ä\tb\"}",
+    r#"{"model":"m","x":NaN}"#,
+    r#"{"model":"m","x":Infinity}"#,
+    r#"{"model":"m","x":-Infinity}"#,
+    r#"{"model":"m","x":truE}"#,
+    r#"{"model":"m","x":nul}"#,
+    r#"{"model":"m","x":01}"#,
+    r#"{"model":"m","x":+1}"#,
+    r#"{"model":"m","x":.5}"#,
+    r#"{"model":"m","x":5.}"#,
+    r#"{"model":"m","x":1e}"#,
+    r#"{"model":"m","x":1e+}"#,
+    r#"{"model":"m","x":-}"#,
+    r#"{"model":"m","x":0x10}"#,
+    r#"{"model":"m","x":1_000}"#,
+    r#"{"model":"m","x":"\x41"}"#,
+    r#"{"model":"m","x":"\u12g4"}"#,
+    r#"{"model":"m","x":"\u{41}"}"#,
+    r#"{"model":"m","x":"abc"#,
+    r#"{"model":"m","x":"abc\"#,
+    r#"{"model":"m""#,
+    r#"{"model":"m","x":1"#,
+    r#"{"model":"m","x":[[]"#,
+    "{\"model\":\"m\"\u{a0}}",
+    "\u{feff}{\"model\":\"m\"}",
+];
+
+/// Keys that we act on, twice.
+const TWICE: &[&str] = &[
+    r#"{"model":"m","model":"n"}"#,
+    r#"{"model":"m","mod\u0065l":"n"}"#,
+    r#"{"model":"m","\u006d\u006F\u0064\u0065\u006c":"n"}"#,
+    r#"{"model":"m","stream":true,"stream":true}"#,
+    r#"{"model":"m","n":1,"n":1}"#,
+    r#"{"model":"m","user":"a","user":"b"}"#,
+    r#"{"model":"m","service_tier":{},"service_tier":null}"#,
+    r#"{"model":"m","max_tokens":1,"max_tokens":2}"#,
+    r#"{"model":"m","stream_options":{},"stream_options":{}}"#,
+    r#"{"model":"m","stream_options":{"include_usage":true,"include\u005fusage":false}}"#,
+];
+
+/// No model.
+const NO_MODEL: &[&str] = &[
+    "{}",
+    r#"{"model":null}"#,
+    r#"{"model":""}"#,
+    r#"{"Model":"m"}"#,
+    r#"{"model\u0000":"m"}"#,
+    r#"{"messages":[{"model":"m"}]}"#,
+];
+
+/// Values that can be no such thing.
+const WRONG_VALUE: &[&str] = &[
+    r#"{"model":1}"#,
+    r#"{"model":true}"#,
+    r#"{"model":["m"]}"#,
+    r#"{"model":{}}"#,
+    r#"{"model":"a\u0000b"}"#,
+    r#"{"model":"a\nb"}"#,
+    r#"{"model":"a\u0085b"}"#,
+    r#"{"model":"m","stream":1}"#,
+    r#"{"model":"m","stream":"true"}"#,
+    r#"{"model":"m","stream":{}}"#,
+    r#"{"model":"m","n":-1}"#,
+    r#"{"model":"m","n":-0}"#,
+    r#"{"model":"m","n":1.0}"#,
+    r#"{"model":"m","n":"1"}"#,
+    r#"{"model":"m","max_tokens":1e400}"#,
+    r#"{"model":"m","max_completion_tokens":18446744073709551616}"#,
+    r#"{"model":"m","max_output_tokens":[1]}"#,
+    r#"{"model":"m","stream_options":{"include_usage":"true"}}"#,
+];
+
+/// All of these, and those that are no text, with the code of their fault.
+fn bodies() -> Vec<(Vec<u8>, &'static str)> {
+    let texts = [
+        (VALID, "ok"),
+        (NOT_JSON, "invalid_json"),
+        (TWICE, "duplicate_key"),
+        (NO_MODEL, "model_required"),
+        (WRONG_VALUE, "invalid_value"),
+    ];
+    let texts = texts.iter().flat_map(|(bodies, code)| bodies.iter().map(move |body| (body, code)));
+    let mut bodies: Vec<_> = texts.map(|(body, code)| (body.as_bytes().to_vec(), *code)).collect();
+    let not_utf8: [&[u8]; 8] = [
+        b"\xff",
+        b"\xc0\x80",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xe6\x97",
+        b"\x80",
+        b"a long text, longer than the narrow look \xf0\x9f\x98",
+    ];
+    for bytes in not_utf8 {
+        bodies.push(([br#"{"model":"m","x":""#, bytes, br#""}"#].concat(), "invalid_json"));
+    }
+    let json = r#"{"model":"m"}"#;
+    let utf16: Vec<u16> = json.encode_utf16().collect();
+    let utf32 = || json.chars().map(u32::from);
+    let wide = [
+        utf16.iter().flat_map(|unit| unit.to_le_bytes()).collect::<Vec<_>>(),
+        utf16.iter().flat_map(|unit| unit.to_be_bytes()).collect(),
+        utf32().flat_map(u32::to_le_bytes).collect(),
+        utf32().flat_map(u32::to_be_bytes).collect(),
+    ];
+    let marks: [&[u8]; 4] = [b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"];
+    for (body, mark) in wide.into_iter().zip(marks) {
+        bodies.push(([mark, &body].concat(), "invalid_json"));
+        bodies.push((body, "invalid_json"));
+    }
+    bodies
+}
+
+#[test]
+fn every_kind_of_body_has_its_code() {
+    for (body, expected) in bodies() {
+        assert_eq!(code(&body), expected, "{}", String::from_utf8_lossy(&body));
+    }
+}
+
+#[test]
+fn bodies_may_split_anywhere() {
+    for (body, _) in bodies() {
+        let whole = read(&body);
+        let bytewise: Vec<&[u8]> = body.chunks(1).collect();
+        assert_eq!(read_in(Wire::ChatCompletions, &bytewise), whole, "{body:?}");
+        for at in 0..=body.len() {
+            let (head, tail) = body.split_at(at);
+            let split = read_in(Wire::ChatCompletions, &[head, &[], tail]);
+            assert_eq!(split, whole, "split at byte {at} of {}", String::from_utf8_lossy(&body));
+        }
+    }
+}
+
+#[test]
+fn facts_are_what_the_body_says() {
+    let facts = read(
+        r#"{"max_tokens":5,"user":"\u00fcser \ud83d\ude00 \ud83d!","n":2,"model":"org/m\u002d1",
+            "max_completion_tokens":18446744073709551615,"stream":true,"max_output_tokens":0,
+            "service_tier":"flex",
+            "stream_options":{"include_obfuscation":false,"include_usage":null}}"#,
+    )
+    .unwrap();
+    assert_eq!(facts.model.as_deref(), Some("org/m-1"));
+    assert_eq!(facts.user.as_deref(), Some("üser 😀 \u{fffd}!"));
+    assert_eq!(facts.service_tier.as_deref(), Some("flex"));
+    assert_eq!(facts.choices, Some(2));
+    assert_eq!(facts.max_output_tokens, Some(u64::MAX));
+    assert_eq!((facts.stream, facts.include_usage), (true, None));
+}
+
+#[test]
+fn only_an_opaque_wire_does_without_a_model() {
+    for wire in [Wire::Completions, Wire::Responses, Wire::Messages, Wire::Embeddings] {
+        assert_eq!(read_in(wire, &[b"{}"]), Err(RequestFault::ModelRequired));
+    }
+    assert_eq!(read_in(Wire::Opaque, &[b"{}"]).unwrap().model, None);
+}
+
+#[test]
+fn faults_say_what_and_where() {
+    let cases: [(&str, &str, &str); 5] = [
+        (
+            r#"{"model":"m",}"#,
+            "13",
+            "the request body is not valid JSON at byte 13: expected a key in quotes",
+        ),
+        (
+            "\u{feff}{}",
+            "0",
+            "the request body is not valid JSON at byte 0: \
+             a byte order mark; send the body without it",
+        ),
+        (r#"{"model":"m","n":1,"n":1}"#, "n", "`n` is given twice; send it once"),
+        ("{}", "model", "`model` is missing; name the model to use"),
+        (r#"{"model":"m","stream":1}"#, "stream", "`stream` must be true or false"),
+    ];
+    for (body, param, message) in cases {
+        let fault = read(body).unwrap_err();
+        assert_eq!((fault.param().as_ref(), fault.to_string().as_str()), (param, message));
+    }
+}
+
+#[test]
+fn a_fault_is_told_again_until_the_end() {
+    let mut reader = RequestReader::new(Wire::ChatCompletions);
+    let fault = reader.push(b"{,").unwrap_err();
+    assert_eq!(reader.push(br#""model":"m"}"#), Err(fault.clone()));
+    assert_eq!(reader.finish(), Err(fault));
+}
+
+#[test]
+fn nesting_has_its_limit() {
+    let nested = |depth: usize| {
+        let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
+        format!(r#"{{"model":"m","x":{open}{close}}}"#)
+    };
+    assert_eq!(code(nested(JSON_DEPTH_MAX)), "ok");
+    let deep = nested(JSON_DEPTH_MAX + 1);
+    let offset = r#"{"model":"m","x":"#.len() + JSON_DEPTH_MAX - 1;
+    assert_eq!(read(&deep).unwrap_err().param(), offset.to_string());
+    assert_eq!(
+        code(r#"{"model":"m","x":"#.to_owned() + &r#"{"":"#.repeat(100_000)),
+        "invalid_json"
+    );
+}
+
+#[test]
+fn a_model_name_has_its_limit_in_bytes_after_escapes() {
+    let named = |name: &str| code(format!(r#"{{"model":"{name}"}}"#));
+    assert_eq!(named(&"m".repeat(256)), "ok");
+    assert_eq!(named(&"m".repeat(257)), "invalid_value");
+    assert_eq!(named(&"é".repeat(128)), "ok");
+    assert_eq!(named(&"é".repeat(129)), "invalid_value");
+    assert_eq!(named(&r"\u006d".repeat(256)), "ok");
+    assert_eq!(named(&r"\u006d".repeat(257)), "invalid_value");
+}
+
+#[test]
+fn long_texts_are_checked_and_not_kept() {
+    let long = "lang, länger, 日本 ".repeat(1 << 16);
+    let body = format!(r#"{{"user":"{long}","{long}":"{long}","model":"m"}}"#);
+    let mut reader = RequestReader::new(Wire::ChatCompletions);
+    for piece in body.as_bytes().chunks(1_000) {
+        reader.push(piece).unwrap();
+    }
+    let facts = reader.finish().unwrap();
+    assert_eq!((facts.user, facts.model.as_deref()), (None, Some("m")));
+
+    let mut broken = body.into_bytes();
+    let at = broken.len() / 2;
+    broken[at] = 0xff;
+    assert_eq!(code(broken), "invalid_json");
+}
+
+#[test]
+fn usage_is_asked_for_with_the_fewest_bytes() {
+    let cases = [
+        (
+            r#"{"model":"m","stream":true}"#,
+            r#"{"stream_options":{"include_usage":true},"model":"m","stream":true}"#,
+        ),
+        (
+            r#" { "stream" : true , "model":"m" } "#,
+            r#" {"stream_options":{"include_usage":true}, "stream" : true , "model":"m" } "#,
+        ),
+        (
+            r#"{"stream":true,"stream_options": {} ,"model":"m"}"#,
+            r#"{"stream":true,"stream_options": {"include_usage":true} ,"model":"m"}"#,
+        ),
+        (
+            r#"{"stream":true,"stream_options":{ },"model":"m"}"#,
+            r#"{"stream":true,"stream_options":{"include_usage":true },"model":"m"}"#,
+        ),
+        (
+            r#"{"stream":true,"stream_options":{"x":{},"y":[]},"model":"m"}"#,
+            r#"{"stream":true,"stream_options":{"include_usage":true,"x":{},"y":[]},"model":"m"}"#,
+        ),
+        (
+            r#"{"stream":true,"stream_options": null ,"model":"m"}"#,
+            r#"{"stream":true,"stream_options": {"include_usage":true} ,"model":"m"}"#,
+        ),
+        (
+            r#"{"stream_options":{"include_usage": false,"x":1},"stream":true,"model":"m"}"#,
+            r#"{"stream_options":{"include_usage": true,"x":1},"stream":true,"model":"m"}"#,
+        ),
+        (
+            r#"{"stream_options":{"x":1,"include_usage":null},"stream":true,"model":"m"}"#,
+            r#"{"stream_options":{"x":1,"include_usage":true},"stream":true,"model":"m"}"#,
+        ),
+    ];
+    for (body, expected) in cases {
+        let spliced = spliced(body.as_bytes()).map(|body| String::from_utf8(body).unwrap());
+        assert_eq!(spliced.as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn nothing_is_asked_where_there_is_nothing_to_ask() {
+    for body in [
+        r#"{"model":"m"}"#,
+        r#"{"model":"m","stream":false,"stream_options":{}}"#,
+        r#"{"model":"m","stream":null}"#,
+        r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+        r#"{"model":"m","stream":true,"stream_options":[]}"#,
+    ] {
+        assert_eq!(spliced(body.as_bytes()), None, "{body}");
+    }
+    let body = br#"{"model":"m","stream":true}"#;
+    for wire in [Wire::Responses, Wire::Messages, Wire::Embeddings, Wire::Opaque] {
+        assert_eq!(read_in(wire, &[body]).unwrap().usage_splice(), None);
+    }
+}
+
+/// Any JSON value, objects with keys that we act on among them.
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        // serde_json reads eighths back as it wrote them, other fractions not always.
+        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 8.0)),
+        any::<String>().prop_map(Value::from),
+        "[ -~]{0,60}".prop_map(Value::from),
+    ];
+    let key = prop_oneof![any::<String>(), "model|stream|n|user|include_usage"];
+    leaf.prop_recursive(4, 64, 8, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..8)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// A valid request for a stream: any members, and `stream_options` in any form.
+fn any_request() -> impl Strategy<Value = Value> {
+    let options = prop_oneof![
+        Just(None),
+        Just(Some(Value::Null)),
+        prop_oneof![Just(json!({})), Just(json!({"a": 1})), Just(json!({"z": [{}]}))]
+            .prop_map(Some),
+        prop_oneof![Just(json!({"include_usage": false})), Just(json!({"include_usage": null}))]
+            .prop_map(Some),
+    ];
+    (prop::collection::vec(any_value(), 0..4), options).prop_map(|(values, options)| {
+        let mut body = json!({"model": "m", "stream": true, "messages": values});
+        if let Some(options) = options {
+            body["stream_options"] = options;
+        }
+        body
+    })
+}
+
+/// Text of a value, compact or with blanks.
+fn written(value: &Value, pretty: bool) -> Vec<u8> {
+    if pretty { serde_json::to_vec_pretty(value) } else { serde_json::to_vec(value) }.unwrap()
+}
+
+/// Whether serde_json reads an object here. Its `IgnoredAny` knows no limits on depth and numbers.
+fn oracle_accepts(body: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(body) else { return false };
+    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Bytes that mean something to JSON, and some that it refuses.
+const JSON_BYTES: &[u8] = b"{}[]:,\"\\/bu0e1-. \n\x01\xc3\xa4";
+
+proptest! {
+    #[test]
+    fn valid_json_is_what_serde_json_takes(
+        value in any_value(),
+        pretty: bool,
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4u8), 0..4),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+    ) {
+        let mut body = written(&json!({"x": value}), pretty);
+        for (index, byte, edit) in edits {
+            let at = index.index(body.len());
+            match edit {
+                0 => body[at] = byte,
+                1 => body.insert(at, byte),
+                2 => body.insert(at, b"{}[],:\"\\ue0-.+"[usize::from(byte) % 14]),
+                _ => drop(body.remove(at)),
+            }
+        }
+        let whole = read_in(Wire::Opaque, &[&body]);
+        let valid = !matches!(whole, Err(RequestFault::InvalidJson { .. }));
+        // A fault of another kind is told before the rest has been read.
+        if whole.is_ok() || !valid {
+            prop_assert_eq!(valid, oracle_accepts(&body), "{}", String::from_utf8_lossy(&body));
+        }
+
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(body.len() + 1)).collect();
+        cuts.sort_unstable();
+        cuts.push(body.len());
+        let mut from = 0;
+        let pieces: Vec<&[u8]> = cuts
+            .into_iter()
+            .map(|cut| &body[std::mem::replace(&mut from, cut)..cut])
+            .collect();
+        prop_assert_eq!(read_in(Wire::Opaque, &pieces), whole);
+    }
+
+    #[test]
+    fn a_splice_adds_the_question_and_changes_nothing_else(
+        mut value in any_request(),
+        pretty: bool,
+    ) {
+        let spliced = spliced(&written(&value, pretty)).expect("a splice");
+        let options = &mut value["stream_options"];
+        if options.is_null() {
+            *options = json!({});
+        }
+        options["include_usage"] = json!(true);
+        prop_assert_eq!(serde_json::from_slice::<Value>(&spliced).unwrap(), value);
+        prop_assert_eq!(read(&spliced).unwrap().usage_splice(), None);
+    }
+
+    #[test]
+    fn any_row_of_json_bytes_is_read_or_refused(
+        inside in prop::collection::vec(prop::sample::select(JSON_BYTES), 0..16),
+    ) {
+        let body = [b"{\"\":", inside.as_slice(), b"}"].concat();
+        prop_assert_eq!(read_in(Wire::Opaque, &[&body]).is_ok(), oracle_accepts(&body));
+    }
+}
