@@ -5,10 +5,12 @@
 
 mod dialect;
 mod measurement;
+mod prompt;
 mod request;
 mod wire;
 
 pub use dialect::Dialect;
 pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
+pub use prompt::{Prompt, prompt_text};
 pub use request::{JSON_DEPTH_MAX, RequestFacts, RequestFault, RequestReader, Splice};
 pub use wire::Wire;

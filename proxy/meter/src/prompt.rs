@@ -1,0 +1,265 @@
+//! The text of a prompt, for counting when the engine reports no usage.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Wire;
+
+#[cfg(test)]
+mod tests;
+
+/// Tokens around each message of a chat (OpenAI, "How to count tokens with tiktoken").
+const MESSAGE_TOKENS: u64 = 3;
+
+/// Tokens that a message's `name` takes beside its text.
+const NAME_TOKENS: u64 = 1;
+
+/// Tokens that open the answer to a chat.
+const ANSWER_TOKENS: u64 = 3;
+
+/// Levels of lists and objects that are read inside a content; what lies deeper counts as its JSON.
+/// Each level is read once more for its parts, so the limit is also one on time.
+const CONTENT_DEPTH_MAX: usize = 8;
+
+/// What of a request is to be counted: the tokens of each of `texts`, and `tokens`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// Texts, each to be counted by itself. A lone surrogate is U+FFFD.
+    pub texts: Vec<String>,
+    /// Tokens that need no counting: the form around messages, and prompts given as token ids.
+    pub tokens: u64,
+    /// Whether the count will be an estimate even with the model's own vocabulary: something is
+    /// left out (images, audio, files) or takes a form that only the provider knows (tools, state).
+    pub estimated: bool,
+}
+
+/// The prompt in the body of a request on `wire`.
+///
+/// The form around messages is OpenAI's; the chat templates of other engines' models differ. A body
+/// that cannot be read is one text as a whole; an opaque wire has no text.
+#[must_use]
+pub fn prompt_text(wire: Wire, body: &[u8]) -> Prompt {
+    let mut prompt = Prompt::default();
+    match serde_json::from_slice::<Members<'_>>(body) {
+        Ok(request) => prompt.read(wire, &request),
+        Err(_) => {
+            prompt.estimated = true;
+            prompt.add_text(String::from_utf8_lossy(body).into_owned());
+        }
+    }
+    prompt
+}
+
+type Members<'a> = BTreeMap<Text, &'a RawValue>;
+
+/// A JSON value, its parts not read yet.
+enum Node<'a> {
+    Text(String),
+    List(Vec<&'a RawValue>),
+    Object(Members<'a>),
+    Number,
+    /// True, false or null.
+    Word,
+}
+
+impl Prompt {
+    fn read(&mut self, wire: Wire, request: &Members<'_>) {
+        match wire {
+            Wire::ChatCompletions => self.read_chat(request),
+            Wire::Completions => {
+                self.read_inputs(request.get("prompt"));
+                self.read_beside(request, &["suffix"]);
+            }
+            Wire::Embeddings => {
+                self.read_inputs(request.get("input"));
+                self.read_beside(request, &["query", "documents", "text_1", "text_2", "messages"]);
+            }
+            Wire::Responses => {
+                self.estimated = true;
+                self.read_beside(request, &["instructions", "input"]);
+                self.read_json(request, &["tools", "text"]);
+            }
+            Wire::Messages => {
+                self.estimated = true;
+                self.read_beside(request, &["system", "messages"]);
+                self.read_json(request, &["tools"]);
+            }
+            Wire::Opaque => self.estimated = true,
+        }
+    }
+
+    fn read_chat(&mut self, request: &Members<'_>) {
+        let Some(Node::List(messages)) = request.get("messages").copied().map(Node::of) else {
+            self.estimated = true;
+            return;
+        };
+        for message in messages {
+            self.tokens += MESSAGE_TOKENS;
+            match Node::of(message) {
+                Node::Object(members) => self.read_message(&members),
+                _ => self.estimated = true,
+            }
+        }
+        self.tokens += ANSWER_TOKENS;
+        self.read_json(request, &["tools", "functions", "response_format"]);
+    }
+
+    fn read_message(&mut self, members: &Members<'_>) {
+        for (Text(key), value) in members {
+            match (key.as_str(), Node::of(value)) {
+                ("content", _) => self.read_content(value, CONTENT_DEPTH_MAX),
+                ("name", Node::Text(text)) => {
+                    self.tokens += NAME_TOKENS;
+                    self.add_text(text);
+                }
+                // An id joins a tool's answer to its call; whether the model sees it is not known.
+                ("tool_call_id", _) => self.estimated = true,
+                (_, Node::Text(text)) => self.add_text(text),
+                (_, Node::Word) => {}
+                (_, Node::List(_) | Node::Object(_) | Node::Number) => self.add_json(value),
+            }
+        }
+    }
+
+    /// A text, a list of texts, token ids, or a list of lists of them.
+    fn read_inputs(&mut self, inputs: Option<&&RawValue>) {
+        match inputs.copied().map(Node::of) {
+            Some(Node::Text(text)) => self.add_text(text),
+            Some(Node::List(inputs)) => {
+                for input in inputs {
+                    match Node::of(input) {
+                        Node::Text(text) => self.add_text(text),
+                        Node::Number => self.tokens += 1,
+                        Node::List(ids) => self.tokens += ids.len() as u64,
+                        _ => self.read_content(input, CONTENT_DEPTH_MAX),
+                    }
+                }
+            }
+            _ => self.estimated = true,
+        }
+    }
+
+    /// Members that add to the prompt in a way of the engine's own.
+    fn read_beside(&mut self, request: &Members<'_>, keys: &[&str]) {
+        for value in keys.iter().filter_map(|&key| request.get(key)) {
+            if !is_word(value) {
+                self.estimated = true;
+                self.read_content(value, CONTENT_DEPTH_MAX);
+            }
+        }
+    }
+
+    /// Members whose JSON stands for the form that the engine writes them in.
+    fn read_json(&mut self, request: &Members<'_>, keys: &[&str]) {
+        for value in keys.iter().filter_map(|&key| request.get(key)) {
+            if !is_word(value) {
+                self.add_json(value);
+            }
+        }
+    }
+
+    /// Content of a message: a text, or parts of many kinds.
+    fn read_content(&mut self, content: &RawValue, depth_left: usize) {
+        match (Node::of(content), depth_left.checked_sub(1)) {
+            (Node::Text(text), _) => self.add_text(text),
+            (Node::Word, _) => {}
+            (Node::Number, _) | (_, None) => self.add_json(content),
+            (Node::List(parts), Some(depth_left)) => {
+                for part in parts {
+                    self.read_content(part, depth_left);
+                }
+            }
+            (Node::Object(part), Some(depth_left)) => self.read_part(&part, depth_left),
+        }
+    }
+
+    fn read_part(&mut self, part: &Members<'_>, depth_left: usize) {
+        let kind = part.get("type").copied().map(Node::of);
+        self.estimated |= !matches!(kind, Some(Node::Text(kind)) if kind == "text");
+        // Only members with text for the model: ids are not, and the data of images is not text.
+        for key in ["text", "refusal", "thinking", "name", "content", "output", "summary"] {
+            if let Some(value) = part.get(key) {
+                self.read_content(value, depth_left);
+            }
+        }
+        self.read_json(part, &["arguments", "input"]);
+    }
+
+    fn add_text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.texts.push(text);
+        }
+    }
+
+    fn add_json(&mut self, value: &RawValue) {
+        self.estimated = true;
+        self.texts.push(value.get().to_owned());
+    }
+}
+
+impl<'a> Node<'a> {
+    fn of(value: &'a RawValue) -> Self {
+        let json = value.get();
+        let node = match json.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(json).map(|Text(text)| Node::Text(text)),
+            Some(b'[') => serde_json::from_str(json).map(Node::List),
+            Some(b'{') => serde_json::from_str(json).map(Node::Object),
+            _ if is_word(value) => Ok(Node::Word),
+            _ => Ok(Node::Number),
+        };
+        // The text is one whole JSON value: serde_json has read it once already.
+        node.unwrap_or(Node::Number)
+    }
+}
+
+/// Whether a value is true, false or null.
+fn is_word(value: &RawValue) -> bool {
+    matches!(value.get().as_bytes().first(), Some(b't' | b'f' | b'n'))
+}
+
+/// A JSON string in which lone surrogates are U+FFFD.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Text(String);
+
+impl std::borrow::Borrow<str> for Text {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // As bytes, serde_json gives lone surrogates in three bytes each; as text it refuses them.
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl serde::de::Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
+        let mut text = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            if chunk.invalid().first() == Some(&SURROGATE_LEAD) {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        Ok(Text(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(Text(text.to_owned()))
+    }
+}
+
+/// First of the three bytes of a surrogate; the two others are invalid by themselves.
+const SURROGATE_LEAD: u8 = 0xed;
