@@ -6,11 +6,16 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Identity, Record, RequestId, TenantId};
+use crate::id::{RequestId, TenantId};
+use crate::record::{Identity, Record};
 
 /// One entry; what it means for a balance is the fold of all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "entry")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lives for one append; a box would cost each request"
+)]
 pub enum Entry {
     /// Before anything is sent upstream.
     Reserve(Reserve),

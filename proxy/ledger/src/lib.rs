@@ -1,13 +1,26 @@
 //! Journal entries, their framing, and what they add up to.
 //!
-//! Append-only: reserve → post | void. An entry is never changed; ids make retries harmless. Every request that
-//! was reserved ends in exactly one post or void. Refuses to know files, provider dialects and export formats.
+//! Append-only: reserve → post | void. An entry is never changed; ids make retries harmless. Every
+//! request that was reserved ends in exactly one post or void. Refuses to know files, provider
+//! dialects and export formats.
 
 mod entry;
+mod fold;
+mod frame;
+mod id;
+mod reader;
 mod record;
+mod segment;
+
+#[cfg(test)]
+mod tests;
 
 pub use entry::{Entry, Reserve, Void, VoidReason};
+pub use fold::{Balance, Contradiction, Replay, Settlement, died};
+pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, Position};
+pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
+pub use reader::{Fault, Framed, Reader};
 pub use record::{
-    Counted, End, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage, RequestId,
-    TenantId,
+    Counted, End, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage,
 };
+pub use segment::{FORMAT_VERSION, SegmentHeader};

@@ -6,17 +6,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use taximeter_pricing::{Flag, Pass, Source};
-use uuid::Uuid;
 
-/// Our id of a request: a UUIDv7, also sent as `x-taximeter-request-id`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RequestId(pub Uuid);
-
-/// Who pays.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TenantId(pub std::sync::Arc<str>);
+use crate::id::{RequestId, TenantId};
 
 /// How the tenant was identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -69,8 +60,9 @@ pub struct Record {
     pub request_id: String,
     /// Which attempt answered, from 1.
     pub attempt: u32,
-    /// Sequence number of the entry in the journal; given when it is written and filled in when it is read.
-    #[serde(default)]
+    /// Sequence number of the entry in the journal; given when it is written and filled in when it
+    /// is read. 0, and absent in JSON, before that.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub seq: u64,
     /// Which gateway wrote it.
     pub gateway: String,
@@ -207,4 +199,9 @@ pub struct RecordLine {
     pub unit_price: Decimal,
     /// `tokens` × `unit_price`, exact.
     pub amount: Decimal,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
+const fn is_zero(seq: &u64) -> bool {
+    *seq == 0
 }

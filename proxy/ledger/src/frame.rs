@@ -1,0 +1,163 @@
+//! Frames: an entry as bytes, in order and chained to the one before.
+//!
+//! ```text
+//! length u32 | seq u64 | kind u8 | check u32 | chain u32 | payload        little endian
+//! ```
+//!
+//! `check` is the CRC32C of the payload; `chain` that of the four fields before it, seeded with the
+//! chain of the frame before. So a changed, removed or moved frame shows, a frame's end is known
+//! before its payload is trusted, and one lock only has to cover 17 bytes of arithmetic.
+
+use serde::Serialize;
+
+use crate::entry::Entry;
+
+/// Longest payload, in bytes. What is in a record is bounded where it comes in; this bounds a
+/// reader's memory.
+pub const ENTRY_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a frame before its payload.
+pub(crate) const HEAD_BYTES: usize = 21;
+
+/// The last frame of a journal: where the next one is chained to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Sequence number, from 1 without gaps.
+    pub seq: u64,
+    /// Its chain.
+    pub chain: u32,
+}
+
+impl Position {
+    /// Before the first frame.
+    pub const START: Self = Self { seq: 0, chain: 0 };
+}
+
+/// An entry that cannot become a frame.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// Over [`ENTRY_BYTES_MAX`].
+    #[error("an entry of {bytes} bytes is longer than {ENTRY_BYTES_MAX}")]
+    TooLong {
+        /// Its payload.
+        bytes: usize,
+    },
+    /// Not representable in JSON.
+    #[error("an entry cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// What the payload of a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Reserve = 1,
+    Post = 2,
+    Void = 3,
+}
+
+impl Kind {
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Reserve),
+            2 => Some(Self::Post),
+            3 => Some(Self::Void),
+            _ => None,
+        }
+    }
+}
+
+/// An entry in bytes that has no place in the journal yet.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    kind: Kind,
+    payload: &'a [u8],
+    length: u32,
+    check: u32,
+}
+
+impl<'a> Draft<'a> {
+    /// Writes `entry` into `buffer`, whose content is replaced. A record's own `seq` is left out
+    /// when it is 0.
+    ///
+    /// # Errors
+    /// When the entry is longer than [`ENTRY_BYTES_MAX`] or no JSON.
+    pub fn new(entry: &Entry, buffer: &'a mut Vec<u8>) -> Result<Self, EncodeError> {
+        buffer.clear();
+        let kind = match entry {
+            Entry::Reserve(reserve) => write(Kind::Reserve, reserve, buffer)?,
+            Entry::Post(record) => write(Kind::Post, record, buffer)?,
+            Entry::Void(void) => write(Kind::Void, void, buffer)?,
+        };
+        let bytes = buffer.len();
+        match u32::try_from(bytes) {
+            Ok(length) if bytes <= ENTRY_BYTES_MAX => {
+                Ok(Self { kind, payload: buffer, length, check: crc32c::crc32c(buffer) })
+            }
+            _ => Err(EncodeError::TooLong { bytes }),
+        }
+    }
+
+    /// Length of the whole frame, in bytes.
+    #[must_use]
+    pub const fn frame_bytes(&self) -> usize {
+        HEAD_BYTES + self.payload.len()
+    }
+
+    /// Appends the frame to `out` as the one after `before`, and returns where it stands.
+    pub fn seal(&self, before: Position, out: &mut Vec<u8>) -> Position {
+        let head = Head {
+            length: self.length,
+            seq: before.seq + 1,
+            kind: self.kind as u8,
+            check: self.check,
+        };
+        let fields = head.fields();
+        let chain = crc32c::crc32c_append(before.chain, &fields);
+        out.reserve(self.frame_bytes());
+        out.extend_from_slice(&fields);
+        out.extend_from_slice(&chain.to_le_bytes());
+        out.extend_from_slice(self.payload);
+        Position { seq: head.seq, chain }
+    }
+}
+
+fn write(
+    kind: Kind,
+    value: &impl Serialize,
+    buffer: &mut Vec<u8>,
+) -> Result<Kind, serde_json::Error> {
+    serde_json::to_writer(buffer, value).map(|()| kind)
+}
+
+/// The fields of a frame's head that its chain covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) length: u32,
+    pub(crate) seq: u64,
+    pub(crate) kind: u8,
+    pub(crate) check: u32,
+}
+
+impl Head {
+    fn fields(self) -> [u8; HEAD_BYTES - 4] {
+        let [a, b, c, d] = self.length.to_le_bytes();
+        let [e, f, g, h, i, j, k, l] = self.seq.to_le_bytes();
+        let [m, n, o, p] = self.check.to_le_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l, self.kind, m, n, o, p]
+    }
+
+    /// Takes a head apart: its fields, the chain it carries, and the chain that these fields should
+    /// have.
+    pub(crate) fn read(bytes: &[u8; HEAD_BYTES], before: Position) -> (Self, u32, u32) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, kind, m, n, o, p, q, r, s, t] = *bytes;
+        let head = Self {
+            length: u32::from_le_bytes([a, b, c, d]),
+            seq: u64::from_le_bytes([e, f, g, h, i, j, k, l]),
+            kind,
+            check: u32::from_le_bytes([m, n, o, p]),
+        };
+        let expected = crc32c::crc32c_append(before.chain, &head.fields());
+        (head, u32::from_le_bytes([q, r, s, t]), expected)
+    }
+}

@@ -1,0 +1,105 @@
+//! The header of a segment, one file of the journal.
+//!
+//! ```text
+//! magic 8 | version u16 | gateway length u16 | first seq u64 | chain u32 | created µs i64
+//! | gateway, zeros | crc u32                                          little endian
+//! ```
+//!
+//! Always [`HEADER_BYTES`] long: a shorter file is a header that was cut off, and no flipped bit
+//! can look like one. Frames do not depend on their segment: `chain` is that of the frame before
+//! the first one here, so that a segment can be checked alone, and against the one before it.
+
+use jiff::Timestamp;
+
+use crate::frame::Position;
+
+/// Format that is written; all formats up to it are read.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Length of a header.
+pub(crate) const HEADER_BYTES: usize = 512;
+
+const MAGIC: [u8; 8] = *b"taxi-tlj";
+const CRC_BYTES: usize = 4;
+const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - CRC_BYTES;
+
+/// First bytes of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Who writes it; at most 476 bytes are kept.
+    pub gateway: String,
+    /// The frame before its first one.
+    pub before: Position,
+    /// When it was begun, to the microsecond.
+    pub created: Timestamp,
+}
+
+/// What is wrong with the first bytes of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HeaderFault {
+    /// A field differs.
+    Differs { what: &'static str, expected: u64, found: u64 },
+    /// Written by a later version.
+    Newer { found: u16 },
+}
+
+impl SegmentHeader {
+    /// Appends the header to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let gateway: Vec<u8> = self.gateway.bytes().take(GATEWAY_BYTES_MAX).collect();
+        let length = u16::try_from(gateway.len()).unwrap_or_default();
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(&(self.before.seq + 1).to_le_bytes());
+        out.extend_from_slice(&self.before.chain.to_le_bytes());
+        out.extend_from_slice(&self.created.as_microsecond().to_le_bytes());
+        out.extend_from_slice(&gateway);
+        out.resize(start + HEADER_BYTES - CRC_BYTES, 0);
+        let crc = crc32c::crc32c(out.get(start..).unwrap_or_default());
+        out.extend_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Reads a header.
+    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderFault> {
+        let mut rest = bytes.as_slice();
+        let magic: [u8; 8] = take(&mut rest);
+        if magic != MAGIC {
+            let (expected, found) = (u64::from_be_bytes(MAGIC), u64::from_be_bytes(magic));
+            return Err(HeaderFault::Differs { what: "magic", expected, found });
+        }
+        let version = u16::from_le_bytes(take(&mut rest));
+        if version > FORMAT_VERSION {
+            return Err(HeaderFault::Newer { found: version });
+        }
+        let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
+        let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(take(&mut crc)));
+        if expected != found {
+            let (expected, found) = (u64::from(expected), u64::from(found));
+            return Err(HeaderFault::Differs { what: "header check", expected, found });
+        }
+        let length = usize::from(u16::from_le_bytes(take(&mut rest)));
+        let first = u64::from_le_bytes(take(&mut rest));
+        let chain = u32::from_le_bytes(take(&mut rest));
+        let created = i64::from_le_bytes(take(&mut rest));
+        let gateway = String::from_utf8_lossy(rest.get(..length).unwrap_or_default());
+        Ok(Self {
+            gateway: gateway.into_owned(),
+            before: Position { seq: first.saturating_sub(1), chain },
+            created: Timestamp::from_microsecond(created).unwrap_or_default(),
+        })
+    }
+}
+
+/// Takes the first `N` bytes off; zeros where there are none, which a header of fixed length rules
+/// out.
+fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
+    match bytes.split_first_chunk::<N>() {
+        Some((first, rest)) => {
+            *bytes = rest;
+            *first
+        }
+        None => [0; N],
+    }
+}

@@ -1,0 +1,346 @@
+//! Properties of frames and of their fold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use rust_decimal::Decimal;
+use uuid::Uuid;
+
+use super::*;
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(1_795_000_000_000_000 + micros).unwrap()
+}
+
+fn id(number: u128) -> RequestId {
+    RequestId(Uuid::from_u128(number))
+}
+
+fn tenant(name: &str) -> TenantId {
+    TenantId(Arc::from(name))
+}
+
+fn reserve(number: u128, amount: Option<Decimal>) -> Reserve {
+    Reserve {
+        id: id(number),
+        request_id: format!("req-{number}"),
+        started_at: at(0),
+        tenant: tenant("acme"),
+        key_id: Some("acme-prod".to_owned()),
+        identity: Identity::ApiKey,
+        labels: BTreeMap::from([("team".to_owned(), "search".to_owned())]),
+        operation: "chat".to_owned(),
+        route: "/v1/chat/completions".to_owned(),
+        stream: true,
+        upstream: "local".to_owned(),
+        provider: "vllm".to_owned(),
+        request_model: Some("m".to_owned()),
+        amount,
+    }
+}
+
+fn cost(amount: Decimal) -> RecordCost {
+    RecordCost {
+        currency: "USD".to_owned(),
+        amount,
+        list_amount: amount,
+        price_id: "builtin@2026-11-20#m".to_owned(),
+        lines: Vec::new(),
+    }
+}
+
+fn post(number: u128, amount: Option<Decimal>) -> Entry {
+    let mut record = died(&reserve(number, None), at(5), "g");
+    record.cost = amount.map(cost);
+    Entry::Post(Box::new(record))
+}
+
+fn void(number: u128) -> Entry {
+    Entry::Void(Void { id: id(number), reason: VoidReason::NotSent, ended_at: at(9) })
+}
+
+fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    let amount = || proptest::option::of((0..1_000_000i64, 0..9u32)).prop_map(decimal);
+    let text = || "\\PC{0,20}";
+    vec(
+        prop_oneof![
+            (any::<u128>(), text(), amount()).prop_map(|(number, text, amount)| {
+                Entry::Reserve(Reserve { request_id: text, ..reserve(number, amount) })
+            }),
+            (any::<u128>(), text(), amount()).prop_map(|(number, text, amount)| {
+                let mut entry = post(number, amount);
+                if let Entry::Post(record) = &mut entry {
+                    record.response_id = Some(text);
+                }
+                entry
+            }),
+            any::<u128>().prop_map(void),
+        ],
+        1..12,
+    )
+}
+
+fn decimal(parts: Option<(i64, u32)>) -> Option<Decimal> {
+    parts.map(|(digits, scale)| Decimal::new(digits, scale))
+}
+
+/// A segment of these entries, and where each frame ends.
+fn segment(entries: &[Entry], before: Position) -> (Vec<u8>, Vec<usize>, Position) {
+    let mut bytes = Vec::new();
+    SegmentHeader { gateway: "pod/0".to_owned(), before, created: at(0) }.encode(&mut bytes);
+    let mut ends = vec![bytes.len()];
+    let mut position = before;
+    let mut buffer = Vec::new();
+    for entry in entries {
+        position = Draft::new(entry, &mut buffer).unwrap().seal(position, &mut bytes);
+        ends.push(bytes.len());
+    }
+    (bytes, ends, position)
+}
+
+fn read(mut reader: Reader, pieces: &[&[u8]]) -> (Vec<Framed>, Result<(), Fault>) {
+    let mut framed = Vec::new();
+    for piece in pieces {
+        reader.feed(piece);
+        loop {
+            match reader.next_entry() {
+                Ok(Some(entry)) => framed.push(entry),
+                Ok(None) => break,
+                Err(fault) => return (framed, Err(fault)),
+            }
+        }
+    }
+    let end = reader.finish();
+    (framed, end)
+}
+
+fn read_whole(bytes: &[u8]) -> (Vec<Framed>, Result<(), Fault>) {
+    read(Reader::from_seq(1), &[bytes])
+}
+
+/// What is read back: as written, with the record's sequence number filled in.
+fn numbered(entries: &[Entry], first: u64) -> Vec<(u64, Entry)> {
+    let number = |(seq, entry): (u64, &Entry)| {
+        let mut entry = entry.clone();
+        if let Entry::Post(record) = &mut entry {
+            record.seq = seq;
+        }
+        (seq, entry)
+    };
+    (first..).zip(entries).map(number).collect()
+}
+
+fn plain(framed: Vec<Framed>) -> Vec<(u64, Entry)> {
+    framed.into_iter().map(|framed| (framed.seq, framed.entry)).collect()
+}
+
+proptest! {
+    #[test]
+    fn entries_are_read_as_they_were_written(entries in entries(), split in any::<Index>()) {
+        let before = Position { seq: 41, chain: 7 };
+        let (bytes, ends, _) = segment(&entries, before);
+        let (head, tail) = bytes.split_at(split.index(bytes.len() + 1));
+        let (framed, end) = read(Reader::after(before), &[head, tail]);
+        prop_assert_eq!(end, Ok(()));
+        let offsets: Vec<_> = framed.iter().map(|framed| framed.offset).collect();
+        let starts: Vec<_> = ends[..ends.len() - 1].iter().map(|&start| start as u64).collect();
+        prop_assert_eq!(offsets, starts);
+        prop_assert_eq!(plain(framed), numbered(&entries, 42));
+    }
+
+    #[test]
+    fn a_cut_leaves_the_whole_entries_before_it(
+        entries in entries(),
+        cut in any::<Index>(),
+        zeros in 0..100usize,
+    ) {
+        let (mut bytes, ends, _) = segment(&entries, Position::START);
+        let cut = cut.index(bytes.len());
+        bytes.truncate(cut);
+        bytes.resize(cut + zeros, 0);
+        let whole = ends.iter().rposition(|&end| end <= cut);
+        let (framed, end) = read_whole(&bytes);
+        prop_assert_eq!(plain(framed), numbered(&entries[..whole.unwrap_or(0)], 1));
+        let offset = whole.map_or(0, |whole| ends[whole]);
+        let left = (bytes.len() - offset) as u64;
+        if left == 0 && whole.is_some() {
+            prop_assert_eq!(end, Ok(()));
+        } else {
+            prop_assert_eq!(end, Err(Fault::Torn { offset: offset as u64, bytes: left }));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_before_the_end_is_damage(
+        entries in entries(),
+        at in any::<Index>(),
+        bit in 0..8u32,
+    ) {
+        let (mut bytes, ends, _) = segment(&entries, Position::START);
+        let at = at.index(ends[ends.len() - 2].max(ends[0]));
+        bytes[at] ^= 1 << bit;
+        let (framed, end) = read_whole(&bytes);
+        let frame = ends.iter().rposition(|&end| end <= at);
+        prop_assert_eq!(framed.len(), frame.unwrap_or(0));
+        match end {
+            Err(Fault::Damaged { offset, .. }) => {
+                prop_assert_eq!(offset, frame.map_or(0, |frame| ends[frame] as u64));
+            }
+            Err(Fault::Newer { .. }) => prop_assert!((8..10).contains(&at)),
+            other => prop_assert!(false, "byte {at} bit {bit}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn replaying_rebuilds_the_balance(
+        amounts in vec((0..1_000i64, proptest::option::of(0..1_000i64), 0..3u8), 1..30),
+    ) {
+        let mut replay = Replay::default();
+        let mut seq = 0;
+        let mut apply = |replay: &mut Replay, entry: Entry| {
+            seq += 1;
+            replay.apply(&Framed { seq, offset: 0, entry }).unwrap();
+        };
+        let mut expected = Balance::default();
+        for (number, (amount, paid, fate)) in (0u128..).zip(&amounts) {
+            let amount = Decimal::new(*amount, 4);
+            apply(&mut replay, Entry::Reserve(reserve(number, Some(amount))));
+            match (fate, paid) {
+                (0, _) => expected.reserved += amount,
+                (1, _) => apply(&mut replay, void(number)),
+                (_, paid) => {
+                    let paid = paid.map(|paid| Decimal::new(paid, 4));
+                    apply(&mut replay, post(number, paid));
+                    apply(&mut replay, post(number, paid));
+                    match paid {
+                        None => expected.unknown_cost += 1,
+                        Some(paid) => *expected.posted.entry("USD".to_owned()).or_default() += paid,
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(&replay.balances()[&tenant("acme")], &expected);
+        let open = amounts.iter().filter(|(_, _, fate)| *fate == 0).count();
+        prop_assert_eq!(replay.open().len(), open);
+        prop_assert_eq!(replay.posts(), replay.repeats());
+        prop_assert_eq!(replay.posts() + replay.voids(), (amounts.len() - open) as u64);
+    }
+}
+
+#[test]
+fn a_removed_or_moved_entry_shows() {
+    let entries = [void(1), void(2), void(3)];
+    let (bytes, ends, _) = segment(&entries, Position::START);
+    let frame = |index: usize| &bytes[ends[index]..ends[index + 1]];
+    let header = &bytes[..ends[0]];
+    for order in [&[0, 2][..], &[1, 2], &[1, 0, 2], &[0, 0, 1, 2]] {
+        let frames: Vec<_> = order.iter().map(|&index| frame(index)).collect();
+        let (framed, end) = read_whole(&[header, &frames.concat()].concat());
+        assert!(framed.len() <= 1, "{order:?}");
+        assert!(matches!(end, Err(Fault::Damaged { what: "sequence", .. })), "{order:?}: {end:?}");
+    }
+}
+
+#[test]
+fn entries_of_another_journal_do_not_fit() {
+    let (other, ends, _) = segment(&[void(9), void(2)], Position::START);
+    let (mut bytes, _, _) = segment(&[void(1)], Position::START);
+    bytes.extend_from_slice(&other[ends[1]..]);
+    let (framed, end) = read_whole(&bytes);
+    assert_eq!(framed.len(), 1);
+    assert!(matches!(end, Err(Fault::Damaged { what: "chain", .. })), "{end:?}");
+}
+
+#[test]
+fn a_segment_must_fit_to_what_was_read_before() {
+    let (bytes, _, last) = segment(&[void(1), void(2), void(3)], Position::START);
+    let (framed, end) = read(Reader::after(Position { seq: 3, ..last }), &[&bytes]);
+    assert_eq!((framed.len(), end), (0, Ok(())));
+    let other = Position { seq: 2, chain: 5 };
+    let (_, end) = read(Reader::after(other), &[&bytes]);
+    assert!(matches!(end, Err(Fault::Damaged { what: "joining chain", .. })), "{end:?}");
+    let (later, _, _) = segment(&[void(6)], Position { seq: 5, chain: 1 });
+    let (_, end) = read(Reader::after(last), &[&later]);
+    let gap = Fault::Damaged { offset: 0, what: "first sequence", expected: 4, found: 6 };
+    assert_eq!(end, Err(gap));
+}
+
+#[test]
+fn a_later_format_is_named_with_both_versions() {
+    let (mut bytes, _, _) = segment(&[], Position::START);
+    bytes[8] = 2;
+    let (_, end) = read_whole(&bytes);
+    assert_eq!(end, Err(Fault::Newer { found: 2, known: 1 }));
+    assert_eq!(
+        end.unwrap_err().to_string(),
+        "format 2 is newer than 1, the last that this version reads"
+    );
+}
+
+#[test]
+fn a_record_carries_its_sequence_number_only_outside_the_journal() {
+    let mut buffer = Vec::new();
+    Draft::new(&post(1, None), &mut buffer).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&buffer).unwrap();
+    assert_eq!(json.get("seq"), None);
+    assert_eq!(json["end"], "gateway_died");
+    assert_eq!(json.get("entry"), None);
+}
+
+#[test]
+fn an_entry_without_bounds_is_refused() {
+    let text = "x".repeat(ENTRY_BYTES_MAX);
+    let entry = Entry::Reserve(Reserve { request_id: text, ..reserve(1, None) });
+    let error = Draft::new(&entry, &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, EncodeError::TooLong { bytes } if bytes > ENTRY_BYTES_MAX));
+}
+
+#[test]
+fn entries_that_cannot_all_be_true_are_told() {
+    let mut replay = Replay::default();
+    let mut seq = 0;
+    let mut apply = |entry| {
+        seq += 1;
+        replay.apply(&Framed { seq, offset: 0, entry })
+    };
+    assert_eq!(apply(void(1)), Err(Contradiction::NotReserved { seq: 1, id: id(1) }));
+    assert_eq!(apply(Entry::Reserve(reserve(1, None))), Ok(()));
+    assert_eq!(apply(Entry::Reserve(reserve(1, None))), Ok(()));
+    let mut stranger = died(&reserve(1, None), at(0), "g");
+    stranger.tenant = tenant("zeta");
+    let stranger = apply(Entry::Post(Box::new(stranger)));
+    assert_eq!(stranger, Err(Contradiction::TenantDiffers { seq: 4, id: id(1) }));
+    assert_eq!(apply(void(1)), Ok(()));
+    assert_eq!(apply(post(1, None)), Err(Contradiction::SettledTwice { seq: 6, id: id(1) }));
+    let gap = replay.apply(&Framed { seq: 9, offset: 0, entry: void(1) });
+    assert_eq!(gap, Err(Contradiction::Gap { last: 6, found: 9 }));
+    assert_eq!((replay.voids(), replay.posts(), replay.repeats()), (1, 0, 1));
+    assert_eq!(replay.settlement(id(1)), Some(Settlement::Void));
+}
+
+#[test]
+fn a_sum_that_is_too_large_is_an_error_and_changes_nothing() {
+    let mut replay = Replay::default();
+    let framed = |seq, entry| Framed { seq, offset: 0, entry };
+    replay.apply(&framed(1, Entry::Reserve(reserve(1, Some(Decimal::MAX))))).unwrap();
+    let overflow = replay.apply(&framed(2, Entry::Reserve(reserve(2, Some(Decimal::ONE)))));
+    assert!(matches!(overflow, Err(Contradiction::Overflow { seq: 2, .. })));
+    assert_eq!(replay.balances()[&tenant("acme")].reserved, Decimal::MAX);
+}
+
+#[test]
+fn a_request_that_was_open_when_we_died_costs_unknown_not_zero() {
+    let record = died(&reserve(1, Some(Decimal::ONE)), at(1_500_000), "pod/0");
+    assert_eq!(
+        (record.end, record.error_type.as_deref()),
+        (End::GatewayDied, Some("gateway_died"))
+    );
+    assert_eq!((record.cost, record.status, record.usage), (None, None, RecordUsage::default()));
+    assert_eq!(record.timing, RecordTiming { duration: 1.5, ..RecordTiming::default() });
+    let backwards = died(&reserve(1, None), at(-1), "pod/0");
+    assert_eq!((backwards.ended_at, backwards.timing.duration), (at(0), 0.0));
+}
