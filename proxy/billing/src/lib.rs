@@ -1,4 +1,15 @@
 //! Records → bills.
 //!
-//! Sums are exact; what is unknown is counted apart and never added as zero. Refuses to know sockets and where
-//! the bytes go.
+//! Sums are exact; what is unknown is counted apart and never added as zero; money is rounded in the printed
+//! table only. A request belongs to the period in which it was admitted. Refuses to know sockets, files and
+//! where the bytes go.
+
+mod bill;
+mod group;
+mod period;
+mod render;
+
+pub use bill::{Bill, BillError, BillLine, BillRow, Biller, Sums};
+pub use group::{Dimension, GroupError, Grouping};
+pub use period::{Period, PeriodError, instant};
+pub use render::{csv, json, table};

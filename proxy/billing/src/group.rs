@@ -1,0 +1,177 @@
+//! What the lines of a bill are grouped by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::bill::BillRow;
+
+/// One property of a request that a bill can be split by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Dimension {
+    /// Who pays.
+    Tenant,
+    /// The answer's model, or the request's when there was no answer.
+    Model,
+    /// `gen_ai.provider.name`.
+    Provider,
+    /// Upstream's name.
+    Upstream,
+    /// `gen_ai.operation.name`.
+    Operation,
+    /// Route template.
+    Route,
+    /// Which key of the tenant.
+    Key,
+    /// Day of admission, UTC.
+    Day,
+    /// Hour of admission, UTC.
+    Hour,
+    /// A label of the key, by name.
+    Label(String),
+}
+
+/// The dimensions of a bill, in the order of its columns; each once, and at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grouping(Vec<Dimension>);
+
+/// Why a text is no grouping.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// Not a dimension.
+    #[error(
+        "cannot group by {0:?}; choose from tenant, model, provider, upstream, operation, route, key, day, \
+         hour and label:NAME"
+    )]
+    Unknown(String),
+    /// Named before.
+    #[error("{0} is named twice; name each only once")]
+    Repeated(Dimension),
+}
+
+impl Dimension {
+    /// Whether its values are times, which read best in order.
+    pub(crate) const fn is_time(&self) -> bool {
+        matches!(self, Self::Day | Self::Hour)
+    }
+
+    /// What `row` has here; `None` when it has nothing.
+    pub(crate) fn value(&self, row: &BillRow<'_>) -> Option<String> {
+        match self {
+            Self::Tenant => Some(row.tenant.to_owned()),
+            Self::Model => row.model.map(str::to_owned),
+            Self::Provider => Some(row.provider.to_owned()),
+            Self::Upstream => Some(row.upstream.to_owned()),
+            Self::Operation => Some(row.operation.to_owned()),
+            Self::Route => Some(row.route.to_owned()),
+            Self::Key => row.key_id.map(str::to_owned),
+            Self::Day => Some(row.started_at.strftime("%Y-%m-%d").to_string()),
+            Self::Hour => Some(row.started_at.strftime("%Y-%m-%dT%H:00Z").to_string()),
+            Self::Label(name) => row.labels.get(name).cloned(),
+        }
+    }
+}
+
+impl FromStr for Dimension {
+    type Err = GroupError;
+
+    fn from_str(text: &str) -> Result<Self, GroupError> {
+        Ok(match text {
+            "tenant" => Self::Tenant,
+            "model" => Self::Model,
+            "provider" => Self::Provider,
+            "upstream" => Self::Upstream,
+            "operation" => Self::Operation,
+            "route" => Self::Route,
+            "key" => Self::Key,
+            "day" => Self::Day,
+            "hour" => Self::Hour,
+            other => match other.strip_prefix("label:") {
+                Some(name) if !name.is_empty() => Self::Label(name.to_owned()),
+                _ => return Err(GroupError::Unknown(other.to_owned())),
+            },
+        })
+    }
+}
+
+/// The word that names it, in arguments and as a column.
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tenant => "tenant",
+            Self::Model => "model",
+            Self::Provider => "provider",
+            Self::Upstream => "upstream",
+            Self::Operation => "operation",
+            Self::Route => "route",
+            Self::Key => "key",
+            Self::Day => "day",
+            Self::Hour => "hour",
+            Self::Label(name) => return write!(f, "label:{name}"),
+        })
+    }
+}
+
+impl Grouping {
+    /// The dimensions, in order.
+    #[must_use]
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.0
+    }
+}
+
+/// By tenant and model.
+impl Default for Grouping {
+    fn default() -> Self {
+        Self(vec![Dimension::Tenant, Dimension::Model])
+    }
+}
+
+/// Names with commas between them, `tenant,model`.
+impl FromStr for Grouping {
+    type Err = GroupError;
+
+    fn from_str(text: &str) -> Result<Self, GroupError> {
+        let mut dimensions = Vec::new();
+        for name in text.split(',') {
+            let dimension = name.trim().parse()?;
+            if dimensions.contains(&dimension) {
+                return Err(GroupError::Repeated(dimension));
+            }
+            dimensions.push(dimension);
+        }
+        Ok(Self(dimensions))
+    }
+}
+
+impl fmt::Display for Grouping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, dimension) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{dimension}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back_as_itself() {
+        let all =
+            "tenant,model,provider,upstream,operation,route,key,day,hour,label:team,label:a:b";
+        assert_eq!(all.parse::<Grouping>().unwrap().to_string(), all);
+        assert_eq!(Grouping::default().to_string(), "tenant,model");
+    }
+
+    #[test]
+    fn a_name_that_is_unknown_empty_or_repeated_is_refused() {
+        for text in ["", "tenant,", "tennant", "label:", "Tenant"] {
+            assert!(matches!(text.parse::<Grouping>(), Err(GroupError::Unknown(_))), "{text}");
+        }
+        let twice = "day,label:a,day".parse::<Grouping>();
+        assert_eq!(twice, Err(GroupError::Repeated(Dimension::Day)));
+    }
+}

@@ -1,0 +1,98 @@
+//! For spreadsheets (RFC 4180).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::bill::{Bill, BillLine};
+
+/// The sums' columns, after the period's and the dimensions'.
+const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,reasoning_output_tokens,\
+                    cost,currency,unknown_cost_requests,counted_requests,unknown_usage_requests";
+
+/// The bill as RFC 4180 text: a head line, then one line per row, no total.
+///
+/// Columns: `period_start`, `period_end`, the dimensions, the sums. Money is exact; an empty cell is unknown, or
+/// nothing there for a dimension. A text that a spreadsheet would run as a formula (it begins with `=`, `+`,
+/// `-`, `@`, tab or carriage return, which names from outside may) gets a `'` in front, as OWASP advises;
+/// `json` has it unchanged.
+#[must_use]
+pub fn csv(bill: &Bill) -> String {
+    let mut out = String::from("period_start,period_end,");
+    for dimension in bill.by.dimensions() {
+        out.push_str(&cell(&dimension.to_string()));
+        out.push(',');
+    }
+    out.push_str(SUMS);
+    out.push_str("\r\n");
+    for line in &bill.rows {
+        write_line(&mut out, bill, line);
+    }
+    out
+}
+
+fn write_line(out: &mut String, bill: &Bill, line: &BillLine) {
+    let _ = write!(out, "{},{},", bill.period.from(), bill.period.to());
+    for key in &line.keys {
+        out.push_str(&cell(key.as_deref().unwrap_or_default()));
+        out.push(',');
+    }
+    let sums = &line.sums;
+    let currency = bill.currency.as_deref().filter(|_| sums.cost.is_some()).unwrap_or_default();
+    let _ = write!(
+        out,
+        "{},{},{},{},{},{},{},{},{},{}\r\n",
+        sums.requests,
+        number(sums.input_tokens),
+        number(sums.cache_read_input_tokens),
+        number(sums.output_tokens),
+        number(sums.reasoning_output_tokens),
+        number(sums.cost),
+        cell(currency),
+        sums.unknown_cost_requests,
+        sums.counted_requests,
+        sums.unknown_usage_requests,
+    );
+}
+
+fn number<N: ToString>(known: Option<N>) -> String {
+    known.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// A text, harmless and quoted where needed.
+fn cell(text: &str) -> Cow<'_, str> {
+    let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let quote = text.contains([',', '"', '\r', '\n']);
+    if !runs && !quote {
+        return Cow::Borrowed(text);
+    }
+    let text = format!("{}{text}", if runs { "'" } else { "" });
+    Cow::Owned(if quote { format!("\"{}\"", text.replace('"', "\"\"")) } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_text_stays_as_it_is() {
+        assert_eq!(cell("gpt-5.5"), "gpt-5.5");
+        assert_eq!(cell(""), "");
+        assert_eq!(cell("it's; fine = yes"), "it's; fine = yes");
+    }
+
+    #[test]
+    fn commas_quotes_and_line_ends_are_quoted() {
+        assert_eq!(cell("a,b"), "\"a,b\"");
+        assert_eq!(cell("say \"hi\""), "\"say \"\"hi\"\"\"");
+        assert_eq!(cell("two\nlines"), "\"two\nlines\"");
+    }
+
+    #[test]
+    fn a_text_that_a_spreadsheet_would_run_is_disarmed() {
+        assert_eq!(cell("=1+1"), "'=1+1");
+        assert_eq!(cell("@SUM(A1)"), "'@SUM(A1)");
+        assert_eq!(cell("-2"), "'-2");
+        assert_eq!(cell("+cmd|' /C calc'!A0,"), "\"'+cmd|' /C calc'!A0,\"");
+        assert_eq!(cell("\t=1"), "'\t=1");
+    }
+}

@@ -1,0 +1,62 @@
+//! For programs. Money is a decimal string, exact; unknown is `null`.
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::bill::{Bill, Sums};
+use crate::group::Grouping;
+
+/// The bill as one JSON object over several lines, exact.
+///
+/// `{"period": {"from", "to"}, "currency", "by": [names], "rows": [...], "total": {...}}`. A row has one
+/// member per dimension, named like it, and then the sums.
+#[must_use]
+pub fn json(bill: &Bill) -> String {
+    let document = Document {
+        period: Ends { from: bill.period.from(), to: bill.period.to() },
+        currency: bill.currency.as_deref(),
+        by: bill.by.dimensions().iter().map(ToString::to_string).collect(),
+        rows: bill
+            .rows
+            .iter()
+            .map(|line| Row { keys: Keys { by: &bill.by, keys: &line.keys }, sums: &line.sums })
+            .collect(),
+        total: &bill.total,
+    };
+    // Its members are strings, numbers and lists of them: there is nothing that could fail.
+    serde_json::to_string_pretty(&document).map(|text| text + "\n").unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    period: Ends,
+    currency: Option<&'a str>,
+    by: Vec<String>,
+    rows: Vec<Row<'a>>,
+    total: &'a Sums,
+}
+
+#[derive(Serialize)]
+struct Ends {
+    from: Timestamp,
+    to: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    keys: Keys<'a>,
+    #[serde(flatten)]
+    sums: &'a Sums,
+}
+
+struct Keys<'a> {
+    by: &'a Grouping,
+    keys: &'a [Option<String>],
+}
+
+impl Serialize for Keys<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.by.dimensions().iter().map(ToString::to_string).zip(self.keys))
+    }
+}
