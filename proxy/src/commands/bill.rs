@@ -1,0 +1,146 @@
+//! `taximeter bill`: what each tenant used and owes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use taximeter_billing::{Biller, Grouping, Period, csv, instant, json, table};
+
+use super::failure::Failure;
+use super::ledger;
+use crate::edge::store::{ReadJournal, Store};
+
+/// Characters a line when the output is no terminal.
+const WIDTH: usize = 120;
+
+const EXAMPLES: &str = "\
+Examples:
+  taximeter bill                                     this month, by tenant and model
+  taximeter bill --month 2026-10 --by tenant         last month, one line a tenant
+  taximeter bill --tenant acme --by day,model        what acme used, day by day
+  taximeter bill --by label:team --format csv -o teams.csv
+  taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
+
+A request belongs to the month in which it was admitted, in UTC. Costs in csv and json are exact;
+the table rounds them. Works while the gateway runs and while it does not.";
+
+/// What each tenant used and owes
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BillArgs {
+    /// Calendar month in UTC [default: the current one]
+    #[arg(long, value_name = "YYYY-MM", value_parser = Period::month, conflicts_with = "from")]
+    month: Option<Period>,
+
+    /// Start, included: a date or an RFC 3339 time
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    from: Option<Timestamp>,
+
+    /// End, not included [default: now]
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "from")]
+    to: Option<Timestamp>,
+
+    /// One line for each: tenant, model, provider, upstream, operation, route, key, day, hour,
+    /// label:NAME
+    #[arg(long, value_name = "NAMES", default_value_t)]
+    by: Grouping,
+
+    /// Only this tenant
+    #[arg(long)]
+    tenant: Option<String>,
+
+    /// How to write it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The gateway's data directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "TAXIMETER_DATA_DIR",
+        default_value = "./taximeter-data"
+    )]
+    data_dir: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people; costs rounded
+    #[default]
+    Table,
+    /// For spreadsheets; exact
+    Csv,
+    /// For programs; exact
+    Json,
+}
+
+impl BillArgs {
+    /// Where the journal and the store are.
+    #[must_use]
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    fn period(&self, now: Timestamp) -> Result<Period, Failure> {
+        Ok(match (self.month, self.from) {
+            (Some(month), _) => month,
+            (None, Some(from)) => Period::new(from, self.to.unwrap_or(now))?,
+            (None, None) => Period::month_of(now)?,
+        })
+    }
+}
+
+/// Writes the bill to `out`, or to the file that was named.
+///
+/// `read` reads the journal of the data directory, for what the store lacks; `now` decides what the
+/// current month is.
+/// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
+pub(crate) fn run(
+    args: &BillArgs,
+    now: Timestamp,
+    read: &mut ReadJournal<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let period = args.period(now)?;
+    let store = ledger::open(&args.data_dir, read)?;
+    let text = render(args, period, &store)?;
+    match &args.output {
+        Some(path) => {
+            fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })
+        }
+        None => ledger::unless_reader_left(write(out, &text)),
+    }
+}
+
+fn render(args: &BillArgs, period: Period, store: &Store) -> Result<String, Failure> {
+    let mut biller = Biller::new(period, args.by.clone());
+    store
+        .bill_rows(period, args.tenant.as_deref(), |row| biller.add(row).map_err(Failure::from))?;
+    let bill = biller.finish();
+    Ok(match args.format {
+        Format::Table if store.is_empty()? => ledger::empty(&args.data_dir),
+        Format::Table => table(&bill, width(args)),
+        Format::Csv => csv(&bill),
+        Format::Json => json(&bill),
+    })
+}
+
+fn write(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn width(args: &BillArgs) -> usize {
+    let terminal = || terminal_size::terminal_size_of(io::stdout());
+    let found = if args.output.is_none() { terminal() } else { None };
+    found.map_or(WIDTH, |(width, _)| width.0.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+use clap::Parser;
+use tempfile::TempDir;
+
+use super::*;
+use crate::edge::store::samples::{journal, read, record};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    bill: BillArgs,
+}
+
+fn args(dir: &TempDir, line: &[&str]) -> BillArgs {
+    let dir = dir.path().to_str().unwrap();
+    let line = ["bill", "--data-dir", dir].into_iter().chain(line.iter().copied());
+    Line::try_parse_from(line).unwrap().bill
+}
+
+fn refused(line: &[&str]) -> clap::Error {
+    Line::try_parse_from(["bill"].iter().chain(line)).unwrap_err()
+}
+
+fn now() -> Timestamp {
+    instant("2026-11-20T16:00:00Z").unwrap()
+}
+
+fn bill(dir: &TempDir, line: &[&str], numbers: std::ops::Range<u32>) -> String {
+    let entries = journal(numbers.map(record));
+    let mut out = Vec::new();
+    run(&args(dir, line), now(), &mut |from| read(&entries, from), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn json_bill(dir: &TempDir, line: &[&str]) -> serde_json::Value {
+    let line: Vec<_> = line.iter().copied().chain(["--format", "json"]).collect();
+    serde_json::from_str(&bill(dir, &line, 0..100)).unwrap()
+}
+
+#[test]
+fn the_bill_of_the_current_month_is_the_default() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = bill(&dir, &[], 0..2_000);
+    assert!(text.starts_with("Bill for 2026-11 (UTC)\n"), "{text}");
+    assert!(text.contains("acme    m-2026     2,000  200,000  120,000  20,000"), "{text}");
+    assert!(text.contains("0.2468\n"), "{text}");
+}
+
+#[test]
+fn a_month_or_a_span_picks_the_requests() {
+    let dir = tempfile::tempdir().unwrap();
+    let requests = |line: &[&str]| json_bill(&dir, line)["total"]["requests"].clone();
+    assert_eq!(requests(&[]), 100);
+    assert_eq!(requests(&["--month", "2026-10"]), 0);
+    assert_eq!(requests(&["--from", "2026-11-01", "--to", "2026-11-01T00:00:10Z"]), 10);
+    assert_eq!(requests(&["--from", "2026-11-01T00:01:00Z"]), 40);
+    assert_eq!(requests(&["--tenant", "nobody"]), 0);
+}
+
+#[test]
+fn money_is_exact_in_csv_and_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = json_bill(&dir, &["--by", "label:team"]);
+    assert_eq!(json["rows"][0]["label:team"], "search");
+    assert_eq!(json["total"]["cost"], "0.01234");
+    let csv = bill(&dir, &["--format", "csv"], 0..100);
+    assert!(csv.contains(",0.01234,USD,"), "{csv}");
+}
+
+#[test]
+fn a_bill_can_go_to_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bill.csv");
+    let line = ["--format", "csv", "-o", path.to_str().unwrap()];
+    assert_eq!(bill(&dir, &line, 0..1), "");
+    assert!(fs::read_to_string(&path).unwrap().starts_with("period_start,"));
+}
+
+#[test]
+fn an_empty_ledger_says_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = bill(&dir, &[], 0..0);
+    assert!(text.contains("is empty") && text.contains("--data-dir"), "{text}");
+    assert_eq!(bill(&dir, &["--format", "csv"], 0..0).lines().count(), 1);
+}
+
+#[test]
+fn a_missing_data_directory_is_exit_69() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut args = args(&dir, &[]);
+    args.data_dir = dir.path().join("nowhere");
+    let failure = run(&args, now(), &mut |from| read(&[], from), &mut Vec::new()).unwrap_err();
+    assert_eq!(failure.exit_code(), 69);
+}
+
+#[test]
+fn a_span_that_ends_before_it_starts_is_exit_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = args(&dir, &["--from", "2026-11-02", "--to", "2026-11-01"]);
+    let failure = run(&args, now(), &mut |from| read(&[], from), &mut Vec::new()).unwrap_err();
+    assert_eq!(failure.exit_code(), 2);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    struct Gone;
+    impl Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    run(&args(&dir, &[]), now(), &mut |from| read(&[], from), &mut Gone).unwrap();
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused_with_the_reason() {
+    assert!(refused(&["--month", "2026-13"]).to_string().contains("write it like 2026-11"));
+    assert!(refused(&["--from", "yesterday"]).to_string().contains("2026-11-20T16:00:00Z"));
+    assert!(refused(&["--by", "cost"]).to_string().contains("label:NAME"));
+    assert_eq!(refused(&["--month", "2026-11", "--from", "2026-11-02"]).exit_code(), 2);
+    assert_eq!(refused(&["--to", "2026-11-02"]).exit_code(), 2);
+}

@@ -1,0 +1,49 @@
+//! Why a command that asks the ledger fails, and with which exit code.
+
+use std::io;
+use std::path::PathBuf;
+
+use taximeter_billing::{BillError, PeriodError};
+
+use crate::edge::store::StoreError;
+
+/// What went wrong; its text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    /// The arguments do not fit together.
+    #[error(transparent)]
+    Period(#[from] PeriodError),
+    /// No store to ask.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The requests do not make one bill.
+    #[error(transparent)]
+    Bill(#[from] BillError),
+    /// The answer cannot be written.
+    #[error("cannot write the answer: {0}")]
+    Output(#[from] io::Error),
+    /// The answer cannot be written to the file that was named.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system lacks something that waiting needs.
+    #[error("cannot wait for new records: {0}")]
+    Wait(io::Error),
+}
+
+impl Failure {
+    /// The process's exit code (`spec.md` §1).
+    #[must_use]
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Period(_) => 2,
+            Self::Store(_) => 69,
+            Self::Bill(_) | Self::Output(_) | Self::File { .. } | Self::Wait(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `taximeter records`: one JSON object a line per request.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use taximeter_billing::instant;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::failure::Failure;
+use super::ledger;
+use crate::edge::store::{Filter, ReadJournal, Store};
+
+/// How often `--follow` looks for new records.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+const EXAMPLES: &str = "\
+Examples:
+  taximeter records --limit 10                       the ten latest requests
+  taximeter records --tenant acme --from 2026-11-20  acme's since that day, oldest first
+  taximeter records --follow --limit 0               new ones only, as they end
+  taximeter records | jq -r 'select(.end != \"complete\") | [.id, .end] | @tsv'
+
+Works while the gateway runs and while it does not. Without --follow, records come in the order of
+admission. Money is a decimal string, times are seconds, unknown is null.";
+
+/// One JSON object a line per request
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RecordsArgs {
+    /// Only this tenant
+    #[arg(long)]
+    tenant: Option<String>,
+
+    /// Admitted at or after: a date or an RFC 3339 time
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    from: Option<Timestamp>,
+
+    /// Admitted before
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    to: Option<Timestamp>,
+
+    /// Only the latest
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<u32>,
+
+    /// Go on with new ones as requests end, until interrupted
+    #[arg(long, short)]
+    follow: bool,
+
+    /// The gateway's data directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "TAXIMETER_DATA_DIR",
+        default_value = "./taximeter-data"
+    )]
+    data_dir: PathBuf,
+}
+
+impl RecordsArgs {
+    /// Where the journal and the store are.
+    #[must_use]
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+}
+
+/// Writes the records to `out`, and to `notes` a sentence when the ledger has none at all.
+///
+/// `read` reads the journal of the data directory, for what the store lacks.
+/// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
+pub(crate) fn run(
+    args: &RecordsArgs,
+    read: &mut ReadJournal<'_>,
+    out: &mut dyn Write,
+    notes: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut store = ledger::open(&args.data_dir, read)?;
+    if store.is_empty()? {
+        notes.write_all(ledger::empty(&args.data_dir).as_bytes())?;
+    }
+    let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
+    let again = || pause.as_mut().is_some_and(Pause::wait);
+    ledger::unless_reader_left(show(args, &mut store, read, out, again))
+}
+
+/// Shows what is there, then what is new, as often as `again` says so.
+fn show(
+    args: &RecordsArgs,
+    store: &mut Store,
+    read: &mut ReadJournal<'_>,
+    out: &mut dyn Write,
+    mut again: impl FnMut() -> bool,
+) -> Result<(), Failure> {
+    let filter = Filter { tenant: args.tenant.clone(), from: args.from, to: args.to };
+    let mut newest = store.newest()?;
+    store.records(&filter, newest, args.limit, |record| line(out, record))?;
+    out.flush()?;
+    while again() {
+        store.catch_up(read)?;
+        newest = store.records_after(&filter, newest, |record| line(out, record))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn line(out: &mut dyn Write, record: &str) -> Result<(), Failure> {
+    out.write_all(record.as_bytes())?;
+    Ok(out.write_all(b"\n")?)
+}
+
+/// Waits between two looks, and hears the interrupt in between as well.
+struct Pause {
+    runtime: Runtime,
+    interrupt: Signal,
+}
+
+impl Pause {
+    fn new() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let interrupt = {
+            let _inside = runtime.enter();
+            signal(SignalKind::interrupt())?
+        };
+        Ok(Self { runtime, interrupt })
+    }
+
+    /// Whether to go on.
+    fn wait(&mut self) -> bool {
+        let look = tokio::time::timeout;
+        let interrupt = &mut self.interrupt;
+        self.runtime.block_on(async { look(POLL_INTERVAL, interrupt.recv()).await.is_err() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

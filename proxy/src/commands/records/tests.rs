@@ -1,0 +1,69 @@
+use clap::Parser;
+use taximeter_ledger::Record;
+use tempfile::TempDir;
+
+use super::*;
+use crate::edge::store::samples::{journal, read, record};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    records: RecordsArgs,
+}
+
+fn args(dir: &TempDir, line: &[&str]) -> RecordsArgs {
+    let dir = dir.path().to_str().unwrap();
+    let line = ["records", "--data-dir", dir].into_iter().chain(line.iter().copied());
+    Line::try_parse_from(line).unwrap().records
+}
+
+fn ids(out: &[u8]) -> Vec<String> {
+    let lines = std::str::from_utf8(out).unwrap().lines();
+    lines.map(|line| serde_json::from_str::<Record>(line).unwrap().request_id).collect()
+}
+
+#[test]
+fn each_request_is_one_line_of_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let entries = journal((1..=3).map(record));
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    let args = args(&dir, &["--limit", "2"]);
+    run(&args, &mut |from| read(&entries, from), &mut out, &mut notes).unwrap();
+    assert_eq!(ids(&out), ["client-2", "client-3"]);
+    assert_eq!(notes, b"");
+    let last = std::str::from_utf8(&out).unwrap().lines().last().unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["seq"], 3);
+    assert_eq!(last["started_at"], "2026-11-01T00:00:03Z");
+    assert_eq!(last["cost"]["amount"], "0.00012340");
+}
+
+#[test]
+fn an_empty_ledger_is_noted_beside_the_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    run(&args(&dir, &[]), &mut |from| read(&[], from), &mut out, &mut notes).unwrap();
+    assert_eq!(out, b"");
+    assert!(String::from_utf8(notes).unwrap().contains("is empty"));
+}
+
+#[test]
+fn following_shows_each_record_once_as_it_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = journal([record(5), record(1), record(9), record(7)]);
+    let mut store = Store::open(dir.path()).unwrap();
+    store.feed(all[..2].iter().cloned().map(Ok)).unwrap();
+    let mut looks = 0;
+    let again = || {
+        looks += 1;
+        looks <= 2
+    };
+    let grown = std::cell::Cell::new(2);
+    let mut read = |from| {
+        grown.set(grown.get() + 1);
+        read(&all[..grown.get().min(all.len())], from)
+    };
+    let mut out = Vec::new();
+    show(&args(&dir, &["--follow"]), &mut store, &mut read, &mut out, again).unwrap();
+    assert_eq!(ids(&out), ["client-1", "client-5", "client-9", "client-7"]);
+}

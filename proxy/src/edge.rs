@@ -1,0 +1,4 @@
+//! Where the outside world is touched.
+
+pub(crate) mod feeder;
+pub(crate) mod store;

@@ -1,0 +1,101 @@
+//! The store's tables, and the questions that are asked of them.
+//!
+//! `requests` holds what bills are made of, clustered by time of admission, so that a month is read
+//! from end to end and nothing beside it. `records` holds the JSON, in the order of arrival. Both
+//! only ever grow near their end, and no further index makes an insert dear. A request's id comes
+//! with its admission, so the two together are unique where the id is.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// The format that this program writes.
+pub(super) const VERSION: u32 = 1;
+
+/// The step from each format to the next.
+const MIGRATIONS: [&str; VERSION as usize] = ["
+    CREATE TABLE requests (
+        started_at INTEGER NOT NULL,  -- admission, microseconds since 1970
+        id BLOB NOT NULL,             -- UUID
+        record INTEGER NOT NULL,      -- its number in records
+        tenant TEXT NOT NULL,
+        model TEXT,                   -- the answer's, or the request's
+        provider TEXT NOT NULL,
+        upstream TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        route TEXT NOT NULL,
+        key_id TEXT,
+        labels TEXT,                  -- JSON object; NULL for none
+        source TEXT NOT NULL,         -- reported, counted, unknown
+        input_tokens INTEGER,
+        cache_read_input_tokens INTEGER,
+        output_tokens INTEGER,
+        reasoning_output_tokens INTEGER,
+        currency TEXT,
+        cost TEXT,                    -- decimal, exact; NULL is unknown
+        PRIMARY KEY (started_at, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE records (
+        number INTEGER PRIMARY KEY,   -- order of arrival
+        record TEXT NOT NULL          -- JSON
+    ) STRICT;
+    CREATE TABLE cursor (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        seq INTEGER NOT NULL,         -- last entry of the journal that is here
+        id BLOB NOT NULL              -- its request: tells this journal from another
+    ) STRICT;
+"];
+
+pub(super) const ADD_REQUEST: &str = "
+    INSERT OR IGNORE INTO requests VALUES
+        (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+pub(super) const ADD_RECORD: &str = "INSERT INTO records (number, record) VALUES (?1, ?2)";
+pub(super) const IS_EMPTY: &str = "SELECT NOT EXISTS (SELECT 1 FROM requests)";
+pub(super) const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM records";
+
+pub(super) const CURSOR: &str = "SELECT seq, id FROM cursor";
+pub(super) const SET_CURSOR: &str =
+    "INSERT OR REPLACE INTO cursor (one, seq, id) VALUES (1, ?1, ?2)";
+
+pub(super) const BILL_ROWS: &str = "
+    SELECT started_at, tenant, model, provider, upstream, operation, route, key_id, labels, source,
+        input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
+        currency, cost
+    FROM requests
+    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
+    ORDER BY started_at, id";
+
+pub(super) const RECORDS: &str = "
+    SELECT q.started_at, q.id, r.record
+    FROM requests q CROSS JOIN records r ON r.number = q.record
+    WHERE (q.started_at, q.id) >= (?1, ?2) AND q.started_at < ?3 AND (?4 IS NULL OR q.tenant = ?4)
+        AND q.record <= ?5
+    ORDER BY q.started_at, q.id
+    LIMIT ?6";
+
+pub(super) const FIRST_OF_LAST: &str = "
+    SELECT started_at, id
+    FROM requests
+    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3) AND record <= ?4
+    ORDER BY started_at DESC, id DESC
+    LIMIT 1 OFFSET ?5";
+
+pub(super) const AFTER: &str =
+    "SELECT number, record FROM records WHERE number > ?1 ORDER BY number LIMIT ?2";
+
+/// Sets the connection up and brings the tables up to date; answers with the format that is now
+/// there, which is higher than [`VERSION`] when a later version wrote it.
+///
+/// Synced at checkpoints: a power cut loses at most what the journal can feed again.
+pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<u32> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for step in MIGRATIONS.iter().skip(found as usize) {
+        transaction.execute_batch(step)?;
+    }
+    if found < VERSION {
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()?;
+    Ok(found.max(VERSION))
+}

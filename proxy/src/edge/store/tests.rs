@@ -1,0 +1,245 @@
+use proptest::prelude::*;
+use taximeter_billing::{Bill, Biller, Period};
+use taximeter_ledger::Record;
+use tempfile::TempDir;
+
+use super::samples::{journal, read, record, void};
+use super::*;
+
+fn open() -> (TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    (dir, store)
+}
+
+fn catch_up(store: &mut Store, entries: &[(u64, Entry)]) -> Fed {
+    store.catch_up(&mut |from| read(entries, from)).unwrap()
+}
+
+fn records(store: &Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
+    let mut found = Vec::new();
+    let take = |json: &str| {
+        found.push(serde_json::from_str(json).unwrap());
+        Ok::<_, StoreError>(())
+    };
+    store.records(filter, store.newest().unwrap(), limit, take).unwrap();
+    found
+}
+
+fn request_ids(store: &Store, filter: &Filter, limit: Option<u32>) -> Vec<String> {
+    records(store, filter, limit).into_iter().map(|record| record.request_id).collect()
+}
+
+fn november() -> Period {
+    Period::month("2026-11").unwrap()
+}
+
+fn bill(store: &Store, by: &str) -> Bill {
+    let mut biller = Biller::new(november(), by.parse().unwrap());
+    store.bill_rows(november(), None, |row| Ok::<_, StoreError>(biller.add(row).unwrap())).unwrap();
+    biller.finish()
+}
+
+#[test]
+fn a_record_comes_back_whole_with_its_sequence_number() {
+    let (_dir, mut store) = open();
+    let mut bare = record(2);
+    (bare.cost, bare.key_id, bare.request_model, bare.response_model) = (None, None, None, None);
+    bare.labels.clear();
+    bare.usage = Default::default();
+    let entries = [
+        (7, void(1)),
+        (8, Entry::Post(Box::new(record(1)))),
+        (9, Entry::Post(Box::new(bare.clone()))),
+    ];
+    let fed = store.feed(entries.into_iter().map(Ok)).unwrap();
+    assert_eq!(fed, Fed { entries: 3, records: 2 });
+    let expected = [Record { seq: 8, ..record(1) }, Record { seq: 9, ..bare }];
+    assert_eq!(records(&store, &Filter::default(), None), expected);
+}
+
+#[test]
+fn a_bill_from_the_store_equals_one_from_the_records() {
+    let (_dir, mut store) = open();
+    let mut odd = record(3);
+    odd.cost = None;
+    odd.usage = Default::default();
+    odd.usage.output_tokens = Some(u64::MAX - 20);
+    odd.labels.clear();
+    odd.response_model = None;
+    let all = [record(1), record(2), odd];
+    for by in ["tenant,model", "label:team,provider,upstream,operation,route,key,hour"] {
+        catch_up(&mut store, &journal(all.clone()));
+        let mut biller = Biller::new(november(), by.parse().unwrap());
+        for record in &all {
+            biller.add(&record.into()).unwrap();
+        }
+        assert_eq!(bill(&store, by), biller.finish());
+    }
+}
+
+#[test]
+fn what_is_fed_again_counts_once() {
+    let (_dir, mut store) = open();
+    let entries = journal([record(1), record(2)]);
+    assert_eq!(store.feed(entries.iter().cloned().map(Ok)).unwrap().records, 2);
+    assert_eq!(store.feed(entries.iter().cloned().map(Ok)).unwrap().records, 0);
+    let reposted = [(3, Entry::Post(Box::new(record(1))))];
+    assert_eq!(store.feed(reposted.into_iter().map(Ok)).unwrap().records, 0);
+    assert_eq!(bill(&store, "tenant").total.requests, 2);
+}
+
+#[test]
+fn catching_up_reads_only_what_is_new() {
+    let (_dir, mut store) = open();
+    let mut entries = journal([record(1), record(2)]);
+    assert_eq!(catch_up(&mut store, &entries).entries, 2);
+    assert_eq!(catch_up(&mut store, &entries), Fed::default());
+    entries.push((3, void(3)));
+    entries.push((4, Entry::Post(Box::new(record(4)))));
+    assert_eq!(catch_up(&mut store, &entries), Fed { entries: 2, records: 1 });
+}
+
+#[test]
+fn a_journal_that_lost_its_tail_and_grew_again_is_fed_whole() {
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &journal([record(1), record(2), record(3)]));
+    let shorter = journal([record(1), record(9)]);
+    assert_eq!(catch_up(&mut store, &shorter).records, 1);
+    let regrown = journal([record(1), record(9), record(10), record(11)]);
+    assert_eq!(catch_up(&mut store, &regrown).records, 2);
+    let ids = request_ids(&store, &Filter::default(), None);
+    assert_eq!(ids, ["client-1", "client-2", "client-3", "client-9", "client-10", "client-11"]);
+}
+
+#[test]
+fn a_journal_without_its_old_segments_goes_on_where_the_store_stopped() {
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &journal([record(1), record(2)]));
+    let pruned = [(3, Entry::Post(Box::new(record(3))))];
+    assert_eq!(catch_up(&mut store, &pruned).records, 1);
+    assert_eq!(bill(&store, "tenant").total.requests, 3);
+}
+
+#[test]
+fn what_comes_before_a_fault_of_the_journal_is_kept() {
+    let (_dir, mut store) = open();
+    let entries = journal([record(1), record(2)]).into_iter().map(Ok);
+    let torn = entries.chain([Err(JournalError::from("torn at byte 812"))]);
+    let error = store.feed(torn).unwrap_err();
+    assert_eq!(error.to_string(), "cannot read the journal: torn at byte 812");
+    assert_eq!(bill(&store, "tenant").total.requests, 2);
+}
+
+#[test]
+fn two_processes_may_feed_and_ask_at_the_same_time() {
+    let (dir, mut serving) = open();
+    let mut asking = Store::open(dir.path()).unwrap();
+    let mut entries = journal([record(1)]);
+    catch_up(&mut serving, &entries);
+    assert_eq!(catch_up(&mut asking, &entries), Fed::default());
+    entries.push((2, Entry::Post(Box::new(record(2)))));
+    assert_eq!(catch_up(&mut asking, &entries).records, 1);
+    assert_eq!(catch_up(&mut serving, &entries), Fed::default());
+    assert_eq!(bill(&serving, "tenant"), bill(&asking, "tenant"));
+}
+
+#[test]
+fn records_are_filtered_by_tenant_and_admission() {
+    let (_dir, mut store) = open();
+    let mut other = record(2);
+    other.tenant = taximeter_ledger::TenantId("beta".into());
+    catch_up(&mut store, &journal([record(3), other, record(1)]));
+    let only = |filter: Filter| request_ids(&store, &filter, None);
+    assert_eq!(only(Filter::default()), ["client-1", "client-2", "client-3"]);
+    let acme = Filter { tenant: Some("acme".to_owned()), ..Filter::default() };
+    assert_eq!(only(acme.clone()), ["client-1", "client-3"]);
+    let from = Some(record(2).started_at);
+    assert_eq!(only(Filter { from, ..Filter::default() }), ["client-2", "client-3"]);
+    assert_eq!(only(Filter { to: from, ..Filter::default() }), ["client-1"]);
+    assert_eq!(request_ids(&store, &acme, Some(1)), ["client-3"]);
+}
+
+#[test]
+fn a_limit_keeps_the_latest_in_order() {
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &journal((1..=1200).map(record)));
+    let ids = |limit| request_ids(&store, &Filter::default(), limit);
+    assert_eq!(ids(Some(0)), Vec::<String>::new());
+    assert_eq!(ids(Some(2)), ["client-1199", "client-1200"]);
+    assert_eq!(ids(Some(5000)).len(), 1200);
+    assert_eq!(ids(None), (1..=1200).map(|number| format!("client-{number}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_arrives_later_is_found_by_number() {
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &journal([record(5)]));
+    let newest = store.newest().unwrap();
+    catch_up(&mut store, &journal([record(5), record(2), record(7)]));
+    let filter = Filter { to: Some(record(7).started_at), ..Filter::default() };
+    let mut found = Vec::new();
+    let take = |json: &str| {
+        found.push(serde_json::from_str::<Record>(json).unwrap().request_id);
+        Ok::<_, StoreError>(())
+    };
+    let last = store.records_after(&filter, newest, take).unwrap();
+    assert_eq!(found, ["client-2"]);
+    assert_eq!(
+        store.records_after(&filter, last, |_| Err(StoreError::NoDataDir("".into()))).unwrap(),
+        last
+    );
+}
+
+#[test]
+fn faults_say_where_and_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = Store::open(&dir.path().join("nowhere")).unwrap_err();
+    assert!(matches!(missing, StoreError::NoDataDir(_)));
+    assert!(missing.to_string().contains("--data-dir"), "{missing}");
+
+    std::fs::write(dir.path().join(FILE), "this was never a database, only some text".repeat(99))
+        .unwrap();
+    let damaged = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged}");
+    assert!(damaged.to_string().contains("move it away"), "{damaged}");
+}
+
+#[test]
+fn the_store_of_a_later_version_is_left_alone() {
+    let (dir, store) = open();
+    store.connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(store);
+    let error = Store::open(dir.path()).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Newer { found: 99, known: schema::VERSION, .. }),
+        "{error}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn feeding_in_any_pieces_and_any_number_of_times_makes_the_same_bill(
+        numbers in prop::collection::vec(0_u32..40, 1..40),
+        cuts in prop::collection::vec(0_usize..40, 0..4),
+    ) {
+        let entries = journal(numbers.iter().copied().map(record));
+        let (_dir, mut whole) = open();
+        catch_up(&mut whole, &entries);
+        let (_dir, mut pieces) = open();
+        for cut in cuts {
+            catch_up(&mut pieces, &entries[..cut.min(entries.len())]);
+        }
+        catch_up(&mut pieces, &entries);
+        prop_assert_eq!(bill(&whole, "tenant,model"), bill(&pieces, "tenant,model"));
+        let mut distinct = numbers;
+        distinct.sort_unstable();
+        distinct.dedup();
+        prop_assert_eq!(bill(&whole, "tenant").total.requests, distinct.len() as u64);
+        prop_assert_eq!(
+            records(&whole, &Filter::default(), None).len(),
+            records(&pieces, &Filter::default(), None).len()
+        );
+    }
+}
