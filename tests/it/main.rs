@@ -1,1 +1,26 @@
-//! Black box: the real binary between real clients and a scripted engine, on loopback.
+//! Black box: the real binary between bare clients and a scripted engine, on loopback.
+//!
+//! A test reads from top to bottom: what the client says, what the engine gets and answers, what the client
+//! hears, what the ledger has. No sleeps; each wait ends with the event waited for, or fails after `PATIENCE`.
+#![cfg(test)]
+
+use std::time::Duration;
+
+mod client;
+mod engine;
+mod fixtures;
+mod gateway;
+mod http;
+
+mod bytes_pass;
+mod http2;
+mod identity;
+mod leaving;
+mod money;
+mod operations;
+mod refusals;
+mod streams;
+mod upstream_faults;
+
+/// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a failed test.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,77 @@
+//! A client on a bare socket: says exactly what it is told to, keeps exactly what it hears.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::PATIENCE;
+use crate::http::{Message, Unframed, next_chunk, read_head, read_message};
+
+pub(crate) struct Client {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        Self::try_connect(address).expect("connect")
+    }
+
+    /// Connects to a gateway that may have gone.
+    pub(crate) fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, unread: Vec::new() })
+    }
+
+    /// Connects and sends.
+    pub(crate) fn saying(address: SocketAddr, bytes: &[u8]) -> Self {
+        let mut client = Self::connect(address);
+        client.send(bytes);
+        client
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.try_send(bytes).expect("send to the gateway");
+    }
+
+    /// Sends to a gateway that may have gone.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Waits for a whole answer, or for as much of it as comes.
+    pub(crate) fn answer(&mut self) -> Message {
+        self.try_answer().expect("an answer")
+    }
+
+    /// As `answer`; an error when not even a head comes.
+    pub(crate) fn try_answer(&mut self) -> std::io::Result<Message> {
+        read_message(&mut self.stream, &mut self.unread, Unframed::UntilClose)
+    }
+
+    /// Waits for the head alone; the body is for `next_chunk`.
+    pub(crate) fn head(&mut self) -> Message {
+        read_head(&mut self.stream, &mut self.unread).expect("a head in time")
+    }
+
+    /// Waits for the next chunk of a body: empty for the last, `None` when the connection ends without it.
+    pub(crate) fn next_chunk(&mut self) -> Option<Vec<u8>> {
+        next_chunk(&mut self.stream, &mut self.unread).expect("a chunk in time")
+    }
+
+    /// Fails unless the gateway closes the connection without another byte.
+    pub(crate) fn assert_closed(&mut self) {
+        assert!(self.unread.is_empty(), "unread: {:?}", String::from_utf8_lossy(&self.unread));
+        match self.stream.read(&mut [0; 1]) {
+            Ok(0) => {}
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
+            other => panic!("the gateway kept the connection open: {other:?}"),
+        }
+    }
+}
+
+/// One request, one answer, one connection.
+pub(crate) fn ask(address: SocketAddr, bytes: &[u8]) -> Message {
+    Client::saying(address, bytes).answer()
+}

@@ -1,0 +1,261 @@
+//! The real binary as a child process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::PATIENCE;
+use crate::client::{Client, ask};
+use crate::engine::Engine;
+use crate::http::{Message, bare, post};
+
+/// The binary of this build, made if it is missing or stale.
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let this = std::env::current_exe().expect("this test's own path");
+        let profile = this.ancestors().nth(2).expect("target/PROFILE/deps/it");
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        build.args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
+        build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+        build.arg("--target-dir").arg(profile.parent().expect("target"));
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("run cargo").success(), "the gateway does not build");
+        profile.join("taximeter")
+    })
+}
+
+/// Runs a command of the binary to its end.
+pub(crate) fn taximeter<S: AsRef<std::ffi::OsStr>>(words: impl IntoIterator<Item = S>) -> Output {
+    let mut command = Command::new(binary());
+    command.args(words).stdin(Stdio::null());
+    command.output().expect("run taximeter")
+}
+
+/// What the gateway is told in its file.
+pub(crate) struct Setup {
+    upstream: String,
+    sections: String,
+}
+
+impl Setup {
+    /// One upstream for every model; every caller is the tenant `default`.
+    pub(crate) fn before(engine: &Engine) -> Self {
+        let address = engine.address();
+        Self::with_upstream(&format!("name: engine, url: \"http://{address}\""))
+    }
+
+    /// As `before`, the upstream written out.
+    pub(crate) fn with_upstream(members: &str) -> Self {
+        Self { upstream: members.to_owned(), sections: String::new() }
+    }
+
+    /// Further members of the upstream.
+    pub(crate) fn upstream(mut self, members: &str) -> Self {
+        self.upstream = format!("{}, {members}", self.upstream);
+        self
+    }
+
+    /// Further lines of the file.
+    pub(crate) fn with(mut self, section: &str) -> Self {
+        self.sections = format!("{}{section}\n", self.sections);
+        self
+    }
+
+    fn yaml(&self, data_dir: &Path) -> String {
+        let Self { upstream, sections } = self;
+        let data_dir = data_dir.display();
+        format!(
+            "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndata_dir: \"{data_dir}\"\n\
+             upstreams: [{{{upstream}}}]\n{sections}"
+        )
+    }
+
+    /// Starts the gateway on a data directory of its own.
+    pub(crate) fn start(self) -> Gateway {
+        self.start_in(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// Starts the gateway on what an earlier one left.
+    pub(crate) fn start_in(self, folder: TempDir) -> Gateway {
+        let yaml = self.yaml(&folder.path().join("data"));
+        let file = folder.path().join("taximeter.yaml");
+        std::fs::write(&file, &yaml).expect("write the configuration");
+        Gateway::run(Command::new(binary()).arg("serve").arg("--config").arg(&file), folder)
+    }
+}
+
+/// A running gateway; killed when dropped.
+pub(crate) struct Gateway {
+    child: Child,
+    listen: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+    log: Receiver<String>,
+    folder: Option<TempDir>,
+}
+
+impl Gateway {
+    /// Before an engine of OpenAI's habits.
+    pub(crate) fn before(engine: &Engine) -> Self {
+        Setup::before(engine).upstream("dialect: openai").start()
+    }
+
+    /// Without a file: on free ports, in a data directory of its own, and these flags.
+    pub(crate) fn by_flags(flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut serve = Command::new(binary());
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        serve.arg("--data-dir").arg(folder.path().join("data")).args(flags);
+        Self::run(&mut serve, folder)
+    }
+
+    fn run(serve: &mut Command, folder: TempDir) -> Self {
+        let serve = serve.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = serve.spawn().expect("start the gateway");
+        let (to_log, log) = channel();
+        let stderr = BufReader::new(child.stderr.take().expect("its standard error"));
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).all(|line| to_log.send(line).is_ok())
+        });
+        let mut gateway = Self { child, listen: None, admin: None, log, folder: Some(folder) };
+        gateway.await_listening();
+        gateway
+    }
+
+    fn await_listening(&mut self) {
+        let mut said = Vec::new();
+        while self.listen.is_none() {
+            let Ok(line) = self.log.recv_timeout(PATIENCE) else {
+                panic!("the gateway did not start; it said: {said:#?}");
+            };
+            let event: Value = serde_json::from_str(&line).unwrap_or_default();
+            let address = |member: &str| event[member].as_str().and_then(|a| a.parse().ok());
+            if event["event"] == "listening" {
+                (self.listen, self.admin) = (address("listen"), address("admin"));
+            }
+            said.push(line);
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listen.expect("listens")
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) fn ask(&self, bytes: &[u8]) -> Message {
+        ask(self.address(), bytes)
+    }
+
+    /// Connects and sends a request to the chat route.
+    pub(crate) fn chat(&self, headers: &str, body: impl AsRef<[u8]>) -> Client {
+        Client::saying(self.address(), &post("/v1/chat/completions", headers, body))
+    }
+
+    /// GET on the admin address.
+    pub(crate) fn admin(&self, target: &str) -> Message {
+        ask(
+            self.admin.expect("has an admin address"),
+            &bare("GET", target, "Connection: close\r\n"),
+        )
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.folder.as_ref().expect("has a folder").path().join("data")
+    }
+
+    /// The ledger's records as the command prints them now.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        records(&self.data_dir())
+    }
+
+    /// The only record.
+    pub(crate) fn record(&self) -> Value {
+        let mut records = self.records();
+        assert_eq!(records.len(), 1, "one request, one record: {records:#?}");
+        records.remove(0)
+    }
+
+    /// Waits until the ledger has this many records: after a client has left, nobody tells when.
+    pub(crate) fn await_records(&self, count: usize) -> Vec<Value> {
+        const LOOKS_MAX: usize = 1_000;
+        for _ in 0..LOOKS_MAX {
+            let records = self.records();
+            if records.len() >= count {
+                assert_eq!(records.len(), count, "{records:#?}");
+                return records;
+            }
+        }
+        panic!("{count} records did not come: {:#?}", self.records());
+    }
+
+    /// Asks politely to end, as Kubernetes does.
+    pub(crate) fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Waits until new connections are refused or closed at once: it has begun to drain.
+    pub(crate) fn await_refusal(&self) {
+        const TRIES_MAX: usize = 100_000;
+        let served = |_: &usize| {
+            let request = bare("GET", "/draining", "");
+            Client::try_connect(self.address())
+                .and_then(|mut client| client.try_send(&request).and_then(|()| client.try_answer()))
+                .is_ok_and(|answer| answer.status() == 404)
+        };
+        assert!((0..TRIES_MAX).take_while(served).count() < TRIES_MAX, "it goes on serving");
+    }
+
+    fn signal(&self, name: &str) {
+        let status =
+            Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        assert!(status.expect("run kill").success(), "the gateway is gone");
+    }
+
+    /// Waits for the end of the process; the rest of its log.
+    pub(crate) fn exit(&mut self) -> (ExitStatus, Vec<String>) {
+        let mut said = Vec::new();
+        // The log ends with the process: waiting for it has a time limit, waiting for the process has none.
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("the gateway does not end: {said:#?}"),
+            }
+        }
+        (self.child.wait().expect("the exit status"), said)
+    }
+
+    /// SIGKILL; what is left on disk.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().expect("kill the gateway");
+        self.child.wait().expect("reap the gateway");
+        self.folder.take().expect("has a folder")
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the gateway's log: {:#?}", self.log.iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+/// The records of a ledger as the command prints them.
+pub(crate) fn records(data_dir: &Path) -> Vec<Value> {
+    let data_dir = data_dir.to_str().expect("a path in UTF-8");
+    let output = taximeter(["records", "--data-dir", data_dir]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).expect("records in UTF-8");
+    lines.lines().map(|line| serde_json::from_str(line).expect("a record in JSON")).collect()
+}

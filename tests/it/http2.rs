@@ -1,0 +1,121 @@
+//! Clients that speak HTTP/2 without TLS (h2c, prior knowledge).
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use crate::PATIENCE;
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
+use crate::gateway::Gateway;
+use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer};
+
+type Sender = SendRequest<Full<Bytes>>;
+
+/// A runtime, so that the engine's side can go on in plain sequence on this thread.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().expect("a runtime")
+}
+
+async fn connect(gateway: std::net::SocketAddr) -> Sender {
+    let stream = tokio::net::TcpStream::connect(gateway).await.expect("connect");
+    let (sender, connection) =
+        handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("an HTTP/2 handshake");
+    tokio::spawn(connection);
+    sender
+}
+
+fn request(body: &'static str) -> hyper::Request<Full<Bytes>> {
+    hyper::Request::post("http://localhost/v1/chat/completions")
+        .header("content-type", "application/json")
+        .header("x-custom", "kept")
+        .body(Full::from(body))
+        .expect("a request")
+}
+
+#[test]
+fn an_http2_client_is_served_by_an_http1_engine() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let runtime = runtime();
+    let mut sender = runtime.block_on(connect(gateway.address()));
+    let answer = runtime.spawn(async move {
+        let answer = sender.send_request(request(CHAT)).await.expect("an answer");
+        let head = answer.headers().clone();
+        (answer.status(), head, answer.into_body().collect().await.expect("a body").to_bytes())
+    });
+    let got = engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(got.text(), CHAT);
+    assert_eq!(got.header("x-custom"), Some("kept"));
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+    let (status, head, body) = answer.expect("in time").expect("the client");
+    assert_eq!(status, 200);
+    assert_eq!(body, CHAT_ANSWER.as_bytes());
+    assert!(head.contains_key("x-taximeter-request-id"));
+    for name in ["connection", "transfer-encoding", "keep-alive"] {
+        assert!(!head.contains_key(name), "{head:?}");
+    }
+}
+
+#[test]
+fn streams_of_one_http2_connection_run_side_by_side() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let runtime = runtime();
+    let sender = runtime.block_on(connect(gateway.address()));
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            let mut sender = sender.clone();
+            runtime.spawn(async move {
+                let answer = sender.send_request(request(STREAM_CHAT)).await.expect("an answer");
+                answer.into_body().collect().await.expect("a body").to_bytes()
+            })
+        })
+        .collect();
+    let mut connections: Vec<_> = (0..3).map(|_| engine.request().0).collect();
+    for connection in &mut connections {
+        connection.send(STREAM_HEAD);
+    }
+    for event in [ROLE, HELLO, STOP, USAGE, DONE] {
+        for connection in &mut connections {
+            connection.send(&chunk(event));
+        }
+    }
+    for connection in &mut connections {
+        connection.send(LAST_CHUNK);
+    }
+    for client in clients {
+        let body = runtime.block_on(async { tokio::time::timeout(PATIENCE, client).await });
+        let body = body.expect("in time").expect("the client");
+        assert_eq!(body, [ROLE, HELLO, STOP, DONE].concat().as_bytes());
+    }
+    assert_eq!(gateway.records().len(), 3);
+}
+
+#[test]
+fn an_http2_client_that_resets_its_stream_cancels_the_engines_work() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let runtime = runtime();
+    let mut sender = runtime.block_on(connect(gateway.address()));
+    let mut other = sender.clone();
+    let answer = runtime.spawn(async move { sender.send_request(request(STREAM_CHAT)).await });
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(HELLO));
+    let answer = runtime.block_on(answer).expect("the client").expect("an answer");
+    let mut body = answer.into_body();
+    let frame = runtime.block_on(body.frame()).expect("a frame").expect("a good one");
+    assert_eq!(frame.into_data().expect("data"), HELLO.as_bytes());
+    drop(body);
+    connection.assert_closed_by_gateway();
+    let records = gateway.await_records(1);
+    assert_eq!(records[0]["end"], "client_left");
+
+    // The connection itself lives on.
+    let answer = runtime.spawn(async move { other.send_request(request(CHAT)).await });
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(runtime.block_on(answer).expect("the client").expect("an answer").status(), 200);
+}

@@ -1,0 +1,155 @@
+//! The client leaves: the engine's work is cancelled, and one record says what was used until then.
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
+use crate::gateway::Gateway;
+use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer, post};
+
+#[test]
+fn a_client_that_leaves_within_its_request_leaves_no_record_and_reaches_no_engine() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let whole = post("/v1/chat/completions", "", CHAT);
+    drop(Client::saying(gateway.address(), &whole[..whole.len() - 10]));
+    // The next request is served, alone.
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    engine.assert_untouched();
+    assert_eq!(gateway.record()["end"], "complete");
+}
+
+#[test]
+fn a_client_that_leaves_before_the_answer_begins_cancels_the_engines_work() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for body in [CHAT, STREAM_CHAT] {
+        let client = gateway.chat("", body);
+        let (connection, _) = engine.request();
+        drop(client);
+        connection.assert_closed_by_gateway();
+    }
+    for record in gateway.await_records(2) {
+        assert_eq!(record["end"], "client_left", "{record}");
+        assert_eq!(record["status"], serde_json::Value::Null, "{record}");
+        assert_eq!(record["usage"]["source"], "counted", "{record}");
+        assert!(record["usage"]["input_tokens"].as_u64() > Some(0), "{record}");
+        assert_eq!(record["usage"]["output_tokens"], 0, "{record}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_during_prefill_cancels_the_engines_work() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(ROLE));
+    client.head();
+    client.next_chunk();
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left");
+    assert_eq!(record["usage"]["source"], "counted");
+    assert_eq!(record["usage"]["output_tokens"], 0);
+    assert_eq!(record["timing"]["time_to_first_token"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_client_that_leaves_mid_stream_owes_what_it_was_sent() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    for event in [ROLE, HELLO, WORLD] {
+        connection.send(&chunk(event));
+        assert_eq!(client.next_chunk(), Some(event.as_bytes().to_vec()));
+    }
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left");
+    assert_eq!(record["status"], 200);
+    assert_eq!(record["usage"]["source"], "counted");
+    // "To the station": three words, three tokens of o200k.
+    assert_eq!(record["usage"]["output_tokens"], 3);
+    assert_eq!(record["timing"]["output_chunks"], 2);
+}
+
+#[test]
+fn a_client_that_leaves_mid_answer_cancels_the_engines_work() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    let (mut connection, _) = engine.request();
+    let answer = json_answer(CHAT_ANSWER);
+    connection.send(&answer[..answer.len() - 200]);
+    client.head();
+    drop(client);
+    connection.assert_closed_by_gateway();
+    assert_eq!(gateway.await_records(1)[0]["end"], "client_left");
+}
+
+#[test]
+fn a_client_that_leaves_when_the_usage_was_seen_owes_what_the_engine_reported() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(": wait\n\n")].concat());
+    let mut came = Vec::new();
+    while !came.ends_with(b": wait\n\n") {
+        came.extend(client.next_chunk().expect("a chunk"));
+    }
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["usage"]["source"], "reported");
+    assert_eq!(record["usage"]["output_tokens"], 100);
+}
+
+#[test]
+fn a_client_that_leaves_after_the_end_mark_has_had_it_all() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    let mut came = Vec::new();
+    while !came.ends_with(DONE.as_bytes()) {
+        came.extend(client.next_chunk().expect("a chunk"));
+    }
+    drop(client);
+    let _ = connection.try_send(LAST_CHUNK);
+    assert_eq!(gateway.record()["end"], "complete");
+}
+
+#[test]
+fn clients_that_leave_in_a_crowd_leave_one_record_each() {
+    const CROWD: usize = 40;
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let clients: Vec<_> = (0..CROWD).map(|_| gateway.chat("", STREAM_CHAT)).collect();
+    let mut connections: Vec<_> = (0..CROWD).map(|_| engine.request().0).collect();
+    for connection in &mut connections {
+        connection.send(STREAM_HEAD);
+        connection.send(&chunk(HELLO));
+    }
+    drop(clients);
+    for connection in connections {
+        connection.assert_closed_by_gateway();
+    }
+    let records = gateway.await_records(CROWD);
+    let ids: std::collections::BTreeSet<_> = records.iter().map(|r| r["id"].to_string()).collect();
+    assert_eq!(ids.len(), CROWD);
+    assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");
+}

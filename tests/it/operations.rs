@@ -1,0 +1,240 @@
+//! Running it: start, check, health, metrics, end.
+
+use std::process::Command;
+
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
+use crate::gateway::{Gateway, Setup, binary, records, taximeter};
+use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer};
+
+const EX_CONFIG: i32 = 64;
+const EX_IN_USE: i32 = 75;
+
+#[test]
+fn a_bad_configuration_is_told_with_line_and_column_and_every_mistake() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("taximeter.yaml");
+    std::fs::write(
+        &file,
+        "listen: 127.0.0.1:0\nlisten_to: nobody\nupstreams:\n  - {name: e, url: gopher://x}\n",
+    )
+    .expect("write the configuration");
+    for command in [["check"].as_slice(), &["serve", "--config"]] {
+        let output =
+            Command::new(binary()).args(command).arg(&file).output().expect("run taximeter");
+        let said =
+            String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(EX_CONFIG), "{said}");
+        assert!(said.contains("taximeter.yaml:2:1"), "{said}");
+        assert!(said.contains("taximeter.yaml:4:"), "{said}");
+        assert!(said.contains("listen_to") && said.contains("gopher"), "{said}");
+    }
+}
+
+#[test]
+fn a_good_configuration_passes_its_check_and_starts_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("taximeter.yaml");
+    let data = folder.path().join("data");
+    let text = format!(
+        "data_dir: \"{}\"\nupstreams: [{{name: e, url: \"http://127.0.0.1:1\"}}]\n",
+        data.display()
+    );
+    std::fs::write(&file, text).expect("write the configuration");
+    let output = Command::new(binary()).arg("check").arg(&file).output().expect("run taximeter");
+    assert!(output.status.success(), "{output:?}");
+    assert!(!data.exists());
+}
+
+#[test]
+fn wrong_words_on_the_command_line_exit_2() {
+    assert_eq!(taximeter(["drive"]).status.code(), Some(2));
+    assert_eq!(taximeter(["serve", "--nonsense"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_second_process_on_the_same_data_is_refused() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let url = format!("http://{}", engine.address());
+    let data_dir = gateway.data_dir();
+    let output = Command::new(binary())
+        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", &url])
+        .arg("--data-dir")
+        .arg(&data_dir)
+        .output()
+        .expect("run taximeter");
+    assert_eq!(output.status.code(), Some(EX_IN_USE), "{output:?}");
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+}
+
+#[test]
+fn health_and_readiness_are_told() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+    assert_eq!(gateway.admin("/nothing").status(), 404);
+}
+
+#[test]
+fn metrics_follow_the_genai_conventions() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    client.answer();
+    let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+    engine.answer_once(&crate::http::stream_answer(&[HELLO, STOP, USAGE, DONE]));
+    client.answer();
+
+    let answer = gateway.admin("/metrics");
+    assert!(
+        answer.header("content-type").is_some_and(|v| v.starts_with("text/plain")),
+        "{answer:?}"
+    );
+    let text = answer.text();
+    for name in [
+        "gen_ai_client_token_usage_bucket",
+        "gen_ai_client_operation_duration_seconds_bucket",
+        "gen_ai_client_operation_time_to_first_chunk_seconds_bucket",
+        "http_server_request_duration_seconds_bucket",
+        "taximeter_requests_total",
+        "taximeter_cost_USD_total",
+    ] {
+        assert!(text.contains(&format!("\n{name}{{")), "{name} in {text}");
+    }
+    let output = text
+        .lines()
+        .filter(|l| l.starts_with("gen_ai_client_token_usage_sum{"))
+        .filter(|l| l.contains("gen_ai_token_type=\"output\""))
+        .filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum::<f64>();
+    assert!((output - 200.0).abs() < f64::EPSILON, "{text}");
+    assert!(!text.contains("Where to?"));
+}
+
+#[test]
+fn sigterm_lets_a_running_stream_finish() {
+    let engine = Engine::start();
+    let mut gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(HELLO));
+    client.head();
+    assert_eq!(client.next_chunk(), Some(HELLO.into()));
+    gateway.terminate();
+    gateway.await_refusal();
+    connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    connection.send(LAST_CHUNK);
+    let mut rest = Vec::new();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        rest.extend(more);
+    }
+    assert_eq!(String::from_utf8_lossy(&rest), [STOP, DONE].concat());
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["end"], "complete");
+}
+
+#[test]
+fn a_stream_that_outlasts_the_drain_is_cut_and_settled() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {drain_seconds: 0.2}")
+        .start();
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(HELLO));
+    client.head();
+    client.next_chunk();
+    gateway.terminate();
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let mut rest = Vec::new();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        rest.extend(more);
+    }
+    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
+    let records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["end"], "shutdown");
+}
+
+#[test]
+fn records_outlive_a_restart() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    client.answer();
+    let before = gateway.records();
+    let folder = gateway.kill();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start_in(folder);
+    assert_eq!(gateway.records(), before);
+}
+
+#[test]
+fn a_request_that_was_running_when_we_died_is_on_the_ledger() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(HELLO));
+    client.head();
+    client.next_chunk();
+    let folder = gateway.kill();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start_in(folder);
+    let record = gateway.record();
+    assert_eq!(record["end"], "gateway_died");
+    assert_eq!(record["request_model"], "gpt-4o-mini");
+}
+
+#[test]
+fn zero_configuration_serves_one_upstream() {
+    let engine = Engine::start();
+    let url = format!("http://{}", engine.address());
+    let gateway = Gateway::by_flags(&["--upstream", &url]);
+    let mut client = gateway.chat("", CHAT);
+    engine.serve_until_answered(CHAT_ANSWER);
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+    let record = gateway.record();
+    assert_eq!(record["tenant"], "default");
+    assert_eq!(record["usage"]["output_tokens"], 100);
+}
+
+#[test]
+fn a_new_key_is_printed_once_and_works() {
+    let output = taximeter(["keys", "new", "--tenant", "acme"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    let key =
+        said.split_whitespace().find(|word| word.starts_with("sk-")).expect("a key").to_owned();
+    let entry = said.lines().find(|line| line.contains("sha256")).expect("an entry");
+    let entry = entry.trim().trim_start_matches("- ");
+    assert!(!entry.contains(&key), "{said}");
+
+    let engine = Engine::start();
+    let tenants = format!("tenants: {{unknown: refuse, keys: [{entry}]}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&tenants).start();
+    let mut client = gateway.chat(&format!("Authorization: Bearer {key}\r\n"), CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    assert_eq!(gateway.record()["tenant"], "acme");
+}
+
+#[test]
+fn the_demo_runs_by_itself_and_ends_with_a_bill() {
+    let output = taximeter(["demo", "--seconds", "2"]);
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.to_lowercase().contains("total") && said.contains("metrics"), "{said}");
+}
