@@ -20,6 +20,7 @@ mod money;
 mod operations;
 mod refusals;
 mod streams;
+mod tidy;
 mod upstream_faults;
 
 /// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a failed test.

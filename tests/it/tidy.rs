@@ -1,0 +1,236 @@
+//! The rules of the house, kept by a program: who may depend on what, how long a file may be, who reads the clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+mod imports;
+
+/// Crates without sockets, runtime, clock and files; and which of ours each may name.
+const PURE: &[(&str, &[&str])] = &[
+    ("taximeter-pricing", &[]),
+    ("taximeter-tokenizer", &[]),
+    ("taximeter-limits", &[]),
+    ("taximeter-meter", &["taximeter-pricing"]),
+    ("taximeter-ledger", &["taximeter-pricing"]),
+    ("taximeter-billing", &["taximeter-ledger", "taximeter-pricing"]),
+    (
+        "taximeter-config",
+        &[
+            "taximeter-pricing",
+            "taximeter-tokenizer",
+            "taximeter-limits",
+            "taximeter-meter",
+            "taximeter-ledger",
+        ],
+    ),
+];
+
+/// Simulated engine: stands on its own, and only these may lean on it.
+const SIMULATOR: &str = "taximeter-simulator";
+const MAY_SIMULATE: &[&str] = &["taximeter-proxy", "taximeter-tests", "taximeter-benches"];
+
+/// What a pure crate may not reach, through whomever.
+const IMPURE: &[&str] = &[
+    "axum",
+    "hyper",
+    "metrics",
+    "mio",
+    "opentelemetry",
+    "rusqlite",
+    "rustls",
+    "socket2",
+    "tokio",
+    "tonic",
+];
+
+/// The top level of the repository, beside dot-files.
+const TOP_LEVEL: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "benches",
+    "clippy.toml",
+    "config",
+    "deny.toml",
+    "deploy",
+    "pricing",
+    "proxy",
+    "rustfmt.toml",
+    "tests",
+    "tokenizer",
+];
+
+/// Longest source file, in lines.
+const FILE_LINES_MAX: usize = 500;
+
+/// The only file that reads the clock for the product.
+const CLOCK: &str = "proxy/src/edge/clock.rs";
+/// Programs that measure or simulate have a clock of their own.
+const OWN_CLOCK: &[&str] = &["benches/", "proxy/simulator/", "tests/"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository").to_owned()
+}
+
+fn output_of(command: &mut Command) -> String {
+    let output = command.current_dir(root()).output().expect("run it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Paths of all files that are committed or about to be.
+fn files() -> Vec<String> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let listed = output_of(&mut git);
+    listed.lines().filter(|path| root().join(path).is_file()).map(str::to_owned).collect()
+}
+
+fn sources() -> Vec<(String, String)> {
+    let rust = files().into_iter().filter(|path| path.ends_with(".rs"));
+    rust.map(|path| {
+        let text = std::fs::read_to_string(root().join(&path)).expect("a source file");
+        (path, text)
+    })
+    .collect()
+}
+
+/// Package → packages that it is built with; what only its tests need is left out.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let metadata = output_of(cargo.args(["metadata", "--format-version", "1", "--locked"]));
+    let metadata: Value = serde_json::from_str(&metadata).expect("JSON");
+    let members = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().expect("a string").to_owned();
+    let names: BTreeMap<String, String> =
+        members(&metadata, "packages").iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for node in members(&metadata["resolve"], "nodes") {
+        let built_with = graph.entry(names[&text(&node["id"])].clone()).or_default();
+        for dependency in members(&node, "deps") {
+            if members(&dependency, "dep_kinds").iter().any(|kind| kind["kind"] != "dev") {
+                built_with.insert(names[&text(&dependency["pkg"])].clone());
+            }
+        }
+    }
+    graph
+}
+
+/// Everything that `start` is built with, and how it comes to it.
+fn reach(graph: &BTreeMap<String, BTreeSet<String>>, start: &str) -> BTreeMap<String, String> {
+    let mut paths = BTreeMap::from([(start.to_owned(), start.to_owned())]);
+    let mut open = vec![start.to_owned()];
+    while let Some(package) = open.pop() {
+        for dependency in graph.get(&package).into_iter().flatten() {
+            if !paths.contains_key(dependency) {
+                paths.insert(dependency.clone(), format!("{} → {dependency}", paths[&package]));
+                open.push(dependency.clone());
+            }
+        }
+    }
+    paths
+}
+
+#[test]
+fn pure_crates_reach_no_runtime_no_socket_and_no_database() {
+    let graph = dependencies();
+    for (pure, _) in PURE {
+        for (package, path) in reach(&graph, pure) {
+            assert!(!IMPURE.contains(&package.as_str()), "{path}");
+        }
+    }
+}
+
+#[test]
+fn our_crates_depend_on_each_other_in_one_direction() {
+    let graph = dependencies();
+    let ours = |package: &str| package.starts_with("taximeter-");
+    for (package, dependencies) in graph.iter().filter(|(package, _)| ours(package)) {
+        for dependency in dependencies.iter().filter(|dependency| ours(dependency)) {
+            if let Some((_, may)) = PURE.iter().find(|(pure, _)| pure == package) {
+                assert!(may.contains(&dependency.as_str()), "{package} may not name {dependency}");
+            }
+            assert!(package != SIMULATOR, "the simulated engine knows nothing of {dependency}");
+            if dependency == SIMULATOR {
+                assert!(MAY_SIMULATE.contains(&package.as_str()), "{package} may not simulate");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_top_level_of_the_repository_is_the_map() {
+    let files = files();
+    let first: BTreeSet<&str> = files.iter().filter_map(|path| path.split('/').next()).collect();
+    let found: Vec<&str> = first.into_iter().filter(|name| !name.starts_with('.')).collect();
+    assert_eq!(found, TOP_LEVEL);
+}
+
+#[test]
+fn files_are_short() {
+    let long: Vec<_> = sources()
+        .into_iter()
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > FILE_LINES_MAX)
+        .collect();
+    assert!(long.is_empty(), "longer than {FILE_LINES_MAX} lines: {long:#?}");
+}
+
+#[test]
+fn no_two_files_import_each_other() {
+    let circles = imports::circles(&sources());
+    assert!(
+        circles.is_empty(),
+        "files that import each other, in circles:\n{}",
+        circles.join("\n")
+    );
+}
+
+#[test]
+fn one_file_reads_the_clock() {
+    // clippy.toml bans the functions; this watches the doors that may be opened in the ban.
+    let door = ["expect(clippy::", "disallowed_methods"].concat();
+    for (path, text) in sources() {
+        let own = path == CLOCK || OWN_CLOCK.iter().any(|folder| path.starts_with(folder));
+        assert!(
+            own || !text.contains(&door),
+            "{path} opens a door of its own to what clippy.toml bans"
+        );
+    }
+}
+
+#[test]
+fn nothing_allows_what_the_workspace_denies() {
+    let door = ["[allow", "("].concat();
+    for (path, text) in sources() {
+        assert!(!text.contains(&door), "{path}: expect with a reason instead of allow");
+    }
+    for manifest in files().iter().filter(|path| path.ends_with("/Cargo.toml")) {
+        let text = std::fs::read_to_string(root().join(manifest)).expect("a manifest");
+        assert!(text.contains("[lints]\nworkspace = true"), "{manifest} has lints of its own");
+    }
+}
+
+#[test]
+fn every_example_is_a_good_configuration() {
+    let examples: Vec<_> = files()
+        .into_iter()
+        .filter(|path| path.starts_with("deploy/examples/") && path.ends_with(".yaml"))
+        .collect();
+    assert!(!examples.is_empty(), "deploy/examples has examples");
+    for example in examples {
+        let text = std::fs::read_to_string(root().join(&example)).expect("an example");
+        let variables = text.split("${env:").skip(1).filter_map(|rest| rest.split('}').next());
+        let mut check = Command::new(crate::gateway::binary());
+        check.arg("check").arg(&example).current_dir(root());
+        check.envs(variables.map(|name| (name, "a-secret-for-the-test")));
+        let output = check.output().expect("run taximeter");
+        assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,154 @@
+//! Which file of a crate imports which, read from the text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A file's place in its crate: the folder of the crate, then the names of the modules down to it.
+type Module = Vec<String>;
+
+/// Circles in the imports of all crates, each as `a → b → a`.
+pub(super) fn circles(sources: &[(String, String)]) -> Vec<String> {
+    let files: BTreeMap<Module, (&str, &str)> = sources
+        .iter()
+        .filter(|(path, _)| !path.ends_with("/tests.rs"))
+        .filter_map(|(path, text)| Some((module(path)?, (path.as_str(), text.as_str()))))
+        .collect();
+    let graph: BTreeMap<&Module, BTreeSet<&Module>> =
+        files.iter().map(|(from, (_, text))| (from, imports(from, text, &files))).collect();
+    let mut circles = BTreeSet::new();
+    for start in graph.keys() {
+        if let Some(path) = way(&graph, start) {
+            let names: BTreeSet<&str> = path.iter().map(|module| files[*module].0).collect();
+            circles.insert(names.into_iter().collect::<Vec<_>>().join(" ↔ "));
+        }
+    }
+    circles.into_iter().collect()
+}
+
+/// `proxy/src/edge/clock.rs` → `[proxy/src, edge, clock]`; `None` for what is not part of a crate's tree.
+fn module(path: &str) -> Option<Module> {
+    let inside =
+        path.find("src/").map(|at| at + 3).or_else(|| path.find("/it/").map(|at| at + 3))?;
+    let (root, rest) = path.split_at(inside);
+    let mut module = vec![root.to_owned()];
+    module
+        .extend(rest.trim_start_matches('/').trim_end_matches(".rs").split('/').map(str::to_owned));
+    if module.last().is_some_and(|name| ["lib", "main", "mod"].contains(&name.as_str())) {
+        module.pop();
+    }
+    Some(module)
+}
+
+/// The files that one file imports.
+fn imports<'a, T>(
+    from: &Module,
+    text: &str,
+    files: &'a BTreeMap<Module, T>,
+) -> BTreeSet<&'a Module> {
+    // Tests at the foot import their own file and whatever they like.
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let code: Vec<&str> =
+        code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let code = without_reexports(&code.join("\n"));
+    let mut paths = Vec::new();
+    for statement in code.split("use ").skip(1) {
+        expand("", statement.split(';').next().unwrap_or_default(), &mut paths);
+    }
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    paths.extend(code.split(|c| !word(c)).filter(|path| path.contains("::")).map(str::to_owned));
+    paths.iter().filter_map(|path| resolve(from, path, files)).filter(|to| *to != from).collect()
+}
+
+/// `pub use` shows what another file has; it does not lean on it.
+fn without_reexports(code: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = code;
+    while let Some(at) = ["pub use ", "pub(crate) use ", "pub(super) use "]
+        .iter()
+        .filter_map(|start| rest.find(start))
+        .min()
+    {
+        kept.push_str(&rest[..at]);
+        rest = &rest[at + rest[at..].find(';').unwrap_or(rest.len() - at)..];
+    }
+    kept + rest
+}
+
+/// `a::{b::C, d}` → `a::b::C`, `a::d`.
+fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some((start, group)) = tree.split_once('{') else {
+        paths.push(format!("{prefix}{}", tree.split(" as ").next().unwrap_or_default()));
+        return;
+    };
+    let group = group.strip_suffix('}').unwrap_or(group);
+    let mut depth = 0;
+    let parts = group.split(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    });
+    for part in parts.filter(|part| !part.trim().is_empty()) {
+        expand(&format!("{prefix}{}", start.trim()), part, paths);
+    }
+}
+
+/// The file that a path leads to: the longest part of it that is a module.
+fn resolve<'a, T>(from: &Module, path: &str, files: &'a BTreeMap<Module, T>) -> Option<&'a Module> {
+    let mut names = path.split("::").map(str::trim).peekable();
+    let mut at = match *names.peek()? {
+        "crate" => from[..1].to_vec(),
+        "self" | "super" => from.clone(),
+        child => {
+            let module = [from.as_slice(), &[child.to_owned()]].concat();
+            files.contains_key(&module).then(|| from.clone())?
+        }
+    };
+    while let Some(step) = names.next_if(|name| ["crate", "self", "super"].contains(name)) {
+        if step == "super" {
+            at.pop();
+        }
+    }
+    for name in names {
+        at.push(name.to_owned());
+        if !files.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    files.get_key_value(&at).map(|(module, _)| module)
+}
+
+/// A way from `start` back to itself, if there is one: the shortest.
+fn way<'a>(
+    graph: &BTreeMap<&'a Module, BTreeSet<&'a Module>>,
+    start: &'a Module,
+) -> Option<Vec<&'a Module>> {
+    let mut seen = BTreeSet::new();
+    let mut ways = std::collections::VecDeque::from([vec![start]]);
+    while let Some(way) = ways.pop_front() {
+        for next in graph.get(way.last()?).into_iter().flatten() {
+            if *next == start {
+                return Some(way);
+            }
+            if seen.insert(*next) {
+                ways.push_back([way.as_slice(), &[*next]].concat());
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn circles_are_found_through_groups_children_and_paths_in_code() {
+    let source = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let sources = [
+        source("x/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use a::A;\nuse b::f;\n"),
+        source("x/src/a.rs", "mod deep;\nuse crate::{b::{f, g}, c};\n"),
+        source("x/src/a/deep.rs", "fn h() { super::super::c::k() }\n"),
+        source(
+            "x/src/b.rs",
+            "use std::fmt;\nfn f() { crate::a::deep::h() }\n#[cfg(test)]\nmod tests { use crate::c; }\n",
+        ),
+        source("x/src/c.rs", "// use crate::b;\nuse super::b::f;\n"),
+    ];
+    assert_eq!(circles(&sources), ["x/src/a/deep.rs ↔ x/src/b.rs ↔ x/src/c.rs"]);
+}
