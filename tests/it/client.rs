@@ -60,6 +60,14 @@ impl Client {
         next_chunk(&mut self.stream, &mut self.unread).expect("a chunk in time")
     }
 
+    /// Waits until something of the answer has come.
+    pub(crate) fn wait_for_byte(&mut self) -> std::io::Result<()> {
+        let mut byte = [0];
+        self.stream.read_exact(&mut byte)?;
+        self.unread.extend(byte);
+        Ok(())
+    }
+
     /// Fails unless the gateway closes the connection without another byte.
     pub(crate) fn assert_closed(&mut self) {
         assert!(self.unread.is_empty(), "unread: {:?}", String::from_utf8_lossy(&self.unread));

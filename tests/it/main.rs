@@ -15,6 +15,7 @@ mod http;
 mod bytes_pass;
 mod http2;
 mod identity;
+mod kill;
 mod leaving;
 mod money;
 mod operations;
