@@ -1,0 +1,123 @@
+//! Chat completions, as vLLM says them.
+
+use super::{FAILURE, NUMBER, Numbers, Page, Shape, TEXT, Template, openai_usage};
+use crate::job::{Finish, Job};
+
+pub(super) struct Chat;
+
+impl Shape for Chat {
+    fn open(&self, job: &Job, page: &mut Page) {
+        let head = head(job);
+        for choice in 0..job.choices {
+            page.data(format_args!(
+                r#"{head},"choices":[{{"index":{choice},"delta":{{"role":"assistant","content":""}},"logprobs":null,"finish_reason":null}}]}}"#
+            ));
+            if job.finish == Finish::ToolCall {
+                let id = &job.id;
+                page.data(format_args!(
+                    r#"{head},"choices":[{{"index":{choice},"delta":{{"tool_calls":[{{"id":"call_{id}","type":"function","index":0,"function":{{"name":"look_up","arguments":""}}}}]}},"logprobs":null,"finish_reason":null}}]}}"#
+                ));
+            }
+        }
+    }
+
+    fn reasoning(&self, job: &Job) -> Template {
+        delta(job, &format!(r#"{{"reasoning":"{TEXT}"}}"#))
+    }
+
+    fn content(&self, job: &Job) -> Template {
+        if job.finish == Finish::ToolCall {
+            let call =
+                format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{TEXT}"}}}}]}}"#);
+            delta(job, &call)
+        } else {
+            delta(job, &format!(r#"{{"content":"{TEXT}"}}"#))
+        }
+    }
+
+    fn close(&self, job: &Job, page: &mut Page) {
+        let head = head(job);
+        let finish = finish_reason(job.finish);
+        for choice in 0..job.choices {
+            page.data(format_args!(
+                r#"{head},"choices":[{{"index":{choice},"delta":{{}},"logprobs":null,"finish_reason":"{finish}","stop_reason":null}}]}}"#
+            ));
+        }
+        if job.include_usage && !job.behaviour.no_usage {
+            page.data(format_args!(r#"{head},"choices":[]{}}}"#, openai_usage(job)));
+        }
+        if !job.behaviour.no_done {
+            page.data(format_args!("[DONE]"));
+        }
+    }
+
+    fn fail(&self, _job: &Job, page: &mut Page) {
+        page.data(format_args!("{FAILURE}"));
+        page.data(format_args!("[DONE]"));
+    }
+
+    fn whole(&self, job: &Job) -> String {
+        let Job { id, created, model_json, .. } = job;
+        let finish = finish_reason(job.finish);
+        let choices: Vec<String> = (0..job.choices)
+            .map(|choice| {
+                let message = message(job, choice);
+                format!(
+                    r#"{{"index":{choice},"message":{message},"logprobs":null,"finish_reason":"{finish}","stop_reason":null}}"#
+                )
+            })
+            .collect();
+        let (choices, usage) = (choices.join(","), openai_usage(job));
+        format!(
+            r#"{{"id":"{id}","object":"chat.completion","created":{created},"model":{model_json},"choices":[{choices}],"service_tier":null,"system_fingerprint":null{usage}}}"#
+        )
+    }
+}
+
+/// The fields that open every chunk, without the closing brace.
+fn head(job: &Job) -> String {
+    let Job { id, created, model_json, .. } = job;
+    format!(
+        r#"{{"id":"{id}","object":"chat.completion.chunk","created":{created},"model":{model_json}"#
+    )
+}
+
+fn delta(job: &Job, delta: &str) -> Template {
+    let head = head(job);
+    Template::new(
+        Numbers::Choices,
+        &format!(
+            "data: {head},\"choices\":[{{\"index\":{NUMBER},\"delta\":{delta},\"logprobs\":null,\
+             \"finish_reason\":null}}]}}\n\n"
+        ),
+    )
+}
+
+fn message(job: &Job, choice: u64) -> String {
+    let text = job.content_text(choice);
+    let (content, calls) = if job.finish == Finish::ToolCall {
+        let id = &job.id;
+        let call = format!(
+            r#"{{"id":"call_{id}","type":"function","function":{{"name":"look_up","arguments":"{text}"}}}}"#
+        );
+        ("null".to_owned(), call)
+    } else {
+        (format!(r#""{text}""#), String::new())
+    };
+    let reasoning = if job.reasoning > 0 {
+        format!(r#""{}""#, job.reasoning_text(choice))
+    } else {
+        "null".to_owned()
+    };
+    format!(
+        r#"{{"role":"assistant","content":{content},"refusal":null,"tool_calls":[{calls}],"reasoning":{reasoning}}}"#
+    )
+}
+
+pub(super) fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::ToolCall => "tool_calls",
+    }
+}

@@ -1,0 +1,67 @@
+//! The older completions, as vLLM says them.
+
+use super::chat::finish_reason;
+use super::{FAILURE, NUMBER, Numbers, Page, Shape, TEXT, Template, openai_usage};
+use crate::job::Job;
+
+pub(super) struct Completions;
+
+impl Shape for Completions {
+    fn open(&self, _job: &Job, _page: &mut Page) {}
+
+    /// There is no place for reasoning here, and the job has none.
+    fn reasoning(&self, job: &Job) -> Template {
+        self.content(job)
+    }
+
+    fn content(&self, job: &Job) -> Template {
+        let head = head(job);
+        Template::new(
+            Numbers::Choices,
+            &format!(
+                "data: {head},\"choices\":[{{\"index\":{NUMBER},\"text\":\"{TEXT}\",\
+                 \"logprobs\":null,\"finish_reason\":null,\"stop_reason\":null}}]}}\n\n"
+            ),
+        )
+    }
+
+    fn close(&self, job: &Job, page: &mut Page) {
+        let head = head(job);
+        let finish = finish_reason(job.finish);
+        for choice in 0..job.choices {
+            page.data(format_args!(
+                r#"{head},"choices":[{{"index":{choice},"text":"","logprobs":null,"finish_reason":"{finish}","stop_reason":null}}]}}"#
+            ));
+        }
+        if job.include_usage && !job.behaviour.no_usage {
+            page.data(format_args!(r#"{head},"choices":[]{}}}"#, openai_usage(job)));
+        }
+        if !job.behaviour.no_done {
+            page.data(format_args!("[DONE]"));
+        }
+    }
+
+    fn fail(&self, _job: &Job, page: &mut Page) {
+        page.data(format_args!("{FAILURE}"));
+        page.data(format_args!("[DONE]"));
+    }
+
+    fn whole(&self, job: &Job) -> String {
+        let finish = finish_reason(job.finish);
+        let choices: Vec<String> = (0..job.choices)
+            .map(|choice| {
+                let text = job.content_text(choice);
+                format!(
+                    r#"{{"index":{choice},"text":"{text}","logprobs":null,"finish_reason":"{finish}","stop_reason":null,"prompt_logprobs":null}}"#
+                )
+            })
+            .collect();
+        format!(r#"{},"choices":[{}]{}}}"#, head(job), choices.join(","), openai_usage(job))
+    }
+}
+
+/// The fields that open every body, without the closing brace.
+fn head(job: &Job) -> String {
+    let Job { id, created, model_json, .. } = job;
+    format!(r#"{{"id":"{id}","object":"text_completion","created":{created},"model":{model_json}"#)
+}
