@@ -144,11 +144,14 @@ mod tests {
     #[test]
     fn every_form_of_a_prompt_is_counted_by_its_words() {
         for body in [
-            r#"{"messages":[{"role":"system","content":"be short"},{"role":"user","content":[{"type":"text","text":"hi there"}]}]}"#,
-            r#"{"system":[{"type":"text","text":"be short"}],"messages":[{"role":"user","content":"hi there"}]}"#,
+            r#"{"messages":[{"role":"system","content":"be short"},{"role":"user",
+               "content":[{"type":"text","text":"hi there"}]}]}"#,
+            r#"{"system":[{"type":"text","text":"be short"}],"messages":[{"role":"user",
+               "content":"hi there"}]}"#,
             r#"{"prompt":["be short","hi there"]}"#,
             r#"{"prompt":[1,2,3,4]}"#,
-            r#"{"instructions":"be short","input":[{"role":"user","content":[{"type":"input_text","text":"hi there"}]}]}"#,
+            r#"{"instructions":"be short","input":[{"role":"user","content":[{"type":"input_text",
+               "text":"hi there"}]}]}"#,
             r#"{"input":"be short hi there"}"#,
         ] {
             assert_eq!(ask(body).prompt().tokens(), 4, "{body}");
@@ -164,9 +167,11 @@ mod tests {
 
     #[test]
     fn a_cache_mark_is_found_where_anthropic_puts_it() {
-        let system = r#"{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#;
+        let system = r#"{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral",
+            "ttl":"1h"}}]}"#;
         assert_eq!(ask(system).cache_ttl(), Some(CacheTtl::OneHour));
-        let message = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}]}"#;
+        let message = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a",
+            "cache_control":{"type":"ephemeral"}}]}]}"#;
         assert_eq!(ask(message).cache_ttl(), Some(CacheTtl::FiveMinutes));
         assert_eq!(ask(r#"{"system":"a"}"#).cache_ttl(), None);
     }

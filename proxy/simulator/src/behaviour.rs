@@ -32,7 +32,8 @@ pub struct Behaviour {
     pub tool_call: bool,
     /// Leaves usage out everywhere.
     pub no_usage: bool,
-    /// Streams end cleanly, but without their end mark (`[DONE]`, `message_stop`, `response.completed`).
+    /// Streams end cleanly, but without their end mark (`[DONE]`, `message_stop`,
+    /// `response.completed`).
     pub no_done: bool,
     /// Answers with this status and an error.
     pub status: Option<u16>,
@@ -125,7 +126,8 @@ impl Behaviour {
     /// `reasoning_tokens` `chunk_tokens` `input_tokens` `cached_tokens` `cache_write_tokens`
     /// `status` `wrong_length` `die_after` `stall_after` `error_event_after` `end_after`. Flags:
     /// `in_step` `prefix_cache` `tool_call` `no_usage` `no_done` `die_before_head` `die_if_reused`
-    /// `close_after_response`. Words: `model` `owned_by`. Each does what the field of that name says.
+    /// `close_after_response`. Words: `model` `owned_by`. Each does what the field of that name
+    /// says.
     ///
     /// Errors: a name that is not in this list, or a value that is not of its kind.
     pub fn with(&self, settings: &str) -> Result<Self, BehaviourError> {

@@ -121,7 +121,9 @@ impl Engine {
                 json(
                     StatusCode::OK,
                     format!(
-                        r#"{{"object":"list","data":[{{"id":{model},"object":"model","created":{created},"owned_by":{owner},"root":{model},"parent":null,"max_model_len":131072}}]}}"#
+                        r#"{{"object":"list","data":[{{"id":{model},"object":"model",
+                           "created":{created},"owned_by":{owner},"root":{model},"parent":null,
+                           "max_model_len":131072}}]}}"#
                     ),
                 )
             }
@@ -172,11 +174,11 @@ impl Engine {
             }
             Some(shape) => {
                 generate_whole(&job, &mut visit, self.books.clock, started).await;
-                Ok(whole(&job, &mut visit, shape.whole(&job)))
+                Ok(whole(&job, &mut visit, shapes::compact(&shape.whole(&job))))
             }
             None => {
                 generate_whole(&job, &mut visit, self.books.clock, started).await;
-                Ok(whole(&job, &mut visit, shapes::embeddings(&job, &ask)))
+                Ok(whole(&job, &mut visit, shapes::compact(&shapes::embeddings(&job, &ask))))
             }
         }
     }

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
@@ -110,7 +110,6 @@ async fn connection(stream: TcpStream, engine: Arc<Engine>) {
         serve(&engine, request, earlier, &hang_up)
     });
     let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
         .auto_date_header(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);

@@ -59,6 +59,11 @@ pub(crate) fn refusal(route: Option<Route>, status: u16, message: &str) -> Strin
     format!(r#"{{"error":{{"message":{message},"type":"{kind}","param":null,"code":{status}}}}}"#)
 }
 
+/// JSON on one line: this source breaks it where a reader likes it broken.
+pub(crate) fn compact(json: &str) -> String {
+    json.lines().map(str::trim_start).collect()
+}
+
 /// Stands for a number in what becomes a [`Template`].
 const NUMBER: &str = "\u{1}";
 /// Stands for the text in what becomes a [`Template`].
@@ -81,9 +86,12 @@ pub(crate) enum Numbers {
 }
 
 impl Template {
-    /// Takes `event` apart at [`NUMBER`] (where it has one) and at the [`TEXT`] after it.
-    fn new(numbers: Numbers, event: &str) -> Self {
-        let (head, after) = event.split_once(TEXT).unwrap_or((event, ""));
+    /// The event `name` (if it has one) with the data `json`, taken apart at [`NUMBER`] (where it
+    /// has one) and at the [`TEXT`] after it.
+    fn new(numbers: Numbers, name: Option<&str>, json: &str) -> Self {
+        let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        let event = format!("{name}data: {}\n\n", compact(json));
+        let (head, after) = event.split_once(TEXT).unwrap_or((&event, ""));
         let (before, between) = head.split_once(NUMBER).unwrap_or((head, ""));
         Self {
             before: before.to_owned(),
@@ -109,12 +117,12 @@ impl Page {
 
     /// `data: json`.
     pub(crate) fn data(&mut self, json: Arguments<'_>) {
-        self.write(format_args!("data: {json}\n\n"));
+        self.write(format_args!("data: {}\n\n", compact(&json.to_string())));
     }
 
     /// `event: name`, `data: json`.
     pub(crate) fn event(&mut self, name: &str, json: Arguments<'_>) {
-        self.write(format_args!("event: {name}\ndata: {json}\n\n"));
+        self.write(format_args!("event: {name}\ndata: {}\n\n", compact(&json.to_string())));
     }
 
     /// The next `sequence_number`.
@@ -174,9 +182,11 @@ fn openai_usage(job: &Job) -> String {
         String::new()
     };
     format!(
-        r#","usage":{{"prompt_tokens":{input},"total_tokens":{total},"completion_tokens":{output},"prompt_tokens_details":{prompt_details}{completion_details}}}"#
+        r#","usage":{{"prompt_tokens":{input},"total_tokens":{total},"completion_tokens":{output},
+           "prompt_tokens_details":{prompt_details}{completion_details}}}"#
     )
 }
 
 /// The error that vLLM puts into a stream.
-const FAILURE: &str = r#"{"error":{"message":"EngineCore encountered an issue (simulated).","type":"InternalServerError","param":null,"code":500}}"#;
+const FAILURE: &str = r#"{"error":{"message":"EngineCore encountered an issue (simulated).",
+    "type":"InternalServerError","param":null,"code":500}}"#;

@@ -10,12 +10,16 @@ impl Shape for Chat {
         let head = head(job);
         for choice in 0..job.choices {
             page.data(format_args!(
-                r#"{head},"choices":[{{"index":{choice},"delta":{{"role":"assistant","content":""}},"logprobs":null,"finish_reason":null}}]}}"#
+                r#"{head},"choices":[{{"index":{choice},"delta":{{"role":"assistant",
+                   "content":""}},"logprobs":null,"finish_reason":null}}]}}"#
             ));
             if job.finish == Finish::ToolCall {
                 let id = &job.id;
                 page.data(format_args!(
-                    r#"{head},"choices":[{{"index":{choice},"delta":{{"tool_calls":[{{"id":"call_{id}","type":"function","index":0,"function":{{"name":"look_up","arguments":""}}}}]}},"logprobs":null,"finish_reason":null}}]}}"#
+                    r#"{head},"choices":[{{"index":{choice},
+                       "delta":{{"tool_calls":[{{"id":"call_{id}","type":"function","index":0,
+                       "function":{{"name":"look_up","arguments":""}}}}]}},"logprobs":null,
+                       "finish_reason":null}}]}}"#
                 ));
             }
         }
@@ -40,7 +44,8 @@ impl Shape for Chat {
         let finish = finish_reason(job.finish);
         for choice in 0..job.choices {
             page.data(format_args!(
-                r#"{head},"choices":[{{"index":{choice},"delta":{{}},"logprobs":null,"finish_reason":"{finish}","stop_reason":null}}]}}"#
+                r#"{head},"choices":[{{"index":{choice},"delta":{{}},"logprobs":null,
+                   "finish_reason":"{finish}","stop_reason":null}}]}}"#
             ));
         }
         if job.include_usage && !job.behaviour.no_usage {
@@ -63,13 +68,15 @@ impl Shape for Chat {
             .map(|choice| {
                 let message = message(job, choice);
                 format!(
-                    r#"{{"index":{choice},"message":{message},"logprobs":null,"finish_reason":"{finish}","stop_reason":null}}"#
+                    r#"{{"index":{choice},"message":{message},"logprobs":null,
+                       "finish_reason":"{finish}","stop_reason":null}}"#
                 )
             })
             .collect();
         let (choices, usage) = (choices.join(","), openai_usage(job));
         format!(
-            r#"{{"id":"{id}","object":"chat.completion","created":{created},"model":{model_json},"choices":[{choices}],"service_tier":null,"system_fingerprint":null{usage}}}"#
+            r#"{{"id":"{id}","object":"chat.completion","created":{created},"model":{model_json},
+               "choices":[{choices}],"service_tier":null,"system_fingerprint":null{usage}}}"#
         )
     }
 }
@@ -84,13 +91,11 @@ fn head(job: &Job) -> String {
 
 fn delta(job: &Job, delta: &str) -> Template {
     let head = head(job);
-    Template::new(
-        Numbers::Choices,
-        &format!(
-            "data: {head},\"choices\":[{{\"index\":{NUMBER},\"delta\":{delta},\"logprobs\":null,\
-             \"finish_reason\":null}}]}}\n\n"
-        ),
-    )
+    let json = format!(
+        r#"{head},"choices":[{{"index":{NUMBER},"delta":{delta},"logprobs":null,
+           "finish_reason":null}}]}}"#
+    );
+    Template::new(Numbers::Choices, None, &json)
 }
 
 fn message(job: &Job, choice: u64) -> String {
@@ -98,7 +103,8 @@ fn message(job: &Job, choice: u64) -> String {
     let (content, calls) = if job.finish == Finish::ToolCall {
         let id = &job.id;
         let call = format!(
-            r#"{{"id":"call_{id}","type":"function","function":{{"name":"look_up","arguments":"{text}"}}}}"#
+            r#"{{"id":"call_{id}","type":"function","function":{{"name":"look_up",
+               "arguments":"{text}"}}}}"#
         );
         ("null".to_owned(), call)
     } else {
@@ -110,7 +116,8 @@ fn message(job: &Job, choice: u64) -> String {
         "null".to_owned()
     };
     format!(
-        r#"{{"role":"assistant","content":{content},"refusal":null,"tool_calls":[{calls}],"reasoning":{reasoning}}}"#
+        r#"{{"role":"assistant","content":{content},"refusal":null,"tool_calls":[{calls}],
+           "reasoning":{reasoning}}}"#
     )
 }
 

@@ -16,13 +16,11 @@ impl Shape for Completions {
 
     fn content(&self, job: &Job) -> Template {
         let head = head(job);
-        Template::new(
-            Numbers::Choices,
-            &format!(
-                "data: {head},\"choices\":[{{\"index\":{NUMBER},\"text\":\"{TEXT}\",\
-                 \"logprobs\":null,\"finish_reason\":null,\"stop_reason\":null}}]}}\n\n"
-            ),
-        )
+        let json = format!(
+            r#"{head},"choices":[{{"index":{NUMBER},"text":"{TEXT}","logprobs":null,
+               "finish_reason":null,"stop_reason":null}}]}}"#
+        );
+        Template::new(Numbers::Choices, None, &json)
     }
 
     fn close(&self, job: &Job, page: &mut Page) {
@@ -30,7 +28,8 @@ impl Shape for Completions {
         let finish = finish_reason(job.finish);
         for choice in 0..job.choices {
             page.data(format_args!(
-                r#"{head},"choices":[{{"index":{choice},"text":"","logprobs":null,"finish_reason":"{finish}","stop_reason":null}}]}}"#
+                r#"{head},"choices":[{{"index":{choice},"text":"","logprobs":null,
+                   "finish_reason":"{finish}","stop_reason":null}}]}}"#
             ));
         }
         if job.include_usage && !job.behaviour.no_usage {
@@ -52,7 +51,8 @@ impl Shape for Completions {
             .map(|choice| {
                 let text = job.content_text(choice);
                 format!(
-                    r#"{{"index":{choice},"text":"{text}","logprobs":null,"finish_reason":"{finish}","stop_reason":null,"prompt_logprobs":null}}"#
+                    r#"{{"index":{choice},"text":"{text}","logprobs":null,
+                       "finish_reason":"{finish}","stop_reason":null,"prompt_logprobs":null}}"#
                 )
             })
             .collect();

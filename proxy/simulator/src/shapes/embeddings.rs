@@ -28,11 +28,13 @@ pub(crate) fn whole(job: &Job, ask: &Ask) -> String {
         String::new()
     } else {
         format!(
-            r#","usage":{{"prompt_tokens":{input},"total_tokens":{input},"completion_tokens":0,"prompt_tokens_details":null}}"#
+            r#","usage":{{"prompt_tokens":{input},"total_tokens":{input},"completion_tokens":0,
+               "prompt_tokens_details":null}}"#
         )
     };
     format!(
-        r#"{{"id":"{id}","object":"list","created":{created},"model":{model_json},"data":[{data}]{usage}}}"#
+        r#"{{"id":"{id}","object":"list","created":{created},"model":{model_json},
+           "data":[{data}]{usage}}}"#
     )
 }
 

@@ -10,13 +10,22 @@ impl Shape for Messages {
     fn open(&self, job: &Job, page: &mut Page) {
         let Job { id, model_json, .. } = job;
         let usage = usage(job, 1.min(job.output), false);
-        page.event("message_start", format_args!(
-            r#"{{"type":"message_start","message":{{"model":{model_json},"id":"{id}","type":"message","role":"assistant","content":[],"stop_reason":null,"stop_sequence":null{usage}}}}}"#
-        ));
+        page.event(
+            "message_start",
+            format_args!(
+                r#"{{"type":"message_start","message":{{"model":{model_json},"id":"{id}",
+               "type":"message","role":"assistant","content":[],"stop_reason":null,
+               "stop_sequence":null{usage}}}}}"#
+            ),
+        );
         if job.reasoning > 0 {
-            page.event("content_block_start", format_args!(
-                r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"thinking","thinking":"","signature":""}}}}"#
-            ));
+            page.event(
+                "content_block_start",
+                format_args!(
+                    r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"thinking",
+                   "thinking":"","signature":""}}}}"#
+                ),
+            );
         } else {
             start_content(job, page);
         }
@@ -28,9 +37,13 @@ impl Shape for Messages {
     }
 
     fn turn(&self, job: &Job, page: &mut Page) {
-        page.event("content_block_delta", format_args!(
-            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"signature_delta","signature":"c2ltdWxhdGVk"}}}}"#
-        ));
+        page.event(
+            "content_block_delta",
+            format_args!(
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"signature_delta",
+               "signature":"c2ltdWxhdGVk"}}}}"#
+            ),
+        );
         stop_block(0, page);
         start_content(job, page);
     }
@@ -47,9 +60,13 @@ impl Shape for Messages {
     fn close(&self, job: &Job, page: &mut Page) {
         stop_block(content_index(job), page);
         let (stop, usage) = (stop_reason(job.finish), usage(job, job.output, true));
-        page.event("message_delta", format_args!(
-            r#"{{"type":"message_delta","delta":{{"stop_reason":"{stop}","stop_sequence":null}}{usage}}}"#
-        ));
+        page.event(
+            "message_delta",
+            format_args!(
+                r#"{{"type":"message_delta","delta":{{"stop_reason":"{stop}",
+               "stop_sequence":null}}{usage}}}"#
+            ),
+        );
         if !job.behaviour.no_done {
             page.event("message_stop", format_args!(r#"{{"type":"message_stop"}}"#));
         }
@@ -83,7 +100,9 @@ impl Shape for Messages {
         };
         let (stop, usage) = (stop_reason(job.finish), usage(job, job.output, true));
         format!(
-            r#"{{"model":{model_json},"id":"{id}","type":"message","role":"assistant","content":[{thinking}{content}],"stop_reason":"{stop}","stop_sequence":null{usage}}}"#
+            r#"{{"model":{model_json},"id":"{id}","type":"message","role":"assistant",
+               "content":[{thinking}{content}],"stop_reason":"{stop}",
+               "stop_sequence":null{usage}}}"#
         )
     }
 }
@@ -110,12 +129,17 @@ fn start_content(job: &Job, page: &mut Page) {
     let (id, index) = (&job.id, content_index(job));
     if job.finish == Finish::ToolCall {
         page.event("content_block_start", format_args!(
-            r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"toolu_{id}","name":"look_up","input":{{}}}}}}"#
+            r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use",
+               "id":"toolu_{id}","name":"look_up","input":{{}}}}}}"#
         ));
     } else {
-        page.event("content_block_start", format_args!(
-            r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"text","text":""}}}}"#
-        ));
+        page.event(
+            "content_block_start",
+            format_args!(
+                r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"text",
+               "text":""}}}}"#
+            ),
+        );
     }
 }
 
@@ -127,16 +151,11 @@ fn stop_block(index: u64, page: &mut Page) {
 }
 
 fn delta(index: u64, delta: &str) -> Template {
-    Template::new(
-        Numbers::Choices,
-        &format!(
-            "event: content_block_delta\n\
-             data: {{\"type\":\"content_block_delta\",\"index\":{index},\"delta\":{delta}}}\n\n"
-        ),
-    )
+    let json = format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#);
+    Template::new(Numbers::Choices, Some("content_block_delta"), &json)
 }
 
-/// `,"usage":{…}`, or nothing where usage is left out. Here the cache is no part of `input_tokens`.
+/// `,"usage":{…}`, or nothing where usage is left out. The cache is no part of `input_tokens` here.
 fn usage(job: &Job, output: u64, last: bool) -> String {
     if job.behaviour.no_usage {
         return String::new();
@@ -153,7 +172,11 @@ fn usage(job: &Job, output: u64, last: bool) -> String {
         String::new()
     };
     format!(
-        r#","usage":{{"input_tokens":{input},"cache_creation_input_tokens":{written},"cache_read_input_tokens":{read},"cache_creation":{{"ephemeral_5m_input_tokens":{five_minutes},"ephemeral_1h_input_tokens":{one_hour}}},"output_tokens":{output}{thinking},"service_tier":"standard"}}"#
+        r#","usage":{{"input_tokens":{input},"cache_creation_input_tokens":{written},
+           "cache_read_input_tokens":{read},
+           "cache_creation":{{"ephemeral_5m_input_tokens":{five_minutes},
+           "ephemeral_1h_input_tokens":{one_hour}}},"output_tokens":{output}{thinking},
+           "service_tier":"standard"}}"#
     )
 }
 

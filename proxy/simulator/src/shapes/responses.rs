@@ -76,7 +76,8 @@ impl Shape for Responses {
         event(
             page,
             "error",
-            r#""code":"server_error","message":"EngineCore encountered an issue (simulated).","param":null"#,
+            r#""code":"server_error","message":"EngineCore encountered an issue (simulated).",
+               "param":null"#,
         );
     }
 
@@ -93,14 +94,11 @@ fn event(page: &mut Page, name: &str, fields: &str) {
 
 fn delta(name: &str, item: &str, output_index: u64) -> Template {
     let place = if name.ends_with("text.delta") { r#","content_index":0"# } else { "" };
-    Template::new(
-        Numbers::Events,
-        &format!(
-            "event: {name}\n\
-             data: {{\"type\":\"{name}\",\"sequence_number\":{NUMBER},{item},\
-             \"output_index\":{output_index}{place},\"delta\":\"{TEXT}\"}}\n\n"
-        ),
-    )
+    let json = format!(
+        r#"{{"type":"{name}","sequence_number":{NUMBER},{item},
+           "output_index":{output_index}{place},"delta":"{TEXT}"}}"#
+    );
+    Template::new(Numbers::Events, Some(name), &json)
 }
 
 fn placed(output_index: u64, item: &str) -> String {
@@ -115,20 +113,23 @@ fn start_content(job: &Job, page: &mut Page) {
     let (id, index) = (&job.id, content_index(job));
     if job.finish == Finish::ToolCall {
         let item = format!(
-            r#"{{"id":"fc_{id}","type":"function_call","status":"in_progress","arguments":"","call_id":"call_{id}","name":"look_up"}}"#
+            r#"{{"id":"fc_{id}","type":"function_call","status":"in_progress","arguments":"",
+               "call_id":"call_{id}","name":"look_up"}}"#
         );
         event(page, "response.output_item.added", &placed(index, &item));
         return;
     }
     let item = format!(
-        r#"{{"id":"msg_{id}","type":"message","status":"in_progress","content":[],"role":"assistant"}}"#
+        r#"{{"id":"msg_{id}","type":"message","status":"in_progress","content":[],
+           "role":"assistant"}}"#
     );
     event(page, "response.output_item.added", &placed(index, &item));
     event(
         page,
         "response.content_part.added",
         &format!(
-            r#""item_id":"msg_{id}","output_index":{index},"content_index":0,"part":{{"type":"output_text","text":"","annotations":[]}}"#
+            r#""item_id":"msg_{id}","output_index":{index},"content_index":0,
+               "part":{{"type":"output_text","text":"","annotations":[]}}"#
         ),
     );
 }
@@ -144,7 +145,8 @@ fn output(job: &Job) -> String {
 fn reasoning_item(job: &Job) -> String {
     let (id, text) = (&job.id, job.reasoning_text(0));
     format!(
-        r#"{{"id":"rs_{id}","type":"reasoning","summary":[],"content":[{{"type":"reasoning_text","text":"{text}"}}]}}"#
+        r#"{{"id":"rs_{id}","type":"reasoning","summary":[],"content":[{{"type":"reasoning_text",
+           "text":"{text}"}}]}}"#
     )
 }
 
@@ -152,12 +154,15 @@ fn content_item(job: &Job) -> String {
     let (id, text) = (&job.id, job.content_text(0));
     match job.finish {
         Finish::ToolCall => format!(
-            r#"{{"id":"fc_{id}","type":"function_call","status":"completed","arguments":"{text}","call_id":"call_{id}","name":"look_up"}}"#
+            r#"{{"id":"fc_{id}","type":"function_call","status":"completed","arguments":"{text}",
+               "call_id":"call_{id}","name":"look_up"}}"#
         ),
         Finish::Stop | Finish::Length => {
             let status = if job.finish == Finish::Length { "incomplete" } else { "completed" };
             format!(
-                r#"{{"id":"msg_{id}","type":"message","status":"{status}","content":[{{"type":"output_text","annotations":[],"text":"{text}"}}],"role":"assistant"}}"#
+                r#"{{"id":"msg_{id}","type":"message","status":"{status}",
+                   "content":[{{"type":"output_text","annotations":[],"text":"{text}"}}],
+                   "role":"assistant"}}"#
             )
         }
     }
@@ -169,7 +174,10 @@ fn response(job: &Job, status: &str, output: &str, usage: &str) -> String {
     let incomplete =
         if status == "incomplete" { r#"{"reason":"max_output_tokens"}"# } else { "null" };
     format!(
-        r#"{{"id":"{id}","object":"response","created_at":{created},"status":"{status}","error":null,"incomplete_details":{incomplete},"instructions":null,"metadata":{{}},"model":{model_json},"output":[{output}],"parallel_tool_calls":true,"temperature":1.0,"tool_choice":"auto","tools":[],"top_p":1.0,"usage":{usage}}}"#
+        r#"{{"id":"{id}","object":"response","created_at":{created},"status":"{status}",
+           "error":null,"incomplete_details":{incomplete},"instructions":null,"metadata":{{}},
+           "model":{model_json},"output":[{output}],"parallel_tool_calls":true,"temperature":1.0,
+           "tool_choice":"auto","tools":[],"top_p":1.0,"usage":{usage}}}"#
     )
 }
 
@@ -185,6 +193,8 @@ fn usage(job: &Job) -> String {
     };
     let total = input + output;
     format!(
-        r#"{{"input_tokens":{input},"input_tokens_details":{{"cached_tokens":{cached}{written}}},"output_tokens":{output},"output_tokens_details":{{"reasoning_tokens":{reasoning}}},"total_tokens":{total}}}"#
+        r#"{{"input_tokens":{input},"input_tokens_details":{{"cached_tokens":{cached}{written}}},
+           "output_tokens":{output},"output_tokens_details":{{"reasoning_tokens":{reasoning}}},
+           "total_tokens":{total}}}"#
     )
 }

@@ -1,0 +1,249 @@
+//! `taximeter demo`: a simulated engine, the gateway, three tenants; a live table, then the bill.
+
+mod client;
+mod live;
+mod traffic;
+
+use std::future::Future;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use sha2::{Digest, Sha256};
+use taximeter_simulator::{Behaviour, Simulator};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use self::live::Screen;
+use self::traffic::{HABITS, Traffic};
+
+pub(crate) use self::live::LiveRow;
+
+/// How long clients may finish their answers when the time is over.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+const EXAMPLES: &str = "\
+Examples:
+  taximeter demo                            ten seconds of traffic, then the bill
+  taximeter demo --keep                     the same, and then it stays for your own requests
+  taximeter demo --data-dir ./demo          keeps the ledger: taximeter records --data-dir ./demo";
+
+/// The whole ride, without any set-up: engine, gateway, three tenants, live table, bill
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// How long the tenants call
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+
+    /// Leaves the gateway and the engine running afterwards, until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+
+    /// Where the ledger goes [default: a temporary directory, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// What the demo needs of a running gateway.
+pub(crate) trait Metering {
+    /// Where clients connect.
+    fn listen(&self) -> SocketAddr;
+    /// Where the metrics are.
+    fn admin(&self) -> SocketAddr;
+    /// What it has measured so far, in an order that does not change.
+    fn rows(&self) -> Vec<LiveRow>;
+    /// Tells the bill of everything so far.
+    fn bill(&self, out: &mut dyn Write) -> anyhow::Result<()>;
+    /// Ends it.
+    fn stop(self) -> anyhow::Result<()>;
+}
+
+/// Runs the demo. `start` starts a gateway from the text of a configuration file; `stop` waits for
+/// the user to end it.
+///
+/// Errors: what could not be started, and the first request that failed.
+pub(crate) fn run<G: Metering, S: Future<Output = ()>>(
+    args: &DemoArgs,
+    start: impl FnOnce(&str) -> anyhow::Result<G>,
+    stop: impl Fn() -> S,
+) -> anyhow::Result<()> {
+    let home = Home::new(args)?;
+    // One thread for engine, clients and table is plenty. The gateway brings its own, so that it
+    // is started and stopped outside of this runtime.
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let engine = runtime
+        .block_on(Simulator::bind("127.0.0.1:0", Behaviour::default()))
+        .context("cannot start the simulated engine")?;
+    let gateway = start(&configuration(engine.addr(), home.path()))?;
+    let outcome = ride(args, &home, &runtime, &gateway, stop);
+    gateway.stop()?;
+    outcome
+}
+
+/// All that happens while the gateway runs.
+fn ride<S: Future<Output = ()>>(
+    args: &DemoArgs,
+    home: &Home,
+    runtime: &Runtime,
+    gateway: &impl Metering,
+    stop: impl Fn() -> S,
+) -> anyhow::Result<()> {
+    let mut out = io::stdout();
+    let seconds = Duration::from_secs(args.seconds);
+    writeln!(out, "{}", opening(gateway))?;
+    let mut screen = Screen::new(io::stdout(), out.is_terminal());
+    let end = runtime.block_on(drive(gateway, &mut screen, seconds, stop()))?;
+    writeln!(out, "\nThe bill:\n")?;
+    gateway.bill(&mut out)?;
+    writeln!(out, "\n{}", where_to_look(gateway, home, args.keep))?;
+    if args.keep && end == End::TimeOver {
+        runtime.block_on(stop());
+    }
+    Ok(())
+}
+
+/// Why the traffic ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    TimeOver,
+    Stopped,
+}
+
+/// Lets the tenants call, and shows what the gateway measures of it.
+async fn drive(
+    gateway: &impl Metering,
+    screen: &mut Screen<impl Write>,
+    seconds: Duration,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<End> {
+    let mut traffic = Traffic::start(gateway.listen());
+    let mut ticks = tokio::time::interval(screen.period());
+    let started = ticks.tick().await;
+    let mut stop = std::pin::pin!(stop);
+    let mut over = std::pin::pin!(tokio::time::sleep_until(started + seconds));
+    let end = loop {
+        tokio::select! {
+            now = ticks.tick() => screen.update(&gateway.rows(), now - started)?,
+            failure = traffic.failure() => failure?,
+            () = &mut over => break End::TimeOver,
+            () = &mut stop => break End::Stopped,
+        }
+    };
+    traffic.finish(LAST_ANSWERS).await?;
+    ticks.reset_immediately();
+    let now = ticks.tick().await;
+    screen.last(&gateway.rows(), now - started)?;
+    Ok(end)
+}
+
+/// Where the ledger goes.
+enum Home {
+    Given(PathBuf),
+    Temporary(TempDir),
+}
+
+impl Home {
+    fn new(args: &DemoArgs) -> anyhow::Result<Self> {
+        if let Some(path) = &args.data_dir {
+            return Ok(Self::Given(path.clone()));
+        }
+        let mut directory = tempfile::Builder::new()
+            .prefix("taximeter-demo-")
+            .tempdir()
+            .context("cannot make a temporary directory; give one with --data-dir")?;
+        directory.disable_cleanup(args.keep);
+        Ok(Self::Temporary(directory))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Temporary(directory) => directory.path(),
+        }
+    }
+}
+
+/// The configuration file that a demo would have.
+fn configuration(engine: SocketAddr, data_dir: &Path) -> String {
+    let data_dir = serde_json::Value::from(data_dir.to_string_lossy());
+    let mut text = format!(
+        r#"listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+data_dir: {data_dir}
+upstreams:
+  - {{name: openai, url: "http://{engine}", dialect: openai, models: ["gpt-*"]}}
+  - {{name: anthropic, url: "http://{engine}", dialect: anthropic, models: ["claude-*"]}}
+  - name: openai-reasoning
+    url: "http://{engine}"
+    dialect: openai
+    models: ["o4-*", "text-embedding-*"]
+tenants:
+  unknown: refuse
+  keys:
+"#
+    );
+    let mut told = Vec::new();
+    for habit in &HABITS {
+        if !told.contains(&habit.tenant) {
+            told.push(habit.tenant);
+            let hash = Sha256::digest(habit.key);
+            let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let tenant = habit.tenant;
+            text += &format!("    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\"}}\n");
+        }
+    }
+    text
+}
+
+fn opening(gateway: &impl Metering) -> String {
+    format!(
+        "A simulated engine behind a gateway on http://{}, and three tenants:\n\
+         acme streams chat and sometimes hangs up, globex caches its prompts, initech reasons.\n",
+        gateway.listen()
+    )
+}
+
+fn where_to_look(gateway: &impl Metering, home: &Home, keep: bool) -> String {
+    let path = home.path().display();
+    let (listen, admin) = (gateway.listen(), gateway.admin());
+    let ledger = format!("Records: taximeter records --data-dir {path}");
+    match home {
+        _ if keep => {
+            let key = HABITS.first().map_or("", |habit| habit.key);
+            format!(
+                "Metrics: http://{admin}/metrics\n{ledger}\n\n\
+                 Still running, until Ctrl-C. Ask it something:\n  \
+                 curl http://{listen}/v1/chat/completions -H 'authorization: Bearer {key}' \\\n    \
+                 -d '{{\"model\": \"gpt-5.4-mini\", \"messages\": \
+                 [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
+            )
+        }
+        Home::Given(_) => format!(
+            "{ledger}\nMetrics were at http://{admin}/metrics; with --keep they stay there."
+        ),
+        Home::Temporary(_) => "\
+The ledger was temporary: --data-dir DIR keeps it, for `taximeter records` and `taximeter bill`.
+The metrics went with the gateway: --keep leaves both running."
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_names_every_tenant_once_and_no_key() {
+        let engine = SocketAddr::from(([127, 0, 0, 1], 9));
+        let text = configuration(engine, Path::new("/tmp/a \"b\""));
+        assert!(text.contains(r#"data_dir: "/tmp/a \"b\"""#), "{text}");
+        for tenant in ["acme", "globex", "initech"] {
+            assert_eq!(text.matches(&format!("tenant: {tenant},")).count(), 1, "{text}");
+        }
+        assert!(HABITS.iter().all(|habit| !text.contains(habit.key)));
+    }
+}
