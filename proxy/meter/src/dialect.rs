@@ -46,6 +46,12 @@ impl Dialect {
         }
     }
 
+    /// Whether output may be counted in nothing but the total (Gemini's thinking, behind its OpenAI routes).
+    /// Engines that are known by name count all they generate.
+    pub(crate) const fn hides_thinking(self) -> bool {
+        matches!(self, Self::Auto | Self::OpenAi)
+    }
+
     /// `gen_ai.provider.name` when the configuration names none.
     ///
     /// Values of the OpenTelemetry registry where it has one, ours (`vllm` …) where it has none.

@@ -3,14 +3,25 @@
 //! No socket, no clock, no async: time and bytes are arguments. A fault in here never reaches the client.
 //! Refuses to know tenants and prices.
 
+mod answer;
 mod dialect;
+mod facts;
+mod json;
 mod measurement;
+mod meter;
+mod passage;
 mod prompt;
 mod request;
+mod sniff;
+mod sse;
+mod timing;
+mod usage;
 mod wire;
 
 pub use dialect::Dialect;
 pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
+pub use meter::{DECODE_BYTES_MAX, Meter, Setup};
+pub use passage::Passage;
 pub use prompt::{Prompt, prompt_text};
 pub use request::{JSON_DEPTH_MAX, RequestFacts, RequestFault, RequestReader, Splice};
 pub use wire::Wire;

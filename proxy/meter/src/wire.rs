@@ -1,5 +1,17 @@
 //! Wire formats: the shape of a route's requests and answers. One file each.
 
+mod chat_completions;
+mod choices;
+mod completions;
+mod embeddings;
+mod error;
+mod messages;
+mod responses;
+
+use crate::facts::Facts;
+use crate::json::Malformed;
+use crate::sse::Event;
+
 /// Shape of an exchange; follows from the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wire {
@@ -15,4 +27,26 @@ pub enum Wire {
     Embeddings,
     /// Anything else: times are measured, usage stays unknown.
     Opaque,
+}
+
+/// What one wire format's answers say, in the facts that all share.
+pub(crate) trait Format: std::fmt::Debug + Send + Sync {
+    /// Reads one event of a stream.
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed>;
+    /// Reads a whole answer.
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed>;
+}
+
+impl Wire {
+    /// How answers of this shape are read; `None` where they are not.
+    pub(crate) fn format(self) -> Option<&'static dyn Format> {
+        match self {
+            Self::ChatCompletions => Some(&chat_completions::ChatCompletions),
+            Self::Completions => Some(&completions::Completions),
+            Self::Responses => Some(&responses::Responses),
+            Self::Messages => Some(&messages::Messages),
+            Self::Embeddings => Some(&embeddings::Embeddings),
+            Self::Opaque => None,
+        }
+    }
 }

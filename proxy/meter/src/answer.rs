@@ -1,0 +1,102 @@
+//! What an answer has said so far.
+
+use crate::facts::Facts;
+use crate::json::Text;
+use crate::measurement::Counts;
+use crate::usage::{Reports, name};
+
+/// Generated text that is kept for counting, in bytes. All of it is added up.
+const OUTPUT_TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Choices whose finish reason is kept.
+const CHOICES_MAX: usize = 128;
+
+/// Facts, gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) id: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) service_tier: Option<String>,
+    /// By choice, in order.
+    pub(crate) finish_reasons: Vec<(u64, String)>,
+    pub(crate) text: String,
+    pub(crate) text_bytes: u64,
+    pub(crate) reports: Reports,
+    /// The provider's own end mark was seen.
+    pub(crate) is_over: bool,
+    /// The provider failed.
+    pub(crate) error: Option<String>,
+    pub(crate) counts: Counts,
+}
+
+impl Answer {
+    /// Adds what an event or a document says.
+    pub(crate) fn add(&mut self, facts: Facts<'_>) {
+        if facts.has_content() {
+            for text in facts.content.texts() {
+                self.add_text(text);
+            }
+        }
+        keep_first(&mut self.id, facts.id);
+        keep_first(&mut self.model, facts.model);
+        keep_last(&mut self.service_tier, facts.service_tier);
+        for (choice, reason) in facts.finish_reasons {
+            self.finish(choice, &reason);
+        }
+        if let Some(mut report) = facts.usage {
+            self.service_tier = report.service_tier.take().or(self.service_tier.take());
+            self.reports.add(*report);
+        }
+        if let Some(timings) = facts.timings {
+            self.reports.add_timings(*timings);
+        }
+        self.error = facts.error.or(self.error.take());
+        self.is_over |= facts.is_end;
+    }
+
+    /// A running total that still says zero although text has passed says nothing, on a stream that never
+    /// got to its end (Ollama).
+    pub(crate) fn drop_false_zero(&mut self) {
+        if !self.is_over && self.finish_reasons.is_empty() && self.text_bytes > 0 {
+            self.reports.drop_zero();
+        }
+    }
+
+    fn add_text(&mut self, text: &Text<'_>) {
+        let text = text.decode();
+        self.text_bytes += text.len() as u64;
+        let room = OUTPUT_TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+    }
+
+    fn finish(&mut self, choice: u64, reason: &Text<'_>) {
+        let reason = name(&reason.decode());
+        match self.finish_reasons.binary_search_by_key(&choice, |(choice, _)| *choice) {
+            Ok(at) => {
+                if let Some((_, earlier)) = self.finish_reasons.get_mut(at) {
+                    *earlier = reason;
+                }
+            }
+            Err(at) if self.finish_reasons.len() < CHOICES_MAX => {
+                self.finish_reasons.insert(at, (choice, reason));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// An engine repeats its names in every event; some leave them empty in the first (Azure).
+fn keep_first(kept: &mut Option<String>, said: Option<Text<'_>>) {
+    if kept.is_none() {
+        *kept = said.filter(|said| !said.is_empty()).map(|said| name(&said.decode()));
+    }
+}
+
+/// The tier that was asked for stands in the first event, the one that was used in the last.
+fn keep_last(kept: &mut Option<String>, said: Option<Text<'_>>) {
+    if let Some(said) = said.filter(|said| !said.is_empty())
+        && !kept.as_ref().is_some_and(|kept| said.is(kept))
+    {
+        *kept = Some(name(&said.decode()));
+    }
+}

@@ -1,0 +1,308 @@
+//! The meter of one exchange.
+
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::answer::Answer;
+use crate::dialect::Dialect;
+use crate::json::Malformed;
+use crate::measurement::{Ending, Measurement, StreamEnd};
+use crate::passage::{Gate, Passage, Verdict};
+use crate::sniff::{Kind, Sniffer};
+use crate::sse::{Event, Splitter};
+use crate::timing::Stopwatch;
+use crate::wire::{Format, Wire};
+
+/// Longest answer that is read as one document, in bytes. A longer one passes unread.
+pub const DECODE_BYTES_MAX: usize = 32 << 20;
+
+/// What is known about an exchange before its answer comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// Shape of the route.
+    pub wire: Wire,
+    /// Who answers.
+    pub dialect: Dialect,
+    /// When the last byte of the request head was read.
+    pub started_at: Instant,
+    /// `include_usage` was spliced in: the usage event that only we asked for is taken out.
+    pub hide_usage: bool,
+}
+
+/// Watches one answer: bytes and times in, a `Measurement` out.
+#[derive(Debug)]
+pub struct Meter {
+    dialect: Dialect,
+    is_success: bool,
+    kind: Kind,
+    sniffer: Sniffer,
+    splitter: Splitter,
+    gate: Gate,
+    body: Body,
+    listener: Listener,
+}
+
+impl Meter {
+    /// A meter that has seen nothing yet.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            dialect: setup.dialect,
+            is_success: true,
+            kind: Kind::Unsure,
+            sniffer: Sniffer::default(),
+            splitter: Splitter::default(),
+            gate: Gate::new(setup.hide_usage),
+            body: Body::default(),
+            listener: Listener {
+                format: setup.wire.format(),
+                stopwatch: Stopwatch::new(setup.started_at),
+                answer: Answer::default(),
+            },
+        }
+    }
+
+    /// What the head of the answer said. The bytes have the last word on the type; a body that is encoded
+    /// passes unread.
+    pub fn on_head(
+        &mut self,
+        status: u16,
+        content_type: Option<&str>,
+        content_encoding: Option<&str>,
+    ) {
+        self.is_success = (200..300).contains(&status);
+        self.kind = self.sniffer.declare(content_type, content_encoding);
+    }
+
+    /// Feed one read as it came off the wire. Where reads begin and end carries no meaning for the
+    /// measurement. Returns what goes on now, and what waits until the exchange is settled.
+    pub fn on_bytes(&mut self, now: Instant, read: Bytes) -> Passage {
+        self.listener.stopwatch.read(now);
+        if self.kind == Kind::Unsure {
+            self.sniff(&read);
+        }
+        match self.kind {
+            Kind::Unsure | Kind::Events => self.on_events(read),
+            Kind::Document => {
+                if self.listener.format.is_some() {
+                    self.body.push(&read);
+                }
+                self.pass(read)
+            }
+            Kind::Opaque => self.pass(read),
+        }
+    }
+
+    /// Bytes that are withheld because their event is not whole; at the end of the body they go on. An
+    /// unfinished usage event that only we asked for is dropped here too.
+    pub fn take_withheld(&mut self) -> Bytes {
+        let verdict = self.close();
+        let withheld = self.gate.release();
+        if verdict == Verdict::Remove { Bytes::new() } else { withheld }
+    }
+
+    /// Whether the answer is a stream of events; the head's word until bytes have come.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        match self.kind {
+            Kind::Events => true,
+            Kind::Unsure => self.sniffer.declares_events(),
+            Kind::Document | Kind::Opaque => false,
+        }
+    }
+
+    /// Close the exchange; `end` says who ended it. The provider's own end mark outranks `end`.
+    #[must_use]
+    pub fn finish(mut self, now: Instant, end: StreamEnd) -> Measurement {
+        self.close();
+        self.listener.answer.drop_false_zero();
+        let is_whole = self.is_whole(end);
+        let answer = &mut self.listener.answer;
+        answer.counts.lines_too_long += self.splitter.too_long;
+        answer.counts.usage_invalid = answer.reports.invalid;
+        answer.counts.usage_fell = answer.reports.fell;
+        let ending = match end {
+            _ if self.is_success && answer.error.is_some() => Ending::UpstreamError,
+            _ if answer.is_over => Ending::Complete,
+            StreamEnd::Clean if is_whole || !self.is_success => Ending::Complete,
+            StreamEnd::Clean => Ending::Truncated,
+            cut => Ending::Cut(cut),
+        };
+        self.listener.measure(now, ending, self.dialect)
+    }
+
+    fn sniff(&mut self, read: &[u8]) {
+        self.kind = self.sniffer.look(read);
+        if self.sniffer.contradicts(self.kind) {
+            self.listener.answer.counts.type_mismatch += 1;
+        }
+    }
+
+    fn on_events(&mut self, read: Bytes) -> Passage {
+        let mut crossing = self.gate.cross(read.clone());
+        let mut at = 0;
+        while let Some(block) = self.splitter.next(&read, &mut at) {
+            let verdict = match block.event.map(|event| self.listener.hear(&event)) {
+                Some(Ok(verdict)) => verdict,
+                Some(Err(Malformed)) => {
+                    let not_json = &mut self.listener.answer.counts.not_json;
+                    *not_json = not_json.saturating_add(1);
+                    Verdict::Pass
+                }
+                None => Verdict::Pass,
+            };
+            crossing.block(block.end, verdict);
+        }
+        crossing.finish()
+    }
+
+    fn pass(&mut self, read: Bytes) -> Passage {
+        let withheld = self.gate.release();
+        let forward = if withheld.is_empty() {
+            read
+        } else {
+            let mut both = BytesMut::from(withheld);
+            both.extend_from_slice(&read);
+            both.freeze()
+        };
+        Passage { forward, hold: Bytes::new() }
+    }
+
+    /// Reads an unfinished last event. Half an event is no fault of its own.
+    fn close(&mut self) -> Verdict {
+        let event = match self.kind {
+            Kind::Unsure | Kind::Events => self.splitter.close(),
+            Kind::Document | Kind::Opaque => None,
+        };
+        event.and_then(|event| self.listener.hear(&event).ok()).unwrap_or(Verdict::Pass)
+    }
+
+    /// Whether nothing is missing from an answer that ended without its own mark.
+    fn is_whole(&mut self, end: StreamEnd) -> bool {
+        let answer = &mut self.listener.answer;
+        let Some(format) = self.listener.format else { return true };
+        match self.kind {
+            Kind::Opaque => true,
+            Kind::Unsure => false,
+            Kind::Events => !answer.finish_reasons.is_empty() || answer.reports.has_final(),
+            Kind::Document => {
+                let Some(body) = self.body.bytes() else {
+                    answer.counts.lines_too_long += 1;
+                    return true;
+                };
+                let facts = format.document(body);
+                if facts.is_err() && end == StreamEnd::Clean {
+                    answer.counts.not_json += 1;
+                }
+                facts.map(|facts| answer.add(facts)).is_ok()
+            }
+        }
+    }
+}
+
+/// Hears what events say.
+#[derive(Debug)]
+struct Listener {
+    format: Option<&'static dyn Format>,
+    stopwatch: Stopwatch,
+    answer: Answer,
+}
+
+impl Listener {
+    fn hear(&mut self, event: &Event<'_>) -> Result<Verdict, Malformed> {
+        let is_done = event.data.starts_with(b"[DONE]");
+        if self.answer.is_over {
+            // Some engines send it behind an end mark of another kind.
+            if !is_done {
+                let after_done = &mut self.answer.counts.after_done;
+                *after_done = after_done.saturating_add(1);
+            }
+            return Ok(Verdict::Pass);
+        }
+        self.stopwatch.event();
+        if is_done {
+            self.answer.is_over = true;
+            return Ok(Verdict::End);
+        }
+        let Some(format) = self.format else { return Ok(Verdict::Pass) };
+        let facts = format.event(event)?;
+        if facts.has_content() {
+            self.stopwatch.content();
+        }
+        let verdict = match (facts.is_end, facts.is_only_usage) {
+            (true, _) => Verdict::End,
+            (false, true) => Verdict::Remove,
+            (false, false) => Verdict::Pass,
+        };
+        self.answer.add(facts);
+        Ok(verdict)
+    }
+
+    fn measure(self, now: Instant, ending: Ending, dialect: Dialect) -> Measurement {
+        let answer = self.answer;
+        Measurement {
+            ending,
+            reported: answer.reports.settle(dialect.hides_thinking()),
+            response_model: answer.model,
+            response_id: answer.id,
+            service_tier: answer.service_tier,
+            finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
+            error_type: answer.error,
+            timing: self.stopwatch.finish(now),
+            output_text: answer.text,
+            output_text_bytes: answer.text_bytes,
+            counts: answer.counts,
+        }
+    }
+}
+
+/// A body that is read as one document, when it is whole.
+#[derive(Debug, Default)]
+enum Body {
+    #[default]
+    Empty,
+    /// Came in one read: nothing is copied.
+    One(Bytes),
+    Many(BytesMut),
+    TooLong,
+}
+
+impl Body {
+    fn push(&mut self, read: &Bytes) {
+        *self = match std::mem::take(self) {
+            Self::Empty => Self::One(read.clone()),
+            Self::One(first) => {
+                let mut all = BytesMut::with_capacity(first.len() + read.len());
+                all.extend_from_slice(&first);
+                Self::Many(all).followed_by(read)
+            }
+            all => all.followed_by(read),
+        };
+    }
+
+    fn followed_by(self, read: &Bytes) -> Self {
+        match self {
+            Self::Many(mut all) if all.len() + read.len() <= DECODE_BYTES_MAX => {
+                all.extend_from_slice(read);
+                Self::Many(all)
+            }
+            _ => Self::TooLong,
+        }
+    }
+
+    /// All of it, from its first brace on; `None` when it was too long.
+    fn bytes(&self) -> Option<&[u8]> {
+        let all: &[u8] = match self {
+            Self::Empty => &[],
+            Self::One(all) => all,
+            Self::Many(all) => all,
+            Self::TooLong => return None,
+        };
+        let from = all.iter().position(|byte| matches!(byte, b'{' | b'[')).unwrap_or(0);
+        all.get(from..)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,462 @@
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::measurement::Counts;
+
+mod recorded;
+
+/// Every read of a test comes at this one moment, so that times cannot tell how it was cut.
+#[expect(clippy::disallowed_methods, reason = "tests count from one epoch")]
+fn epoch() -> Instant {
+    Instant::now()
+}
+
+/// What came of one exchange.
+#[derive(Debug, PartialEq)]
+struct Ride {
+    measurement: Measurement,
+    /// All that was forwarded, held and withheld, in order.
+    bytes: Vec<u8>,
+    /// What of it was held.
+    held: usize,
+}
+
+/// An exchange to be repeated in different reads.
+#[derive(Debug, Clone, Copy)]
+struct Exchange<'a> {
+    wire: Wire,
+    dialect: Dialect,
+    status: u16,
+    content_type: Option<&'a str>,
+    hide_usage: bool,
+    end: StreamEnd,
+}
+
+impl Exchange<'_> {
+    const fn chat() -> Self {
+        Self {
+            wire: Wire::ChatCompletions,
+            dialect: Dialect::OpenAi,
+            status: 200,
+            content_type: Some("text/event-stream"),
+            hide_usage: false,
+            end: StreamEnd::Clean,
+        }
+    }
+
+    fn ride<'r>(self, started_at: Instant, reads: impl IntoIterator<Item = &'r [u8]>) -> Ride {
+        let Self { wire, dialect, hide_usage, .. } = self;
+        let mut meter = Meter::new(Setup { wire, dialect, started_at, hide_usage });
+        meter.on_head(self.status, self.content_type, None);
+        let (mut bytes, mut hold) = (Vec::new(), Vec::new());
+        for read in reads {
+            let passage = meter.on_bytes(started_at, Bytes::copy_from_slice(read));
+            assert!(passage.forward.is_empty() || hold.is_empty(), "forwarded past held bytes");
+            bytes.extend_from_slice(&passage.forward);
+            hold.extend_from_slice(&passage.hold);
+        }
+        let held = hold.len();
+        bytes.append(&mut hold);
+        bytes.extend_from_slice(&meter.take_withheld());
+        Ride { measurement: meter.finish(started_at, self.end), bytes, held }
+    }
+}
+
+struct Fixture {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    exchange: Exchange<'static>,
+}
+
+fn fixtures() -> Vec<Fixture> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    let mut fixtures = Vec::new();
+    for provider in folder.read_dir().unwrap() {
+        let provider = provider.unwrap().path();
+        if !provider.is_dir() {
+            continue;
+        }
+        for case in provider.read_dir().unwrap() {
+            let path = case.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "snap") {
+                continue;
+            }
+            let exchange = exchange(&path);
+            fixtures.push(Fixture { bytes: std::fs::read(&path).unwrap(), path, exchange });
+        }
+    }
+    assert!(fixtures.len() > 40, "the fixtures are at {}", folder.display());
+    fixtures.sort_by(|a, b| a.path.cmp(&b.path));
+    fixtures
+}
+
+/// The exchange that a fixture is the answer of, by its name.
+fn exchange(path: &Path) -> Exchange<'static> {
+    let case = path.file_stem().unwrap().to_str().unwrap();
+    let is_stream = path.extension().is_some_and(|extension| extension == "sse");
+    let wire = match case.split('_').next().unwrap() {
+        "completions" => Wire::Completions,
+        "responses" => Wire::Responses,
+        "messages" => Wire::Messages,
+        "embeddings" => Wire::Embeddings,
+        _ => Wire::ChatCompletions,
+    };
+    let dialect = match path.parent().unwrap().file_name().unwrap().to_str().unwrap() {
+        "azure" => Dialect::Azure,
+        "anthropic" => Dialect::Anthropic,
+        "vllm" => Dialect::Vllm,
+        "sglang" => Dialect::Sglang,
+        "llama_cpp" => Dialect::LlamaCpp,
+        "ollama" => Dialect::Ollama,
+        _ => Dialect::OpenAi,
+    };
+    Exchange {
+        wire,
+        dialect,
+        status: if path.extension().unwrap() == "json" && case.contains("error") {
+            429
+        } else {
+            200
+        },
+        content_type: Some(if is_stream { "text/event-stream" } else { "application/json" }),
+        ..Exchange::chat()
+    }
+}
+
+/// What a reviewer wants to see of a measurement: one line each, times left out.
+fn summary(ride: &Ride) -> String {
+    let found = &ride.measurement;
+    let mut summary = String::new();
+    let mut line = |name: &str, value: &dyn std::fmt::Debug| {
+        writeln!(summary, "{name}: {value:?}").unwrap();
+    };
+    line("ending", &found.ending);
+    line("id", &found.response_id);
+    line("model", &found.response_model);
+    line("tier", &found.service_tier);
+    line("finish reasons", &found.finish_reasons);
+    line("error type", &found.error_type);
+    line("events with content", &found.timing.output_chunks);
+    line("output text", &found.output_text);
+    line("held bytes", &ride.held);
+    if found.counts != Counts::default() {
+        line("counts", &found.counts);
+    }
+    match &found.reported {
+        None => line("usage", &"none"),
+        Some(reported) => {
+            line("flags", &reported.flags);
+            line("usage", &reported.usage);
+        }
+    }
+    summary
+}
+
+#[test]
+fn each_fixture_measures_as_its_snapshot_says() {
+    for fixture in fixtures() {
+        let ride = fixture.exchange.ride(epoch(), [fixture.bytes.as_slice()]);
+        assert_eq!(ride.bytes, fixture.bytes, "{}", fixture.path.display());
+        insta::with_settings!({
+            snapshot_path => fixture.path.parent().unwrap(),
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, {
+            let name = fixture.path.file_stem().unwrap().to_str().unwrap();
+            insta::assert_snapshot!(name, summary(&ride));
+        });
+    }
+}
+
+#[test]
+fn every_fixture_is_in_the_table() {
+    let table = include_str!("../../../../tests/fixtures/README.md");
+    for fixture in fixtures() {
+        let folder = fixture.path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let file = fixture.path.file_name().unwrap().to_str().unwrap();
+        let is_listed = table.contains(&format!("`{folder}/{file}`"));
+        assert!(is_listed || folder == "framing", "{folder}/{file} is not in the table");
+    }
+}
+
+#[test]
+fn reads_may_split_anywhere() {
+    for fixture in fixtures() {
+        let started_at = epoch();
+        let hides = matches!(fixture.exchange.wire, Wire::ChatCompletions | Wire::Completions);
+        for hide_usage in [false, true].into_iter().take(1 + usize::from(hides)) {
+            let exchange = Exchange { hide_usage, ..fixture.exchange };
+            let whole = exchange.ride(started_at, [fixture.bytes.as_slice()]);
+            for at in 0..=fixture.bytes.len() {
+                let (head, tail) = fixture.bytes.split_at(at);
+                let ride = exchange.ride(started_at, [head, tail]);
+                let place = format!("{} split at {at}", fixture.path.display());
+                assert_eq!(ride.measurement, whole.measurement, "{place}");
+                assert_eq!(ride.bytes, whole.bytes, "{place}");
+            }
+            let ride = exchange.ride(started_at, fixture.bytes.chunks(1));
+            assert_eq!((ride.measurement, ride.bytes), (whole.measurement, whole.bytes));
+        }
+    }
+}
+
+#[test]
+fn only_the_usage_event_is_hidden() {
+    let mut hidden = 0;
+    for fixture in fixtures().iter().filter(|fixture| fixture.path.extension().unwrap() == "sse") {
+        let exchange = Exchange { hide_usage: true, ..fixture.exchange };
+        let started_at = epoch();
+        let ride = exchange.ride(started_at, [fixture.bytes.as_slice()]);
+        let plain = fixture.exchange.ride(started_at, [fixture.bytes.as_slice()]);
+        assert_eq!(ride.measurement, plain.measurement, "{}", fixture.path.display());
+        let expected = without_usage_event(&fixture.bytes);
+        hidden += usize::from(expected != fixture.bytes);
+        assert_eq!(
+            String::from_utf8_lossy(&ride.bytes),
+            String::from_utf8_lossy(&expected),
+            "{}",
+            fixture.path.display()
+        );
+    }
+    assert!(hidden > 15);
+}
+
+/// Cuts at blank lines, the slow way, and leaves out what has a usage object and no choices.
+fn without_usage_event(stream: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut block = Vec::new();
+    let mut line = Vec::new();
+    let mut is_done = false;
+    let mut bytes = stream.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        block.push(byte);
+        if byte != b'\n' && byte != b'\r' {
+            line.push(byte);
+            continue;
+        }
+        if byte == b'\r' {
+            block.extend(bytes.next_if_eq(&b'\n'));
+        }
+        if !std::mem::take(&mut line).is_empty() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&block).into_owned();
+        is_done |= text.contains("[DONE]");
+        let is_usage = text.contains("\"choices\":[]") && text.contains("\"usage\":{");
+        if !is_usage || is_done {
+            kept.append(&mut block);
+        }
+        block.clear();
+    }
+    kept.append(&mut block);
+    kept
+}
+
+fn fragments() -> impl Strategy<Value = Vec<u8>> {
+    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}";
+    let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}";
+    let ends = "event: error\ndata: {\"message\":\"x\"}";
+    let fragment = prop_oneof![
+        4 => prop::sample::select(vec!["\n\n", "\r\n\r\n", "\r\r", "\n", "\r", "\r\n"]),
+        3 => Just(usage),
+        3 => Just(text),
+        1 => prop::sample::select(vec![
+            "data: [DONE]", ends, ": c", "\u{feff}", "data:", "data", "{", "}", "\"", "\\", "[",
+            "data: {\"type\":\"message_stop\"}", " ", "\u{fffd}", "id: 1",
+        ]),
+    ];
+    prop::collection::vec(fragment, 0..24).prop_map(|parts| parts.concat().into_bytes())
+}
+
+/// `bytes` in reads of the lengths given, over and over.
+fn reads<'b>(bytes: &'b [u8], lengths: &[usize]) -> Vec<&'b [u8]> {
+    let mut rest = bytes;
+    let mut reads = Vec::new();
+    for length in lengths.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (read, tail) = rest.split_at((*length).min(rest.len()));
+        reads.push(read);
+        rest = tail;
+    }
+    reads
+}
+
+const WIRES: [Wire; 6] = [
+    Wire::ChatCompletions,
+    Wire::Completions,
+    Wire::Responses,
+    Wire::Messages,
+    Wire::Embeddings,
+    Wire::Opaque,
+];
+
+const TYPES: [Option<&str>; 4] =
+    [None, Some("text/event-stream"), Some("application/json"), Some("text/html")];
+
+proptest! {
+    #[test]
+    fn random_chunking_changes_nothing(
+        stream in fragments(),
+        lengths in prop::collection::vec(1_usize..40, 1..8),
+        wire in prop::sample::select(WIRES.to_vec()),
+        content_type in prop::sample::select(TYPES.to_vec()),
+        hide_usage: bool,
+    ) {
+        let exchange = Exchange { wire, content_type, hide_usage, ..Exchange::chat() };
+        let started_at = epoch();
+        let whole = exchange.ride(started_at, [stream.as_slice()]);
+        let ride = exchange.ride(started_at, reads(&stream, &lengths));
+        prop_assert_eq!(ride.measurement, whole.measurement);
+        prop_assert_eq!(&ride.bytes, &whole.bytes);
+        if !hide_usage {
+            prop_assert_eq!(ride.bytes, stream);
+        }
+    }
+
+    #[test]
+    fn any_bytes_pass_unchanged(
+        body in prop::collection::vec(any::<u8>(), 0..400),
+        begin in prop::sample::select(vec!["", "data: ", "{\"usage\":", "[", "event: error\n"]),
+        lengths in prop::collection::vec(1_usize..40, 1..8),
+        wire in prop::sample::select(WIRES.to_vec()),
+        content_type in prop::sample::select(TYPES.to_vec()),
+    ) {
+        let body = [begin.as_bytes(), body.as_slice()].concat();
+        let exchange = Exchange { wire, content_type, ..Exchange::chat() };
+        let ride = exchange.ride(epoch(), reads(&body, &lengths));
+        prop_assert_eq!(ride.bytes, body);
+    }
+}
+
+fn measure(exchange: Exchange<'_>, body: &str) -> Measurement {
+    exchange.ride(epoch(), [body.as_bytes()]).measurement
+}
+
+#[test]
+fn the_end_mark_outranks_who_left() {
+    let done = "data: {\"choices\":[]}\n\ndata: [DONE]\n\n";
+    let left = Exchange { end: StreamEnd::ClientLeft, ..Exchange::chat() };
+    assert_eq!(measure(left, done).ending, Ending::Complete);
+    assert_eq!(measure(left, "data: {}\n\n").ending, Ending::Cut(StreamEnd::ClientLeft));
+    assert_eq!(measure(Exchange::chat(), "data: {}\n\n").ending, Ending::Truncated);
+    assert_eq!(measure(Exchange::chat(), "").ending, Ending::Truncated);
+}
+
+#[test]
+fn a_clean_end_behind_a_finish_reason_or_usage_is_complete() {
+    let finished = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
+    let counted = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n";
+    assert_eq!(measure(Exchange::chat(), finished).ending, Ending::Complete);
+    assert_eq!(measure(Exchange::chat(), counted).ending, Ending::Complete);
+    let messages = Exchange { wire: Wire::Messages, ..Exchange::chat() };
+    let begun =
+        "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\n";
+    assert_eq!(measure(messages, begun).ending, Ending::Truncated);
+}
+
+#[test]
+fn the_bytes_decide_what_the_body_is() {
+    let json = Exchange { content_type: Some("application/json"), ..Exchange::chat() };
+    let stream = measure(json, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n");
+    assert_eq!(stream.reported.unwrap().usage.input_tokens, Some(1));
+    assert_eq!(stream.counts.type_mismatch, 1);
+    let document = measure(Exchange::chat(), "{\"choices\":[],\"usage\":{\"prompt_tokens\":1}}");
+    assert_eq!(document.reported.unwrap().usage.input_tokens, Some(1));
+    assert_eq!(document.counts.type_mismatch, 1);
+    assert_eq!(document.timing.time_to_first_chunk, None);
+}
+
+#[test]
+fn half_a_document_is_truncated_and_half_a_cut_one_is_no_fault() {
+    let json = Exchange { content_type: Some("application/json"), ..Exchange::chat() };
+    let half = "{\"usage\":{\"prompt_tokens\":1},";
+    assert_eq!(measure(json, half).ending, Ending::Truncated);
+    assert_eq!(measure(json, half).counts.not_json, 1);
+    let reset = Exchange { end: StreamEnd::UpstreamReset, ..json };
+    assert_eq!(measure(reset, half).ending, Ending::Cut(StreamEnd::UpstreamReset));
+    assert_eq!(measure(reset, half).counts.not_json, 0);
+}
+
+#[test]
+fn an_answer_that_is_not_a_success_is_complete_and_read() {
+    let refused = Exchange { status: 503, content_type: None, ..Exchange::chat() };
+    let found =
+        measure(refused, "{\"error\":{\"code\":\"overloaded\"},\"usage\":{\"prompt_tokens\":5}}");
+    assert_eq!(found.ending, Ending::Complete);
+    assert_eq!(found.error_type.as_deref(), Some("overloaded"));
+    assert_eq!(found.reported.unwrap().usage.input_tokens, Some(5));
+    assert_eq!(measure(refused, "<html>busy").ending, Ending::Complete);
+}
+
+#[test]
+fn encoded_bodies_pass_unread() {
+    let started_at = epoch();
+    let mut meter = Meter::new(Setup {
+        wire: Wire::ChatCompletions,
+        dialect: Dialect::OpenAi,
+        started_at,
+        hide_usage: true,
+    });
+    meter.on_head(200, Some("text/event-stream"), Some("gzip"));
+    let passage = meter.on_bytes(started_at, Bytes::from_static(b"data: {\"usage\":"));
+    assert_eq!(passage.forward, "data: {\"usage\":");
+    assert!(!meter.is_stream());
+    assert_eq!(meter.finish(started_at, StreamEnd::Clean).ending, Ending::Complete);
+}
+
+#[test]
+fn the_end_mark_and_all_behind_it_is_held() {
+    let started_at = epoch();
+    let chat = Exchange::chat();
+    let mut meter =
+        Meter::new(Setup { wire: chat.wire, dialect: chat.dialect, started_at, hide_usage: false });
+    let mut feed = |read: &'static str| {
+        let passage = meter.on_bytes(started_at, Bytes::from_static(read.as_bytes()));
+        (passage.forward, passage.hold)
+    };
+    assert_eq!(feed("data: {}\n\nda"), ("data: {}\n\nda".into(), "".into()));
+    assert_eq!(
+        feed("ta: {}\n\ndata: [DONE]\n\n: x"),
+        ("ta: {}\n\n".into(), "data: [DONE]\n\n: x".into())
+    );
+    assert_eq!(feed(": y\n\n"), ("".into(), ": y\n\n".into()));
+}
+
+#[test]
+fn an_event_too_long_to_withhold_passes_as_it_comes() {
+    let long = format!(
+        "data: {{\"choices\":[],\"pad\":\"{}\",\"usage\":{{\"prompt_tokens\":1}}}}\n\n",
+        "x".repeat(70_000)
+    );
+    let exchange = Exchange { hide_usage: true, ..Exchange::chat() };
+    for length in [1_000, 65_536, 100_000] {
+        let ride = exchange.ride(epoch(), long.as_bytes().chunks(length));
+        assert_eq!(ride.bytes, long.as_bytes());
+        assert_eq!(ride.measurement.reported.unwrap().usage.input_tokens, Some(1));
+    }
+}
+
+#[test]
+fn a_million_comments_and_a_million_tiny_reads_are_read_in_linear_time() {
+    let comments = ":\n\n".repeat(1_000_000);
+    let ride = Exchange::chat().ride(epoch(), [comments.as_bytes()]);
+    assert_eq!(ride.measurement.timing.time_to_first_chunk, None);
+    let ride = Exchange::chat().ride(epoch(), comments.as_bytes()[..1_000_000].chunks(1));
+    assert_eq!(ride.bytes.len(), 1_000_000);
+}
+
+#[test]
+fn text_is_kept_up_to_its_limit_and_counted_beyond() {
+    let event = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n",
+        "é".repeat(100_000)
+    );
+    let found = measure(Exchange::chat(), &event.repeat(6));
+    assert_eq!(found.output_text_bytes, 1_200_000);
+    assert_eq!(found.output_text.len(), 1 << 20);
+}

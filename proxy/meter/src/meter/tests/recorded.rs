@@ -1,0 +1,89 @@
+//! Streams recorded by others, where the machine has them: data to check against, never part of this tree.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+
+/// Bodies in one recording (YAML), each with the wire format of its route.
+fn bodies(recording: &str) -> Vec<(Wire, String)> {
+    let mut bodies = Vec::new();
+    let mut wire = Wire::Opaque;
+    let mut lines = recording.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some(uri) = line.trim().strip_prefix("uri: ") {
+            wire = match uri.split('?').next().unwrap().rsplit('/').next().unwrap() {
+                "completions" => Wire::ChatCompletions,
+                "responses" => Wire::Responses,
+                "messages" => Wire::Messages,
+                _ => Wire::Opaque,
+            };
+        }
+        if line.trim_start().starts_with("string: |") {
+            let mut body = String::new();
+            while let Some(text) =
+                lines.next_if(|line| line.is_empty() || line.starts_with("        "))
+            {
+                body.push_str(text.strip_prefix("        ").unwrap_or_default());
+                body.push('\n');
+            }
+            bodies.push((wire, body));
+        }
+    }
+    bodies
+}
+
+/// Input and output of the last usage object, read the slow way.
+fn usage(wire: Wire, body: &str) -> Option<(u64, u64)> {
+    let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let last = events
+        .filter_map(|data| serde_json::from_str::<Value>(data).ok())
+        .filter_map(|event| {
+            let usage = [&event["usage"], &event["response"]["usage"]];
+            usage.into_iter().find(|usage| usage.is_object()).cloned()
+        })
+        .next_back()?;
+    let number = |name: &str| last[name].as_u64().unwrap_or(0);
+    Some(match wire {
+        Wire::ChatCompletions => (number("prompt_tokens"), number("completion_tokens")),
+        Wire::Messages => (
+            number("input_tokens")
+                + number("cache_creation_input_tokens")
+                + number("cache_read_input_tokens"),
+            number("output_tokens"),
+        ),
+        _ => (number("input_tokens"), number("output_tokens")),
+    })
+}
+
+#[test]
+fn recorded_streams_report_what_their_last_usage_says() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folders = [beside.as_path(), Path::new("/work/shared")];
+    let folder =
+        folders.iter().map(|at| at.join("data/streams-pydantic-ai")).find(|at| at.is_dir());
+    let Some(folder) = folder else { return };
+    let mut streams = 0;
+    for recording in folder.read_dir().unwrap() {
+        let path = recording.unwrap().path();
+        for (wire, body) in bodies(&std::fs::read_to_string(&path).unwrap()) {
+            let exchange = Exchange { wire, ..Exchange::chat() };
+            let ride = exchange.ride(epoch(), body.as_bytes().chunks(1000));
+            assert_eq!(ride.bytes, body.as_bytes(), "{}", path.display());
+            let found = ride.measurement;
+            assert_eq!(found.counts, Counts::default(), "{}", path.display());
+            if wire == Wire::Opaque {
+                continue;
+            }
+            assert!(found.timing.output_chunks > 0, "{}", path.display());
+            let reported = found
+                .reported
+                .map(|reported| (reported.usage.input_tokens, reported.usage.output_tokens));
+            let expected = usage(wire, &body).map(|(input, output)| (Some(input), Some(output)));
+            assert_eq!(reported, expected, "{}", path.display());
+            streams += 1;
+        }
+    }
+    assert!(streams > 10, "only {streams} streams were found in {}", folder.display());
+}

@@ -1,0 +1,170 @@
+//! Which bytes of a read go on at once, and which wait.
+
+use bytes::{Bytes, BytesMut};
+
+/// Longest event that is withheld until it is whole, in bytes. A longer one passes as it comes.
+const WITHHELD_BYTES_MAX: usize = 64 << 10;
+
+/// One read, divided. `forward` then `hold` are the read's bytes, but for what stays withheld and what only
+/// we asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Passage {
+    /// To be forwarded now.
+    pub forward: Bytes,
+    /// To be forwarded when the exchange has been settled: the provider's end mark and all behind it.
+    pub hold: Bytes,
+}
+
+/// What becomes of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It goes on.
+    Pass,
+    /// Only we asked for it: it goes nowhere.
+    Remove,
+    /// It ends the answer: it waits, and so does all that follows.
+    End,
+}
+
+/// Where the reads of one event stream are divided.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Blocks may have to be removed: one that is not whole is withheld.
+    removes: bool,
+    withheld: BytesMut,
+    /// The unfinished block grew too long and has begun to pass.
+    is_passing: bool,
+    /// What became of the last block, if it ended with CR: an LF that follows belongs to it.
+    after_cr: Option<Verdict>,
+    is_over: bool,
+}
+
+/// One read on its way through.
+#[derive(Debug)]
+pub(crate) struct Crossing<'g> {
+    gate: &'g mut Gate,
+    read: Bytes,
+    /// Where the current block begins in `read`.
+    block: usize,
+    /// Where that begins which goes on but is not in `forward` yet.
+    run: usize,
+    forward: Joined,
+    /// Set once the end mark is in this read or behind us.
+    hold: Option<Bytes>,
+}
+
+impl Gate {
+    pub(crate) fn new(removes: bool) -> Self {
+        Self { removes, ..Self::default() }
+    }
+
+    pub(crate) fn cross(&mut self, read: Bytes) -> Crossing<'_> {
+        let hold = self.is_over.then(|| read.clone());
+        let mut crossing =
+            Crossing { gate: self, read, block: 0, run: 0, forward: Joined::default(), hold };
+        crossing.step_over_lf();
+        crossing
+    }
+
+    /// What is withheld.
+    pub(crate) fn release(&mut self) -> Bytes {
+        if self.withheld.is_empty() { Bytes::new() } else { self.withheld.split().freeze() }
+    }
+}
+
+impl Crossing<'_> {
+    /// The current block ends at `end`.
+    pub(crate) fn block(&mut self, end: usize, verdict: Verdict) {
+        if self.hold.is_some() {
+            return;
+        }
+        let length = self.gate.withheld.len() + end.saturating_sub(self.block);
+        let is_whole = !std::mem::take(&mut self.gate.is_passing) && length <= WITHHELD_BYTES_MAX;
+        let ended_with = end.checked_sub(1).and_then(|last| self.read.get(last));
+        let ended_with_cr = ended_with == Some(&b'\r');
+        let verdict = match verdict {
+            Verdict::Remove if !(self.gate.removes && is_whole) => Verdict::Pass,
+            verdict => verdict,
+        };
+        match verdict {
+            Verdict::End => {
+                self.forward.push(slice(&self.read, self.run, self.block));
+                let mut hold = Joined::default();
+                hold.push(self.gate.release());
+                hold.push(slice(&self.read, self.block, self.read.len()));
+                self.hold = Some(hold.finish());
+                self.gate.is_over = true;
+            }
+            Verdict::Remove => {
+                self.forward.push(slice(&self.read, self.run, self.block));
+                self.gate.withheld.clear();
+                self.run = end;
+            }
+            Verdict::Pass => self.forward.push(self.gate.release()),
+        }
+        self.gate.after_cr = ended_with_cr.then_some(verdict);
+        self.block = end;
+        self.step_over_lf();
+    }
+
+    /// The read is used up.
+    pub(crate) fn finish(mut self) -> Passage {
+        if let Some(hold) = self.hold {
+            return Passage { forward: self.forward.finish(), hold };
+        }
+        let end = self.read.len();
+        let unfinished = self.gate.withheld.len() + end.saturating_sub(self.block);
+        if self.gate.removes && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
+            self.forward.push(slice(&self.read, self.run, self.block));
+            self.gate.withheld.extend_from_slice(&slice(&self.read, self.block, end));
+        } else {
+            self.gate.is_passing = true;
+            self.forward.push(self.gate.release());
+            self.forward.push(slice(&self.read, self.run, end));
+        }
+        Passage { forward: self.forward.finish(), hold: Bytes::new() }
+    }
+
+    fn step_over_lf(&mut self) {
+        let Some(next) = self.read.get(self.block) else { return };
+        if let Some(verdict) = self.gate.after_cr.take()
+            && *next == b'\n'
+        {
+            self.block += 1;
+            if verdict == Verdict::Remove {
+                self.run = self.block;
+            }
+        }
+    }
+}
+
+fn slice(read: &Bytes, from: usize, to: usize) -> Bytes {
+    if from < to { read.slice(from..to) } else { Bytes::new() }
+}
+
+/// Pieces put together; a single one is not copied.
+#[derive(Debug, Default)]
+struct Joined {
+    first: Bytes,
+    all: BytesMut,
+}
+
+impl Joined {
+    fn push(&mut self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        if self.first.is_empty() {
+            self.first = piece;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&self.first);
+        }
+        self.all.extend_from_slice(&piece);
+    }
+
+    fn finish(self) -> Bytes {
+        if self.all.is_empty() { self.first } else { self.all.freeze() }
+    }
+}

@@ -1,0 +1,131 @@
+//! What kind of body this is: the content type says, the first bytes decide.
+
+/// How a body is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Too few bytes yet.
+    #[default]
+    Unsure,
+    /// Server-sent events.
+    Events,
+    /// One JSON document.
+    Document,
+    /// Passes unread.
+    Opaque,
+}
+
+/// Watches the first bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Sniffer {
+    declared: Option<Kind>,
+    /// The first bytes that are neither blank nor a byte order mark, as few as decide.
+    seen: Vec<u8>,
+}
+
+/// The fields that an event stream can begin with; a comment begins with a colon.
+const FIELDS: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
+
+impl Sniffer {
+    /// Takes the head's word. Returns `Opaque` for what cannot or need not be read.
+    pub(crate) fn declare(
+        &mut self,
+        content_type: Option<&str>,
+        content_encoding: Option<&str>,
+    ) -> Kind {
+        let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
+        let essence = essence.trim().to_ascii_lowercase();
+        let is_plain = content_encoding.is_none_or(|coding| {
+            coding.trim().is_empty() || coding.trim().eq_ignore_ascii_case("identity")
+        });
+        // Lines of JSON would be taken for one document.
+        if !is_plain || essence.contains("ndjson") || essence.contains("jsonl") {
+            return Kind::Opaque;
+        }
+        self.declared = match essence.as_str() {
+            "" => None,
+            "text/event-stream" => Some(Kind::Events),
+            json if json.ends_with("/json") || json.ends_with("+json") => Some(Kind::Document),
+            _ => Some(Kind::Opaque),
+        };
+        Kind::Unsure
+    }
+
+    /// Whether the head said that events come.
+    pub(crate) fn declares_events(&self) -> bool {
+        self.declared == Some(Kind::Events)
+    }
+
+    /// Whether the head and the bytes disagree.
+    pub(crate) fn contradicts(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Events | Kind::Document)
+            && self.declared.is_some_and(|declared| declared != kind)
+    }
+
+    /// Looks at the next bytes from the front of the body.
+    pub(crate) fn look(&mut self, read: &[u8]) -> Kind {
+        for byte in read {
+            let is_blank = byte.is_ascii_whitespace() || matches!(byte, 0xef | 0xbb | 0xbf);
+            if self.seen.is_empty() && is_blank {
+                continue;
+            }
+            self.seen.push(*byte);
+            let kind = self.decide();
+            if kind != Kind::Unsure {
+                return kind;
+            }
+        }
+        Kind::Unsure
+    }
+
+    fn decide(&self) -> Kind {
+        let seen = self.seen.as_slice();
+        match seen.first() {
+            None => Kind::Unsure,
+            Some(b'{' | b'[') => Kind::Document,
+            Some(b':') => Kind::Events,
+            Some(_) if self.declares_events() => Kind::Events,
+            Some(_) if FIELDS.contains(&seen) => Kind::Events,
+            Some(_) if FIELDS.iter().any(|field| field.starts_with(seen)) => Kind::Unsure,
+            Some(_) => Kind::Opaque,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(content_type: Option<&str>, body: &str) -> (Kind, bool) {
+        let mut sniffer = Sniffer::default();
+        let mut kind = sniffer.declare(content_type, None);
+        for byte in body.as_bytes() {
+            if kind == Kind::Unsure {
+                kind = sniffer.look(&[*byte]);
+            }
+        }
+        (kind, sniffer.contradicts(kind))
+    }
+
+    #[test]
+    fn the_bytes_decide_and_a_contradiction_is_told() {
+        let sse = Some("text/event-stream; charset=utf-8");
+        let json = Some("application/json");
+        assert_eq!(kind(sse, "data: x"), (Kind::Events, false));
+        assert_eq!(kind(sse, "unknown"), (Kind::Events, false));
+        assert_eq!(kind(sse, " {\"a\""), (Kind::Document, true));
+        assert_eq!(kind(json, "\n{"), (Kind::Document, false));
+        assert_eq!(kind(json, "\u{feff}event: x"), (Kind::Events, true));
+        assert_eq!(kind(json, ": ping"), (Kind::Events, true));
+        assert_eq!(kind(None, "id: 1"), (Kind::Events, false));
+        assert_eq!(kind(Some("text/html"), "<html>"), (Kind::Opaque, false));
+        assert_eq!(kind(Some("text/plain"), "dinner"), (Kind::Opaque, false));
+        assert_eq!(kind(Some("application/x-ndjson"), "{"), (Kind::Opaque, false));
+        assert_eq!(kind(json, "  "), (Kind::Unsure, false));
+    }
+
+    #[test]
+    fn encoded_bodies_are_not_read() {
+        assert_eq!(Sniffer::default().declare(None, Some("gzip")), Kind::Opaque);
+        assert_eq!(Sniffer::default().declare(None, Some("identity")), Kind::Unsure);
+    }
+}

@@ -1,0 +1,347 @@
+//! Usage as engines report it, and the rules that make one `Usage` of it.
+//!
+//! The shape is told by the names of the members, so that a provider behind another's dialect is read right.
+
+use taximeter_pricing::{Flag, Pass, Usage};
+
+use crate::json::{Count, Malformed, Reader};
+use crate::measurement::Reported;
+
+/// Passes of one request that are kept; providers stop at a handful.
+const PASSES_MAX: usize = 64;
+
+/// Longest model or tier name kept, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 256;
+
+/// One usage object, its members as reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Other events carry the rest: members that are missing here keep what they were (Messages).
+    pub(crate) is_partial: bool,
+    /// Service tier, where the wire format has it in here (Messages).
+    pub(crate) service_tier: Option<String>,
+    pub(crate) input: Option<u64>,
+    pub(crate) output: Option<u64>,
+    pub(crate) total: Option<u64>,
+    /// Cache reads and writes that `input` leaves out (Anthropic's shape).
+    read_outside: Option<u64>,
+    write_outside: Option<u64>,
+    write_outside_5m: Option<u64>,
+    write_outside_1h: Option<u64>,
+    /// Cache reads and writes that are part of `input`.
+    read_inside: Option<u64>,
+    read_inside_flat: Option<u64>,
+    write_inside: Option<u64>,
+    write_inside_12h: Option<u64>,
+    reasoning: Option<u64>,
+    reasoning_flat: Option<u64>,
+    /// Perplexity only; there reasoning and citations are beside the output.
+    citations: Option<u64>,
+    iterations: Vec<Iteration>,
+    /// Members that are no whole number in range.
+    invalid: u32,
+}
+
+/// One entry of `usage.iterations`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Iteration {
+    kind: String,
+    model: Option<String>,
+    report: Report,
+}
+
+impl Report {
+    /// Reads a usage object. `null` reports nothing; any other type is one invalid member.
+    pub(crate) fn read(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+        let mut report = Box::<Self>::default();
+        match value.peek() {
+            Some(b'n') => return value.skip().map(|()| None),
+            Some(b'{') => {}
+            _ => report.invalid = 1,
+        }
+        value.object(|key, value| match key {
+            b"iterations" => report.read_iterations(value),
+            b"service_tier" => {
+                report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
+                Ok(())
+            }
+            _ => report.read_member(key, value),
+        })?;
+        Ok(Some(report))
+    }
+
+    /// Reads llama.cpp's `timings`, which count what an absent usage object would have.
+    pub(crate) fn read_timings(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+        let mut timings = Box::<Self>::default();
+        value.object(|key, value| match key {
+            b"prompt_n" => timings.put(value, |report| &mut report.input),
+            b"cache_n" => timings.put(value, |report| &mut report.read_inside),
+            b"predicted_n" => timings.put(value, |report| &mut report.output),
+            _ => value.skip(),
+        })?;
+        if let (Some(input), Some(read)) = (&mut timings.input, timings.read_inside) {
+            *input += read;
+        }
+        Ok(Some(timings))
+    }
+
+    fn read_member(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
+        match key {
+            b"prompt_tokens" | b"input_tokens" => self.put(value, |report| &mut report.input),
+            b"completion_tokens" | b"output_tokens" => self.put(value, |report| &mut report.output),
+            b"total_tokens" => self.put(value, |report| &mut report.total),
+            b"cache_read_input_tokens" => self.put(value, |report| &mut report.read_outside),
+            b"cache_creation_input_tokens" => self.put(value, |report| &mut report.write_outside),
+            b"cached_tokens" | b"cached_prompt_text_tokens" | b"prompt_cache_hit_tokens" => {
+                self.put(value, |report| &mut report.read_inside_flat)
+            }
+            b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
+            b"citation_tokens" => self.put(value, |report| &mut report.citations),
+            b"cache_creation"
+            | b"prompt_tokens_details"
+            | b"input_tokens_details"
+            | b"input_token_details"
+            | b"completion_tokens_details"
+            | b"output_tokens_details" => value.object(|key, value| self.read_detail(key, value)),
+            _ => value.skip(),
+        }
+    }
+
+    fn read_detail(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
+        match key {
+            b"cached_tokens" => self.put(value, |report| &mut report.read_inside),
+            b"cache_write_tokens" | b"created_cache_tokens" => {
+                self.put(value, |report| &mut report.write_inside)
+            }
+            b"cache_write_tokens_details" => value.object(|key, value| match key {
+                b"ttl_12h_tokens" => self.put(value, |report| &mut report.write_inside_12h),
+                _ => value.skip(),
+            }),
+            b"reasoning_tokens" | b"thinking_tokens" => {
+                self.put(value, |report| &mut report.reasoning)
+            }
+            b"ephemeral_5m_input_tokens" => self.put(value, |report| &mut report.write_outside_5m),
+            b"ephemeral_1h_input_tokens" => self.put(value, |report| &mut report.write_outside_1h),
+            _ => value.skip(),
+        }
+    }
+
+    fn read_iterations(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        self.iterations.clear();
+        value.array(|entry| {
+            let mut iteration = Iteration::default();
+            entry.object(|key, value| {
+                match key {
+                    b"type" => {
+                        iteration.kind =
+                            value.text()?.map(|kind| name(&kind.decode())).unwrap_or_default();
+                    }
+                    b"model" => iteration.model = value.text()?.map(|model| name(&model.decode())),
+                    _ => iteration.report.read_member(key, value)?,
+                }
+                Ok(())
+            })?;
+            self.invalid = self.invalid.saturating_add(iteration.report.invalid);
+            if self.iterations.len() < PASSES_MAX {
+                self.iterations.push(iteration);
+            }
+            Ok(())
+        })
+    }
+
+    fn put(
+        &mut self,
+        value: &mut Reader<'_>,
+        member: impl FnOnce(&mut Self) -> &mut Option<u64>,
+    ) -> Result<(), Malformed> {
+        match value.count()? {
+            Count::Whole(count) => *member(self) = Some(count),
+            Count::Absent => {}
+            Count::Invalid => self.invalid = self.invalid.saturating_add(1),
+        }
+        Ok(())
+    }
+
+    /// Whether it counts anything at all: `{}` does not.
+    const fn is_silent(&self) -> bool {
+        self.input.is_none()
+            && self.output.is_none()
+            && self.total.is_none()
+            && self.read_outside.is_none()
+            && self.write_outside.is_none()
+            && self.iterations.is_empty()
+    }
+
+    /// Puts `self` over an earlier report, member by member.
+    fn over(self, earlier: Self) -> Self {
+        Self {
+            is_partial: self.is_partial,
+            service_tier: None,
+            input: self.input.or(earlier.input),
+            output: self.output.or(earlier.output),
+            total: self.total.or(earlier.total),
+            read_outside: self.read_outside.or(earlier.read_outside),
+            write_outside: self.write_outside.or(earlier.write_outside),
+            write_outside_5m: self.write_outside_5m.or(earlier.write_outside_5m),
+            write_outside_1h: self.write_outside_1h.or(earlier.write_outside_1h),
+            read_inside: self.read_inside.or(earlier.read_inside),
+            read_inside_flat: self.read_inside_flat.or(earlier.read_inside_flat),
+            write_inside: self.write_inside.or(earlier.write_inside),
+            write_inside_12h: self.write_inside_12h.or(earlier.write_inside_12h),
+            reasoning: self.reasoning.or(earlier.reasoning),
+            reasoning_flat: self.reasoning_flat.or(earlier.reasoning_flat),
+            citations: self.citations.or(earlier.citations),
+            iterations: if self.iterations.is_empty() {
+                earlier.iterations
+            } else {
+                self.iterations
+            },
+            invalid: 0,
+        }
+    }
+
+    /// The numbers by the rules, and what to know about them.
+    fn settle(&self, hides_thinking: bool, flags: &mut Vec<Flag>) -> Usage {
+        let write_outside = self.write_outside.or_else(|| {
+            let parts = [self.write_outside_5m, self.write_outside_1h];
+            parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum())
+        });
+        let outside = self.read_outside.unwrap_or(0) + write_outside.unwrap_or(0);
+        let usage = Usage {
+            input_tokens: self.input.map(|input| input + outside),
+            cache_read_input_tokens: self
+                .read_outside
+                .or(self.read_inside)
+                .or(self.read_inside_flat),
+            cache_write_input_tokens: write_outside.or(self.write_inside),
+            cache_write_long_input_tokens: self.write_outside_1h.or(self.write_inside_12h),
+            output_tokens: self.settle_output(hides_thinking, flags),
+            reasoning_output_tokens: self.reasoning.or(self.reasoning_flat),
+            passes: self.settle_passes(flags),
+        };
+        let cached = usage
+            .cache_read_input_tokens
+            .max(Some(0))
+            .zip(usage.cache_write_input_tokens.max(Some(0)));
+        let exceeds = |part: Option<u64>, whole: Option<u64>| {
+            part.zip(whole).is_some_and(|(part, whole)| part > whole)
+        };
+        if exceeds(cached.map(|(read, write)| read + write), usage.input_tokens)
+            || exceeds(usage.reasoning_output_tokens, usage.output_tokens)
+        {
+            flags.push(Flag::Inconsistent);
+        }
+        usage
+    }
+
+    /// All output: what is reported beside it, or only in the total, belongs to it.
+    fn settle_output(&self, hides_thinking: bool, flags: &mut Vec<Flag>) -> Option<u64> {
+        let output = self.output?;
+        let reasoning = self.reasoning.or(self.reasoning_flat).unwrap_or(0);
+        if let Some(citations) = self.citations {
+            return Some(output + reasoning + citations);
+        }
+        if self.read_outside.is_some() || self.write_outside.is_some() {
+            return Some(output);
+        }
+        let (Some(input), Some(total)) = (self.input, self.total) else { return Some(output) };
+        if total == input + output {
+            return Some(output);
+        }
+        if total == input + output + reasoning {
+            return Some(output + reasoning);
+        }
+        if total > input + output + reasoning && hides_thinking {
+            flags.push(Flag::Hidden);
+            return Some(total - input);
+        }
+        flags.push(Flag::TotalMismatch);
+        Some(output)
+    }
+
+    /// Iterations that the numbers at the top leave out: all but those of the answer itself, which is the
+    /// fall-back's where there was one.
+    fn settle_passes(&self, flags: &mut Vec<Flag>) -> Vec<Pass> {
+        let fell_back = self.iterations.iter().any(|pass| pass.kind == "fallback_message");
+        let answer = if fell_back { "fallback_message" } else { "message" };
+        let beside = self.iterations.iter().filter(|pass| pass.kind != answer);
+        beside
+            .map(|pass| Pass { model: pass.model.clone(), usage: pass.report.settle(false, flags) })
+            .collect()
+    }
+}
+
+/// All that was reported so far.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    latest: Option<Report>,
+    /// Used when no usage object ever comes.
+    timings: Option<Report>,
+    /// Reports with smaller numbers than the one before.
+    pub(crate) fell: u32,
+    /// Members that were no whole number in range.
+    pub(crate) invalid: u32,
+}
+
+impl Reports {
+    /// The last report wins; a partial one wins member by member.
+    pub(crate) fn add(&mut self, report: Report) {
+        self.invalid = self.invalid.saturating_add(report.invalid);
+        if report.is_silent() {
+            return;
+        }
+        let earlier = self.latest.take();
+        let fell = |before: Option<u64>, now: Option<u64>| {
+            before.zip(now).is_some_and(|(before, now)| now < before)
+        };
+        if let Some(earlier) = &earlier
+            && (fell(earlier.input, report.input) || fell(earlier.output, report.output))
+        {
+            self.fell = self.fell.saturating_add(1);
+        }
+        self.latest = Some(match earlier {
+            Some(earlier) if report.is_partial => report.over(earlier),
+            _ => report,
+        });
+    }
+
+    pub(crate) fn add_timings(&mut self, timings: Report) {
+        if !timings.is_silent() {
+            self.timings = Some(timings);
+        }
+    }
+
+    /// Whether usage was reported that comes at an end. Partial reports begin with the first event.
+    pub(crate) fn has_final(&self) -> bool {
+        self.timings.is_some() || self.latest.as_ref().is_some_and(|report| !report.is_partial)
+    }
+
+    /// Forgets a report of no output.
+    pub(crate) fn drop_zero(&mut self) {
+        self.latest.take_if(|report| report.output == Some(0));
+    }
+
+    /// The measurement's usage; `None` when nothing was reported.
+    pub(crate) fn settle(self, hides_thinking: bool) -> Option<Reported> {
+        let report = self.latest.or(self.timings)?;
+        let mut flags = Vec::new();
+        let usage = report.settle(hides_thinking, &mut flags);
+        if self.fell > 0 {
+            flags.push(Flag::Changed);
+        }
+        if self.invalid > 0 {
+            flags.push(Flag::Invalid);
+        }
+        flags.sort_unstable();
+        flags.dedup();
+        Some(Reported { usage, flags })
+    }
+}
+
+/// A name that an engine chose, cut to a length that may be kept.
+pub(crate) fn name(name: &str) -> String {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

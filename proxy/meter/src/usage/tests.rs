@@ -1,0 +1,220 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn settled(reports: &[&str]) -> (Option<Reported>, Reports) {
+    let gather = || {
+        let mut all = Reports::default();
+        for report in reports {
+            let read = Report::read(&mut Reader::new(report.as_bytes())).unwrap();
+            if let Some(report) = read {
+                all.add(*report);
+            }
+        }
+        all
+    };
+    (gather().settle(true), gather())
+}
+
+fn reported(report: &str) -> Reported {
+    settled(&[report]).0.unwrap()
+}
+
+fn numbers(report: &str) -> [Option<u64>; 6] {
+    let usage = reported(report).usage;
+    [
+        usage.input_tokens,
+        usage.cache_read_input_tokens,
+        usage.cache_write_input_tokens,
+        usage.cache_write_long_input_tokens,
+        usage.output_tokens,
+        usage.reasoning_output_tokens,
+    ]
+}
+
+#[test]
+fn each_shape_is_told_by_its_members() {
+    let chat = r#"{"prompt_tokens":9,"completion_tokens":4,
+        "prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":3},
+        "completion_tokens_details":{"reasoning_tokens":2}}"#;
+    assert_eq!(numbers(chat), [Some(9), Some(5), Some(3), None, Some(4), Some(2)]);
+    let responses = r#"{"input_tokens":9,"output_tokens":4,
+        "input_tokens_details":{"cached_tokens":5,"cache_write_tokens":3,
+        "cache_write_tokens_details":{"ttl_30m_tokens":1,"ttl_12h_tokens":2}},
+        "output_tokens_details":{"reasoning_tokens":2}}"#;
+    assert_eq!(numbers(responses), [Some(9), Some(5), Some(3), Some(2), Some(4), Some(2)]);
+    let messages = r#"{"input_tokens":1,"output_tokens":4,"cache_read_input_tokens":5,
+        "cache_creation_input_tokens":3,
+        "cache_creation":{"ephemeral_5m_input_tokens":1,"ephemeral_1h_input_tokens":2},
+        "output_tokens_details":{"thinking_tokens":2}}"#;
+    assert_eq!(numbers(messages), [Some(9), Some(5), Some(3), Some(2), Some(4), Some(2)]);
+    let split_only = r#"{"input_tokens":1,"output_tokens":4,
+        "cache_creation":{"ephemeral_5m_input_tokens":1,"ephemeral_1h_input_tokens":2}}"#;
+    assert_eq!(numbers(split_only), [Some(4), None, Some(3), Some(2), Some(4), None]);
+    let vllm = r#"{"prompt_tokens":9,"prompt_tokens_details":{"created_cache_tokens":3}}"#;
+    assert_eq!(numbers(vllm), [Some(9), None, Some(3), None, None, None]);
+    let flat =
+        r#"{"prompt_tokens":9,"completion_tokens":4,"cached_tokens":5,"reasoning_tokens":2}"#;
+    assert_eq!(numbers(flat), [Some(9), Some(5), None, None, Some(4), Some(2)]);
+}
+
+#[test]
+fn details_outrank_their_flat_copies() {
+    let both = r#"{"prompt_tokens":9,"prompt_cache_hit_tokens":4,
+        "prompt_tokens_details":{"cached_tokens":5}}"#;
+    assert_eq!(numbers(both)[1], Some(5));
+}
+
+#[test]
+fn the_total_tells_whether_reasoning_is_beside_the_output() {
+    let with_total = |total: u64| {
+        let report = format!(
+            r#"{{"prompt_tokens":10,"completion_tokens":20,"total_tokens":{total},
+            "completion_tokens_details":{{"reasoning_tokens":5}}}}"#
+        );
+        let Reported { usage, flags } = reported(&report);
+        (usage.output_tokens.unwrap(), flags)
+    };
+    assert_eq!(with_total(30), (20, vec![]));
+    assert_eq!(with_total(35), (25, vec![]));
+    assert_eq!(with_total(45), (35, vec![Flag::Hidden]));
+    assert_eq!(with_total(33), (20, vec![Flag::TotalMismatch]));
+    assert_eq!(with_total(29), (20, vec![Flag::TotalMismatch]));
+}
+
+#[test]
+fn only_some_dialects_hide_thinking() {
+    let mut reports = Reports::default();
+    let report = br#"{"prompt_tokens":10,"completion_tokens":20,"total_tokens":45}"#;
+    reports.add(*Report::read(&mut Reader::new(report)).unwrap().unwrap());
+    let Reported { usage, flags } = reports.settle(false).unwrap();
+    assert_eq!((usage.output_tokens, flags), (Some(20), vec![Flag::TotalMismatch]));
+}
+
+#[test]
+fn zero_is_reported_and_nothing_is_not() {
+    assert_eq!(numbers(r#"{"prompt_tokens":0,"completion_tokens":0}"#)[0], Some(0));
+    for nothing in ["null", "{}", r#"{"prompt_tokens":null,"completion_tokens":null}"#] {
+        assert_eq!(settled(&[nothing]).0, None, "{nothing}");
+    }
+}
+
+#[test]
+fn what_is_no_whole_number_in_range_is_not_taken() {
+    for wrong in ["-1", "1.5", "\"7\"", "true", "9007199254740992", "[1]", "{}"] {
+        let report = format!(r#"{{"prompt_tokens":{wrong},"completion_tokens":3}}"#);
+        let (found, reports) = settled(&[&report]);
+        let found = found.unwrap();
+        assert_eq!(found.usage.input_tokens, None, "{wrong}");
+        assert_eq!(found.usage.output_tokens, Some(3), "{wrong}");
+        assert_eq!(found.flags, [Flag::Invalid], "{wrong}");
+        assert_eq!(reports.invalid, 1, "{wrong}");
+    }
+    for wrong in ["7", "\"x\"", "[]", "true"] {
+        let (found, reports) = settled(&[wrong]);
+        assert_eq!((found, reports.invalid), (None, 1), "{wrong}");
+    }
+}
+
+#[test]
+fn the_last_report_wins_and_a_fall_is_told() {
+    let first =
+        r#"{"prompt_tokens":5,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":1}}"#;
+    let last = r#"{"prompt_tokens":5,"completion_tokens":8}"#;
+    let (found, reports) = settled(&[first, "null", last, "{}"]);
+    let found = found.unwrap();
+    assert_eq!(found.usage.output_tokens, Some(8));
+    assert_eq!(found.usage.cache_read_input_tokens, None);
+    assert_eq!(found.flags, [Flag::Changed]);
+    assert_eq!(reports.fell, 1);
+    assert_eq!(settled(&[last, last]).0.unwrap().flags, []);
+}
+
+#[test]
+fn a_partial_report_keeps_what_it_does_not_mention() {
+    let mut reports = Reports::default();
+    for report in [
+        r#"{"input_tokens":3,"cache_read_input_tokens":4}"#,
+        r#"{"input_tokens":null,"output_tokens":7}"#,
+        r#"{"input_tokens":30}"#,
+    ] {
+        let mut report = *Report::read(&mut Reader::new(report.as_bytes())).unwrap().unwrap();
+        report.is_partial = true;
+        reports.add(report);
+    }
+    let usage = reports.settle(false).unwrap().usage;
+    assert_eq!(usage.input_tokens, Some(34));
+    assert_eq!(usage.output_tokens, Some(7));
+}
+
+#[test]
+fn a_part_larger_than_its_whole_is_kept_and_flagged() {
+    for report in [
+        r#"{"prompt_tokens":5,"completion_tokens":1,"cached_tokens":6}"#,
+        r#"{"prompt_tokens":5,"completion_tokens":1,"reasoning_tokens":2}"#,
+        r#"{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":3}}"#,
+    ] {
+        assert_eq!(reported(report).flags, [Flag::Inconsistent], "{report}");
+    }
+}
+
+#[test]
+fn passes_beside_the_answer_are_kept_with_their_models() {
+    let passes = |iterations: &str| {
+        let report = format!(r#"{{"input_tokens":1,"output_tokens":1,"iterations":{iterations}}}"#);
+        let passes = reported(&report).usage.passes;
+        passes
+            .into_iter()
+            .map(|pass| (pass.model, pass.usage.input_tokens.unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        passes(
+            r#"[{"type":"compaction","input_tokens":7,"cache_read_input_tokens":1},
+            {"type":"message","input_tokens":1},
+            {"type":"advisor_message","model":"big","input_tokens":9}]"#
+        ),
+        [(None, 8), (Some("big".to_owned()), 9)]
+    );
+    assert_eq!(
+        passes(
+            r#"[{"type":"message","model":"a","input_tokens":5},
+            {"type":"fallback_message","model":"b","input_tokens":1}]"#
+        ),
+        [(Some("a".to_owned()), 5)]
+    );
+    assert_eq!(passes("null"), []);
+}
+
+#[test]
+fn timings_count_when_nothing_else_does() {
+    let timings = |reports: &mut Reports| {
+        let timings = br#"{"cache_n":2,"prompt_n":3,"predicted_n":4,"prompt_ms":1.5}"#;
+        reports.add_timings(*Report::read_timings(&mut Reader::new(timings)).unwrap().unwrap());
+    };
+    let mut reports = Reports::default();
+    timings(&mut reports);
+    let usage = reports.settle(false).unwrap().usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(5), Some(4)));
+    assert_eq!(usage.cache_read_input_tokens, Some(2));
+    let (_, mut reports) = settled(&[r#"{"prompt_tokens":1,"completion_tokens":2}"#]);
+    timings(&mut reports);
+    assert_eq!(reports.settle(false).unwrap().usage.input_tokens, Some(1));
+}
+
+proptest! {
+    #[test]
+    fn no_numbers_overflow(counts in prop::collection::vec(0_u64..=COUNT_MAX_OF_JSON, 6)) {
+        let [input, output, total, read, write, citations] = counts[..] else { unreachable!() };
+        let report = format!(
+            r#"{{"input_tokens":{input},"output_tokens":{output},"total_tokens":{total},
+            "cache_read_input_tokens":{read},"cache_creation_input_tokens":{write},
+            "reasoning_tokens":{write},"citation_tokens":{citations}}}"#
+        );
+        let usage = reported(&report).usage;
+        prop_assert_eq!(usage.input_tokens, Some(input + read + write));
+        prop_assert_eq!(usage.output_tokens, Some(output + write + citations));
+    }
+}
+
+const COUNT_MAX_OF_JSON: u64 = (1 << 53) - 1;

@@ -1,0 +1,88 @@
+//! The envelope that chat completions and completions share.
+
+use super::error::{self, Names};
+use crate::facts::{Content, Facts};
+use crate::json::{Malformed, Reader};
+use crate::usage::Report;
+
+/// Reads a member of a choice that may hold generated content; steps over any other.
+pub(super) type Generated =
+    for<'a> fn(&[u8], &mut Reader<'a>, &mut Content<'a>) -> Result<(), Malformed>;
+
+/// Reads a chunk, or a whole answer.
+pub(super) fn read<'a>(
+    data: &'a [u8],
+    is_error: bool,
+    generated: Generated,
+) -> Result<Facts<'a>, Malformed> {
+    let mut facts = Facts::default();
+    let mut flat_error = Names::default();
+    let mut is_flat_error = is_error;
+    let mut nested_usage = None;
+    let mut has_no_choices = false;
+    let mut has_usage_object = false;
+    let mut reader = Reader::new(data);
+    reader.document(|key, value| {
+        match key {
+            b"id" => facts.id = value.text()?,
+            b"model" => facts.model = value.text()?,
+            b"service_tier" => facts.service_tier = value.text()?,
+            b"choices" => {
+                has_no_choices = value.peek() == Some(b'[');
+                value.array(|value| {
+                    has_no_choices = false;
+                    choice(value, &mut facts, &mut nested_usage, generated)
+                })?;
+            }
+            b"usage" => {
+                has_usage_object = value.peek() == Some(b'{');
+                facts.usage = Report::read(value)?;
+            }
+            // Groq
+            b"x_groq" => value.object(|key, value| {
+                match key {
+                    b"usage" => nested_usage = Report::read(value)?,
+                    b"error" => facts.error = error::read(value)?,
+                    _ => value.skip()?,
+                }
+                Ok(())
+            })?,
+            // llama.cpp
+            b"timings" => facts.timings = Report::read_timings(value)?,
+            b"error" => facts.error = error::read(value)?.or(facts.error.take()),
+            // SGLang and LMDeploy give errors without an envelope.
+            b"object" => is_flat_error |= value.text()?.is_some_and(|object| object.is("error")),
+            b"code" | b"type" => flat_error.read_member(key, value)?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    if is_flat_error && facts.error.is_none() {
+        facts.error = Some(flat_error.word());
+    }
+    facts.is_only_usage = has_no_choices && has_usage_object && facts.error.is_none();
+    facts.usage = facts.usage.or(nested_usage);
+    Ok(facts)
+}
+
+fn choice<'a>(
+    value: &mut Reader<'a>,
+    facts: &mut Facts<'a>,
+    nested_usage: &mut Option<Box<Report>>,
+    generated: Generated,
+) -> Result<(), Malformed> {
+    let mut index = 0;
+    let mut finish_reason = None;
+    value.object(|key, value| {
+        match key {
+            b"index" => index = value.index()?,
+            b"finish_reason" => finish_reason = value.text()?.filter(|reason| !reason.is_empty()),
+            // Moonshot
+            b"usage" => *nested_usage = Report::read(value)?,
+            _ => generated(key, value, &mut facts.content)?,
+        }
+        Ok(())
+    })?;
+    facts.finish_reasons.extend(finish_reason.map(|reason| (index, reason)));
+    Ok(())
+}

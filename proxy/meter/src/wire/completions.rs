@@ -1,0 +1,31 @@
+//! `/v1/completions`.
+
+use super::{Format, choices};
+use crate::facts::{Content, Facts};
+use crate::json::{Malformed, Reader};
+use crate::sse::Event;
+
+#[derive(Debug)]
+pub(super) struct Completions;
+
+impl Format for Completions {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        choices::read(event.data, event.is_error, generated)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        choices::read(body, false, generated)
+    }
+}
+
+fn generated<'a>(
+    key: &[u8],
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+) -> Result<(), Malformed> {
+    match key {
+        b"text" => content.push(value.text()?),
+        _ => value.skip()?,
+    }
+    Ok(())
+}

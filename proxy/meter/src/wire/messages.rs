@@ -1,0 +1,92 @@
+//! `/v1/messages`.
+
+use super::Format;
+use super::error::{self, OTHER};
+use crate::facts::{Content, Facts};
+use crate::json::{Malformed, Reader};
+use crate::sse::Event;
+use crate::usage::Report;
+
+#[derive(Debug)]
+pub(super) struct Messages;
+
+impl Format for Messages {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut is_error = event.is_error;
+        Reader::new(event.data).document(|key, value| {
+            match key {
+                b"type" => {
+                    let kind = value.text()?;
+                    facts.is_end = kind.is_some_and(|kind| kind.is("message_stop"));
+                    is_error |= kind.is_some_and(|kind| kind.is("error"));
+                }
+                b"message" => {
+                    value.object(|key, value| message(key, value, &mut facts))?;
+                    // A few tokens stand here before any was generated.
+                    if let Some(report) = &mut facts.usage {
+                        report.output = None;
+                    }
+                }
+                b"delta" => value.object(|key, value| match key {
+                    b"stop_reason" => message(key, value, &mut facts),
+                    _ => generated(key, value, &mut facts.content),
+                })?,
+                b"usage" => message(key, value, &mut facts)?,
+                b"error" => facts.error = error::read(value)?,
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        if is_error && facts.error.is_none() {
+            facts.error = Some(OTHER.to_owned());
+        }
+        if let Some(report) = &mut facts.usage {
+            report.is_partial = true;
+        }
+        Ok(facts)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        Reader::new(body).document(|key, value| message(key, value, &mut facts))?;
+        Ok(facts)
+    }
+}
+
+/// Reads a member of the message object.
+fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malformed> {
+    match key {
+        b"id" => facts.id = value.text()?,
+        b"model" => facts.model = value.text()?,
+        b"stop_reason" => {
+            facts.finish_reasons.extend(value.text()?.map(|reason| (0, reason)));
+        }
+        b"usage" => facts.usage = Report::read(value)?,
+        b"error" => facts.error = error::read(value)?,
+        b"content" => value.array(|block| {
+            block.object(|key, value| match key {
+                b"input" => {
+                    facts.content.push(Some(value.verbatim()?));
+                    Ok(())
+                }
+                _ => generated(key, value, &mut facts.content),
+            })
+        })?,
+        _ => value.skip()?,
+    }
+    Ok(())
+}
+
+/// Reads a member of a content block, or of its delta.
+fn generated<'a>(
+    key: &[u8],
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+) -> Result<(), Malformed> {
+    match key {
+        b"text" | b"thinking" | b"partial_json" => content.push(value.text()?),
+        _ => value.skip()?,
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! `/v1/responses`.
+
+use super::Format;
+use super::error::{self, Names, OTHER};
+use crate::facts::{Content, Facts};
+use crate::json::{Malformed, Reader, Text};
+use crate::sse::Event;
+use crate::usage::Report;
+
+#[derive(Debug)]
+pub(super) struct Responses;
+
+impl Format for Responses {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut names = Names::default();
+        let mut kind = None;
+        let mut delta = None;
+        Reader::new(event.data).document(|key, value| {
+            match key {
+                b"type" => kind = value.text()?,
+                b"delta" => delta = value.text()?,
+                // The text in here has come in deltas.
+                b"response" => value.object(|key, value| match key {
+                    b"output" => value.skip(),
+                    _ => response(key, value, &mut facts),
+                })?,
+                b"error" => facts.error = error::read(value)?,
+                b"code" => names.read_member(key, value)?,
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
+            "response.completed" | "response.incomplete" => facts.is_end = true,
+            "response.failed" => {
+                facts.is_end = true;
+                facts.error = facts.error.or_else(|| Some(OTHER.to_owned()));
+            }
+            "error" => facts.error = facts.error.or_else(|| Some(names.word())),
+            kind => generated(kind, delta, &mut facts.content),
+        }
+        if event.is_error && facts.error.is_none() {
+            facts.error = Some(names.word());
+        }
+        Ok(facts)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        Reader::new(body).document(|key, value| response(key, value, &mut facts))?;
+        Ok(facts)
+    }
+}
+
+/// Deltas are generated, whatever they are part of; sound and pictures have no text to count.
+fn generated<'a>(kind: &str, delta: Option<Text<'a>>, content: &mut Content<'a>) {
+    match kind {
+        "response.shell_call_output_content.delta" => {}
+        "response.audio.delta" | "response.image_generation_call.partial_image" => content.begin(),
+        _ if kind.ends_with(".delta") => content.push(delta),
+        _ => {}
+    }
+}
+
+/// Reads a member of the response object.
+fn response<'a>(
+    key: &[u8],
+    value: &mut Reader<'a>,
+    facts: &mut Facts<'a>,
+) -> Result<(), Malformed> {
+    match key {
+        b"id" => facts.id = value.text()?,
+        b"model" => facts.model = value.text()?,
+        b"service_tier" => facts.service_tier = value.text()?,
+        b"status" => {
+            let last = ["completed", "incomplete", "failed", "cancelled"];
+            let status = value.text()?.filter(|status| last.iter().any(|last| status.is(last)));
+            if facts.finish_reasons.is_empty() {
+                facts.finish_reasons.extend(status.map(|status| (0, status)));
+            }
+        }
+        b"incomplete_details" => value.object(|key, value| {
+            match key {
+                // More exact than the status.
+                b"reason" => {
+                    if let Some(reason) = value.text()? {
+                        facts.finish_reasons = vec![(0, reason)];
+                    }
+                }
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?,
+        b"usage" => facts.usage = Report::read(value)?,
+        b"error" => facts.error = error::read(value)?,
+        b"output" => value.array(|item| output_item(item, &mut facts.content))?,
+        _ => value.skip()?,
+    }
+    Ok(())
+}
+
+fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    item.object(|key, value| {
+        match key {
+            b"arguments" | b"input" | b"code" => content.push(value.text()?),
+            b"content" | b"summary" => value.array(|part| {
+                part.object(|key, value| {
+                    match key {
+                        b"text" | b"refusal" => content.push(value.text()?),
+                        _ => value.skip()?,
+                    }
+                    Ok(())
+                })
+            })?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    })
+}
