@@ -1,4 +1,5 @@
 //! Where the outside world is touched.
 
 pub(crate) mod feeder;
+pub(crate) mod journal;
 pub(crate) mod store;

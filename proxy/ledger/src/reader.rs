@@ -71,9 +71,7 @@ pub struct Reader {
     state: State,
     header: Option<SegmentHeader>,
     position: Position,
-    /// The last frame that the caller has.
     after: Option<Position>,
-    /// First sequence number to yield.
     from: u64,
 }
 
@@ -91,8 +89,11 @@ enum State {
 
 impl Reader {
     /// Yields the entries from `from` on; those before it are checked and not decoded.
+    ///
+    /// The segment must fit to `after`, the last entry that was read elsewhere, and what it repeats
+    /// of those before is left out.
     #[must_use]
-    pub const fn from_seq(from: u64) -> Self {
+    pub const fn new(after: Option<Position>, from: u64) -> Self {
         Self {
             buffer: Vec::new(),
             start: 0,
@@ -100,17 +101,9 @@ impl Reader {
             state: State::Header,
             header: None,
             position: Position::START,
-            after: None,
+            after,
             from,
         }
-    }
-
-    /// Yields the entries after `position`, to which the segment must fit.
-    #[must_use]
-    pub const fn after(position: Position) -> Self {
-        let mut reader = Self::from_seq(position.seq + 1);
-        reader.after = Some(position);
-        reader
     }
 
     /// Takes the next bytes of the segment.
@@ -192,8 +185,8 @@ impl Reader {
         match SegmentHeader::decode(bytes) {
             Ok(header) => {
                 let first = header.before.seq + 1;
-                if first > self.from && self.after.is_some() {
-                    return Err(self.fail(0, "first sequence", self.from, first));
+                if let Some(after) = self.after.filter(|after| after.seq + 1 < first) {
+                    return Err(self.fail(0, "first sequence", after.seq + 1, first));
                 }
                 self.position = header.before;
                 self.header = Some(header);
@@ -240,7 +233,8 @@ impl Reader {
             let fault = damaged("payload check", u64::from(head.check), u64::from(check));
             return self.suspect(HEAD_BYTES + length, fault);
         }
-        let entry = if seq < self.from { None } else { Some(decode(&head, payload)) };
+        let known = seq < self.from || self.after.is_some_and(|after| seq <= after.seq);
+        let entry = if known { None } else { Some(decode(&head, payload)) };
         let step = match entry {
             None => Step::Passed,
             Some(Ok(entry)) => Step::Entry(Framed { seq, offset, entry }),

@@ -119,7 +119,7 @@ fn read(mut reader: Reader, pieces: &[&[u8]]) -> (Vec<Framed>, Result<(), Fault>
 }
 
 fn read_whole(bytes: &[u8]) -> (Vec<Framed>, Result<(), Fault>) {
-    read(Reader::from_seq(1), &[bytes])
+    read(Reader::new(None, 1), &[bytes])
 }
 
 /// What is read back: as written, with the record's sequence number filled in.
@@ -144,7 +144,7 @@ proptest! {
         let before = Position { seq: 41, chain: 7 };
         let (bytes, ends, _) = segment(&entries, before);
         let (head, tail) = bytes.split_at(split.index(bytes.len() + 1));
-        let (framed, end) = read(Reader::after(before), &[head, tail]);
+        let (framed, end) = read(Reader::new(Some(before), 1), &[head, tail]);
         prop_assert_eq!(end, Ok(()));
         let offsets: Vec<_> = framed.iter().map(|framed| framed.offset).collect();
         let starts: Vec<_> = ends[..ends.len() - 1].iter().map(|&start| start as u64).collect();
@@ -258,15 +258,26 @@ fn entries_of_another_journal_do_not_fit() {
 #[test]
 fn a_segment_must_fit_to_what_was_read_before() {
     let (bytes, _, last) = segment(&[void(1), void(2), void(3)], Position::START);
-    let (framed, end) = read(Reader::after(Position { seq: 3, ..last }), &[&bytes]);
+    let (framed, end) = read(Reader::new(Some(last), 1), &[&bytes]);
     assert_eq!((framed.len(), end), (0, Ok(())));
     let other = Position { seq: 2, chain: 5 };
-    let (_, end) = read(Reader::after(other), &[&bytes]);
+    let (_, end) = read(Reader::new(Some(other), 1), &[&bytes]);
     assert!(matches!(end, Err(Fault::Damaged { what: "joining chain", .. })), "{end:?}");
     let (later, _, _) = segment(&[void(6)], Position { seq: 5, chain: 1 });
-    let (_, end) = read(Reader::after(last), &[&later]);
+    let (_, end) = read(Reader::new(Some(last), 1), &[&later]);
     let gap = Fault::Damaged { offset: 0, what: "first sequence", expected: 4, found: 6 };
     assert_eq!(end, Err(gap));
+}
+
+#[test]
+fn reading_may_begin_anywhere() {
+    let entries = [void(1), void(2), void(3)];
+    let (bytes, _, _) = segment(&entries, Position::START);
+    for from in 1..=4 {
+        let (framed, end) = read(Reader::new(None, from), &[&bytes]);
+        let rest = usize::try_from(from - 1).unwrap();
+        assert_eq!((plain(framed), end), (numbered(&entries[rest..], from), Ok(())));
+    }
 }
 
 #[test]

@@ -1,0 +1,158 @@
+//! The journal's files: what was admitted and what it used, in order, never lost and never twice.
+//!
+//! Callers give an entry its place in a queue; one thread writes whatever is queued, once, and wakes
+//! all who wait. What cannot be written stays queued and is tried again at the same place. A segment
+//! is a file; it ends where the next one begins.
+
+mod error;
+mod files;
+mod options;
+mod queue;
+mod read;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+
+use taximeter_ledger::Entry;
+use tokio::sync::watch;
+
+pub(crate) use self::error::{AppendError, JournalError};
+pub(crate) use self::options::{Event, Options};
+pub(crate) use self::read::Entries;
+pub(crate) use self::recover::Recovery;
+
+use self::files::{Disk, Kernel};
+use self::queue::Queue;
+
+/// A segment that is this long is followed by another one, in bytes.
+const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// The journal of this gateway, open for writing. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Journal(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    queue: Arc<Queue>,
+    writer: Mutex<Option<JoinHandle<Result<(), JournalError>>>>,
+}
+
+impl Journal {
+    /// Opens the journal in `dir`, which is made if needed: reads all of it, cuts off an entry that
+    /// was being written when we died, and posts the requests that were open then.
+    ///
+    /// # Errors
+    /// `InUse` when another process writes it (exit 75); `Segment` when it is damaged before its end
+    /// or newer than we are; `Io`. Nothing is changed then.
+    pub(crate) fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), JournalError> {
+        Self::open_on(dir, options, Arc::new(Kernel), SEGMENT_BYTES)
+    }
+
+    fn open_on(
+        dir: &Path,
+        options: Options,
+        disk: Arc<dyn Disk>,
+        segment_bytes: u64,
+    ) -> Result<(Self, Recovery), JournalError> {
+        let (queue, writer, recovery) = recover::open(dir, options, disk, segment_bytes)?;
+        let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
+        Ok((Self(Arc::new(Handle { queue, writer: Mutex::new(Some(writer)) })), recovery))
+    }
+
+    /// Queues an entry. The future is done when it is written, and need not be waited for.
+    ///
+    /// # Errors
+    /// The entry was not taken. Once it was, it will be written: if waiting for a reservation fails
+    /// or takes too long, it is to be settled all the same.
+    pub(crate) fn append(&self, entry: &Entry) -> Result<Append, AppendError> {
+        let seq = self.0.queue.push(entry)?;
+        Ok(Append { queue: Arc::clone(&self.0.queue), seq, registered: None })
+    }
+
+    /// Queues an entry where nobody can wait. One that is not taken is counted and told.
+    pub(crate) fn append_detached(&self, entry: &Entry) {
+        if let Err(error) = self.0.queue.push(entry) {
+            self.0.queue.lose(error);
+        }
+    }
+
+    /// Entries lost by `append_detached`.
+    #[must_use]
+    pub(crate) fn lost(&self) -> u64 {
+        self.0.queue.lost()
+    }
+
+    /// Whether reservations are taken and written.
+    #[must_use]
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.0.queue.is_healthy()
+    }
+
+    /// Sequence number of the last entry that is written.
+    #[must_use]
+    pub(crate) fn sequence(&self) -> u64 {
+        self.0.queue.sequence()
+    }
+
+    /// Follows [`Journal::sequence`].
+    #[must_use]
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.queue.subscribe()
+    }
+
+    /// Takes no more entries, writes and syncs what is queued. Blocks.
+    ///
+    /// # Errors
+    /// `Io` when the last entries could not be written or synced.
+    pub(crate) fn close(&self) -> Result<(), JournalError> {
+        self.0.close()
+    }
+}
+
+impl Handle {
+    fn close(&self) -> Result<(), JournalError> {
+        self.queue.close();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        writer.and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Who wants to know whether it was written has called `close`.
+        let _ = self.close();
+    }
+}
+
+/// An entry on its way: done, with its sequence number, when it is where `durability` wants it.
+/// Dropped, the entry is written all the same.
+#[derive(Debug)]
+#[must_use = "the entry is not written yet"]
+pub(crate) struct Append {
+    queue: Arc<Queue>,
+    seq: u64,
+    registered: Option<Waker>,
+}
+
+impl Future for Append {
+    type Output = Result<u64, AppendError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { queue, seq, registered } = &mut *self;
+        queue.poll_written(*seq, context.waker(), registered)
+    }
+}
+
+/// The entries of the journal in `dir` from `from_seq` on, also while it is written.
+#[must_use]
+pub(crate) fn read(dir: &Path, from_seq: u64) -> Entries {
+    Entries::new(dir, from_seq)
+}

@@ -1,0 +1,64 @@
+//! What the journal is told when it is opened, and how it tells what happens to it.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+use taximeter_config::Durability;
+
+use super::error::AppendError;
+
+/// How a journal is written.
+pub(crate) struct Options {
+    /// Our name in segment headers and in records made at start.
+    pub(crate) gateway: String,
+    /// When an entry counts as written.
+    pub(crate) durability: Durability,
+    /// Entries held in memory until they are where `durability` wants them, in bytes.
+    pub(crate) queue_bytes_max: usize,
+    /// The wall clock.
+    pub(crate) now: fn() -> Timestamp,
+    /// Called for what an operator should know, from whichever thread notices.
+    pub(crate) tell: Box<dyn Fn(&Event<'_>) + Send + Sync>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("gateway", &self.gateway)
+            .field("durability", &self.durability)
+            .field("queue_bytes_max", &self.queue_bytes_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an operator should know.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) enum Event<'a> {
+    /// Reservations are refused until `Recovered`; what is queued is kept and tried again.
+    WriteFailed {
+        /// Segment.
+        path: &'a Path,
+        /// First cause.
+        error: &'a io::Error,
+    },
+    /// Writing succeeds again; what was queued meanwhile is not lost.
+    Recovered,
+    /// What was not synced yet is written anew to a fresh segment.
+    SyncFailed {
+        /// Cause.
+        error: &'a io::Error,
+    },
+    /// The segment was removed, replaced or truncated by somebody else; a fresh one follows.
+    SegmentLost {
+        /// Segment.
+        path: &'a Path,
+    },
+    /// An entry that nobody waits for could not be taken: it is lost.
+    EntryLost {
+        /// Cause.
+        error: AppendError,
+    },
+}

@@ -1,0 +1,382 @@
+//! What callers, the writer and the syncer share: the entries that are on their way to the disk.
+//!
+//! One lock, held for a copy at most. An entry gets its place (sequence number and chain) when it
+//! enters the queue, so the order of the queue is the order of the file.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use taximeter_ledger::{Draft, Entry, Position};
+use tokio::sync::watch;
+
+use super::error::AppendError;
+use super::options::{Event, Options};
+
+/// Between two attempts to write what could not be written.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// From an entry to its sync, with `durability: group`.
+const SYNC_DELAY: Duration = Duration::from_millis(10);
+
+thread_local! {
+    /// Payload of the entry that this thread appends.
+    static PAYLOAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Frames that are written together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) bytes: Vec<u8>,
+    /// The frame before the first one.
+    pub(super) before: Position,
+    pub(super) last: Position,
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) options: Options,
+    state: Mutex<State>,
+    work: Condvar,
+    sync_work: Condvar,
+    written: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Frames that the writer has not taken.
+    bytes: Vec<u8>,
+    before: Position,
+    last: Position,
+    /// Bytes queued, being written, and written but not synced.
+    held_bytes: usize,
+    written: u64,
+    waiting: Vec<(u64, Waker)>,
+    writer_sleeps: bool,
+    stage: Stage,
+    /// Writing failed, and has not succeeded since.
+    failing: bool,
+    /// Entries that nobody waited for and that were not taken.
+    lost: u64,
+    unsynced: Unsynced,
+}
+
+/// The way to the end: each stage has all that the ones before it forbid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Open,
+    /// No more entries are taken.
+    Closing,
+    /// Nothing more is written; the syncer syncs a last time.
+    Written,
+    /// The writer has left.
+    Ended,
+}
+
+/// What is written, and may not be on the disk yet.
+#[derive(Debug, Default)]
+struct Unsynced {
+    batches: VecDeque<Batch>,
+    files: Vec<Arc<File>>,
+    syncer_sleeps: bool,
+    /// A sync failed or a file was lost: the batches are to be written anew.
+    doubtful: bool,
+}
+
+impl Queue {
+    /// An empty queue behind `last`.
+    pub(super) fn new(options: Options, last: Position) -> Self {
+        let state = State {
+            bytes: Vec::new(),
+            before: last,
+            last,
+            held_bytes: 0,
+            written: last.seq,
+            waiting: Vec::new(),
+            writer_sleeps: false,
+            stage: Stage::Open,
+            failing: false,
+            lost: 0,
+            unsynced: Unsynced::default(),
+        };
+        Self {
+            options,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            sync_work: Condvar::new(),
+            written: watch::Sender::new(last.seq),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell(&self, event: &Event<'_>) {
+        (self.options.tell)(event);
+    }
+
+    // For callers.
+
+    /// Gives an entry its place. Half of the room is kept for settling what has been reserved.
+    pub(super) fn push(&self, entry: &Entry) -> Result<u64, AppendError> {
+        PAYLOAD.with_borrow_mut(|payload| {
+            let draft = Draft::new(entry, payload).map_err(|_| AppendError::Invalid)?;
+            let mut state = self.lock();
+            if state.stage > Stage::Open {
+                return Err(AppendError::Closed);
+            }
+            let mut room = self.options.queue_bytes_max;
+            if matches!(entry, Entry::Reserve(_)) {
+                if state.failing {
+                    return Err(AppendError::Unavailable);
+                }
+                room /= 2;
+            }
+            let held_bytes = state.held_bytes + draft.frame_bytes();
+            if held_bytes > room {
+                return Err(AppendError::QueueFull);
+            }
+            state.held_bytes = held_bytes;
+            let before = state.last;
+            state.last = draft.seal(before, &mut state.bytes);
+            let seq = state.last.seq;
+            let wake = mem::take(&mut state.writer_sleeps);
+            drop(state);
+            if wake {
+                self.work.notify_one();
+            }
+            Ok(seq)
+        })
+    }
+
+    /// Counts and tells an entry that was not taken.
+    pub(super) fn lose(&self, error: AppendError) {
+        self.lock().lost += 1;
+        self.tell(&Event::EntryLost { error });
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lock().lost
+    }
+
+    /// Whether entry `seq` is written. `registered` is the waker that the last call left here.
+    pub(super) fn poll_written(
+        &self,
+        seq: u64,
+        waker: &Waker,
+        registered: &mut Option<Waker>,
+    ) -> Poll<Result<u64, AppendError>> {
+        let mut state = self.lock();
+        if state.written >= seq {
+            return Poll::Ready(Ok(seq));
+        }
+        if state.failing {
+            return Poll::Ready(Err(AppendError::Unavailable));
+        }
+        if state.stage == Stage::Ended {
+            return Poll::Ready(Err(AppendError::Closed));
+        }
+        if !registered.as_ref().is_some_and(|earlier| earlier.will_wake(waker)) {
+            state.waiting.push((seq, waker.clone()));
+            *registered = Some(waker.clone());
+        }
+        Poll::Pending
+    }
+
+    pub(super) fn is_healthy(&self) -> bool {
+        let state = self.lock();
+        !state.failing && state.stage == Stage::Open
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        *self.written.borrow()
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.written.subscribe()
+    }
+
+    /// Takes no more entries.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.stage = state.stage.max(Stage::Closing);
+        drop(state);
+        self.work.notify_one();
+    }
+
+    // For the writer.
+
+    /// Waits for entries, or for a doubt to be settled; `None` when closed and all is taken.
+    pub(super) fn take(&self, spare: Vec<u8>) -> Option<Batch> {
+        let mut state = self.lock();
+        while state.bytes.is_empty() && !state.unsynced.doubtful {
+            if state.stage > Stage::Open {
+                return None;
+            }
+            state.writer_sleeps = true;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let bytes = mem::replace(&mut state.bytes, spare);
+        let last = state.last;
+        let before = mem::replace(&mut state.before, last);
+        Some(Batch { bytes, before, last })
+    }
+
+    /// The last frame that was taken.
+    pub(super) fn taken(&self) -> Position {
+        self.lock().before
+    }
+
+    /// The batch is in the kernel, and on the disk unless `file` names what is to be synced.
+    /// Returns room for another batch.
+    pub(super) fn complete(&self, mut batch: Batch, file: Option<&Arc<File>>) -> Vec<u8> {
+        let mut state = self.lock();
+        let written = batch.last.seq;
+        state.written = written;
+        let recovered = mem::take(&mut state.failing);
+        let ready: Vec<_> = state.waiting.extract_if(.., |(seq, _)| *seq <= written).collect();
+        let mut spare = Vec::new();
+        if let Some(file) = file {
+            state.unsynced.push(batch, file);
+            let wake = mem::take(&mut state.unsynced.syncer_sleeps);
+            drop(state);
+            if wake {
+                self.sync_work.notify_one();
+            }
+            self.written.send_replace(written);
+        } else {
+            state.held_bytes -= batch.bytes.len();
+            drop(state);
+            self.written.send_replace(written);
+            batch.bytes.clear();
+            spare = batch.bytes;
+        }
+        for (_, waker) in ready {
+            waker.wake();
+        }
+        if recovered {
+            self.tell(&Event::Recovered);
+        }
+        spare
+    }
+
+    /// A write failed: nobody waits any longer, nothing more is reserved.
+    pub(super) fn fail(&self, path: &Path, error: &io::Error) {
+        let mut state = self.lock();
+        let first = !mem::replace(&mut state.failing, true);
+        let waiting = mem::take(&mut state.waiting);
+        drop(state);
+        for (_, waker) in waiting {
+            waker.wake();
+        }
+        if first {
+            self.tell(&Event::WriteFailed { path, error });
+        }
+    }
+
+    /// Waits before the next attempt; whether there is to be one.
+    pub(super) fn pause(&self) -> bool {
+        let state = self.lock();
+        let (state, _) = self
+            .work
+            .wait_timeout_while(state, RETRY_PAUSE, |state| state.stage == Stage::Open)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.stage == Stage::Open
+    }
+
+    /// What is written and not synced is to be written anew. Whether that is news.
+    pub(super) fn doubt(&self) -> bool {
+        let known = mem::replace(&mut self.lock().unsynced.doubtful, true);
+        self.work.notify_one();
+        !known
+    }
+
+    /// In doubt: the frames to write anew, and the frame before them.
+    pub(super) fn doubtful(&self, before: Position) -> Option<(Position, Vec<u8>)> {
+        let state = self.lock();
+        let Unsynced { batches, doubtful, .. } = &state.unsynced;
+        let before = batches.front().map_or(before, |batch| batch.before);
+        let frames = || batches.iter().flat_map(|batch| &batch.bytes).copied().collect();
+        doubtful.then(|| (before, frames()))
+    }
+
+    /// They are written anew, and synced.
+    pub(super) fn renewed(&self) {
+        let mut state = self.lock();
+        let unsynced = mem::take(&mut state.unsynced);
+        state.unsynced.syncer_sleeps = unsynced.syncer_sleeps;
+        let bytes: usize = unsynced.batches.iter().map(|batch| batch.bytes.len()).sum();
+        state.held_bytes -= bytes;
+    }
+
+    /// Nothing more will be written: the syncer is to sync a last time.
+    pub(super) fn all_written(&self) {
+        self.lock().stage = Stage::Written;
+        self.sync_work.notify_one();
+    }
+
+    /// The writer leaves; what is not written now never will be.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.stage = Stage::Ended;
+        let waiting = mem::take(&mut state.waiting);
+        drop(state);
+        self.sync_work.notify_one();
+        for (_, waker) in waiting {
+            waker.wake();
+        }
+    }
+
+    // For the syncer.
+
+    /// Waits for files to sync, and a little for company; `None` when there will be no more.
+    pub(super) fn take_unsynced(&self) -> Option<(Vec<Arc<File>>, u64)> {
+        let mut state = self.lock();
+        while state.unsynced.files.is_empty() {
+            if state.stage >= Stage::Written {
+                return None;
+            }
+            state.unsynced.syncer_sleeps = true;
+            state = self.sync_work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let (mut state, _) = self
+            .sync_work
+            .wait_timeout_while(state, SYNC_DELAY, |state| state.stage < Stage::Written)
+            .unwrap_or_else(PoisonError::into_inner);
+        let files = mem::take(&mut state.unsynced.files);
+        Some((files, state.written))
+    }
+
+    /// All entries up to `seq` are on the disk, or it is in doubt which are.
+    pub(super) fn synced(&self, seq: u64, result: &io::Result<()>) {
+        match result {
+            Ok(()) => {
+                let mut state = self.lock();
+                let batches = &mut state.unsynced.batches;
+                let count = batches.partition_point(|batch| batch.last.seq <= seq);
+                let bytes: usize = batches.drain(..count).map(|batch| batch.bytes.len()).sum();
+                state.held_bytes -= bytes;
+            }
+            Err(error) => {
+                self.tell(&Event::SyncFailed { error });
+                self.doubt();
+            }
+        }
+    }
+}
+
+impl Unsynced {
+    fn push(&mut self, batch: Batch, file: &Arc<File>) {
+        self.batches.push_back(batch);
+        if !self.files.last().is_some_and(|last| Arc::ptr_eq(last, file)) {
+            self.files.push(Arc::clone(file));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Reading a journal, while it may be written.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use taximeter_ledger::{Fault, Framed, Position, Reader, SegmentHeader};
+
+use super::error::JournalError;
+use super::files::{self, Identity};
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The entries of a journal in order. `None` is the end so far: asked again, it goes on with what
+/// was written since.
+///
+/// A segment ends where the next one begins: what it has beyond that was written anew.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    dir: PathBuf,
+    from: u64,
+    /// The last entry that was read, whether it was yielded or not.
+    position: Option<Position>,
+    segment: Option<Segment>,
+    piece: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    path: PathBuf,
+    file: File,
+    identity: Identity,
+    reader: Reader,
+    /// Its last entry, when a segment follows.
+    last: Option<u64>,
+}
+
+/// Where the last segment of a journal ends.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) path: PathBuf,
+    /// `None` when the header itself was cut off.
+    pub(super) header: Option<SegmentHeader>,
+    pub(super) offset: u64,
+    pub(super) torn_bytes: u64,
+}
+
+impl Iterator for Entries {
+    type Item = Result<Framed, JournalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+impl Entries {
+    /// The entries of the journal in `dir`, from `from` on. A directory that is not there is empty.
+    #[must_use]
+    pub(crate) fn new(dir: &Path, from: u64) -> Self {
+        let piece = vec![0; PIECE_BYTES];
+        Self { dir: dir.to_owned(), from, position: None, segment: None, piece }
+    }
+
+    /// The last entry that was read.
+    pub(super) fn position(&self) -> Position {
+        self.position.unwrap_or(Position::START)
+    }
+
+    /// What is behind the last entry.
+    pub(super) fn tail(&self) -> Option<Tail> {
+        let Segment { path, reader, .. } = self.segment.as_ref()?;
+        let torn_bytes = match reader.finish() {
+            Err(Fault::Torn { bytes, .. }) => bytes,
+            _ => 0,
+        };
+        let (header, offset) = (reader.header().cloned(), reader.offset());
+        Some(Tail { path: path.clone(), header, offset, torn_bytes })
+    }
+
+    fn read(&mut self) -> Result<Option<Framed>, JournalError> {
+        loop {
+            let outcome = match &mut self.segment {
+                Some(segment) => segment.read(&mut self.piece),
+                None => Ok(None),
+            };
+            if let Some(segment) = &self.segment
+                && segment.reader.header().is_some()
+            {
+                self.position = Some(segment.reader.position());
+            }
+            match outcome {
+                Ok(Some(framed)) => return Ok(Some(framed)),
+                Ok(None) if self.advance()? => {}
+                Ok(None) => {
+                    return self.segment.as_ref().map_or(Ok(()), Segment::rest).map(|()| None);
+                }
+                Err(_) if self.advance()? => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Turns to the segment that has the next entry, if that is another one.
+    fn advance(&mut self) -> Result<bool, JournalError> {
+        let segments = match files::list(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            listed => listed.map_err(JournalError::io("list", &self.dir))?,
+        };
+        let wanted = self.position.map_or(self.from, |position| position.seq + 1);
+        let later = segments.partition_point(|(first, _)| *first <= wanted);
+        let Some((_, path)) = segments.get(later.saturating_sub(1)) else { return Ok(false) };
+        let file = match File::open(path) {
+            // Replaced between the two looks: the next read finds what came instead.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            opened => opened.map_err(JournalError::io("open", path))?,
+        };
+        let identity = Identity::of(&file.metadata().map_err(JournalError::io("read", path))?);
+        if self.segment.as_ref().is_some_and(|segment| segment.identity == identity) {
+            return Ok(false);
+        }
+        let reader = Reader::new(self.position, self.from);
+        let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
+        self.segment = Some(Segment { path: path.clone(), file, identity, reader, last });
+        Ok(true)
+    }
+}
+
+impl Segment {
+    fn read(&mut self, piece: &mut [u8]) -> Result<Option<Framed>, JournalError> {
+        loop {
+            if self.last.is_some_and(|last| last <= self.reader.position().seq) {
+                return Ok(None);
+            }
+            match self.reader.next_entry() {
+                Ok(Some(framed)) => return Ok(Some(framed)),
+                Ok(None) => {}
+                Err(fault) => return Err(JournalError::Segment { path: self.path.clone(), fault }),
+            }
+            let length = self.file.read(piece).map_err(JournalError::io("read", &self.path))?;
+            if length == 0 {
+                return Ok(None);
+            }
+            self.reader.feed(piece.get(..length).unwrap_or_default());
+        }
+    }
+
+    /// A segment that another one follows must reach to it.
+    fn rest(&self) -> Result<(), JournalError> {
+        let found = self.reader.position().seq;
+        let Some(expected) = self.last.filter(|last| found < *last) else { return Ok(()) };
+        let gap = || {
+            let offset = self.reader.offset();
+            Fault::Damaged { offset, what: "last sequence", expected, found }
+        };
+        let fault = self.reader.finish().err().unwrap_or_else(gap);
+        Err(JournalError::Segment { path: self.path.clone(), fault })
+    }
+}

@@ -1,0 +1,554 @@
+//! The journal on real files, with a disk that fails on demand.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Condvar;
+
+use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use taximeter_config::Durability;
+use taximeter_ledger::{
+    End, Fault, Framed, Identity, RequestId, Reserve, TenantId, Void, VoidReason, died,
+};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::*;
+
+/// A disk that does what the test says.
+#[derive(Debug, Default)]
+struct Scripted {
+    script: Mutex<Script>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    /// Writes reach the disk up to this many bytes, then it is full.
+    full_after: Option<usize>,
+    /// Writes wait.
+    stuck: bool,
+    /// A write is waiting.
+    waiting: bool,
+    /// So many syncs fail.
+    failing_syncs: usize,
+}
+
+impl Scripted {
+    fn set(&self, change: impl FnOnce(&mut Script)) {
+        change(&mut self.script.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    fn wait_until_stuck(&self) {
+        let script = self.script.lock().unwrap();
+        drop(self.changed.wait_while(script, |script| !script.waiting).unwrap());
+    }
+}
+
+impl Disk for Scripted {
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+        let mut script = self.script.lock().unwrap();
+        while script.stuck {
+            script.waiting = true;
+            self.changed.notify_all();
+            script = self.changed.wait(script).unwrap();
+        }
+        let bytes = match &mut script.full_after {
+            Some(0) => return Err(ErrorKind::StorageFull.into()),
+            Some(room) => {
+                let written = bytes.len().min(*room);
+                *room -= written;
+                &bytes[..written]
+            }
+            None => bytes,
+        };
+        Kernel.write(file, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        let mut script = self.script.lock().unwrap();
+        match script.failing_syncs.checked_sub(1) {
+            Some(left) => {
+                script.failing_syncs = left;
+                Err(io::Error::other("the device lost it"))
+            }
+            None => Kernel.sync(file),
+        }
+    }
+}
+
+struct Bench {
+    dir: TempDir,
+    disk: Arc<Scripted>,
+    durability: Durability,
+    segment_bytes: u64,
+    queue_bytes_max: usize,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Bench {
+    fn new(durability: Durability) -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            disk: Arc::default(),
+            durability,
+            segment_bytes: SEGMENT_BYTES,
+            queue_bytes_max: 1 << 20,
+            told: Arc::default(),
+        }
+    }
+
+    fn try_open(&self) -> Result<(Journal, Recovery), JournalError> {
+        let told = Arc::clone(&self.told);
+        let options = Options {
+            gateway: "pod/0".to_owned(),
+            durability: self.durability,
+            queue_bytes_max: self.queue_bytes_max,
+            now: Timestamp::default,
+            tell: Box::new(move |event| {
+                let event = format!("{event:?}");
+                let name = event.split([' ', '{']).next().unwrap_or_default().to_owned();
+                told.lock().unwrap().push(name);
+            }),
+        };
+        let disk = Arc::clone(&self.disk) as Arc<dyn Disk>;
+        Journal::open_on(self.dir.path(), options, disk, self.segment_bytes)
+    }
+
+    fn open(&self) -> (Journal, Recovery) {
+        self.try_open().unwrap()
+    }
+
+    fn read(&self, from: u64) -> Vec<Framed> {
+        read(self.dir.path(), from).map(Result::unwrap).collect()
+    }
+
+    /// What the entries are about, in order, after checking that none is missing.
+    fn requests(&self) -> Vec<u128> {
+        let framed = self.read(1);
+        assert!(framed.iter().map(|framed| framed.seq).eq(1..=framed.len() as u64));
+        framed.iter().map(|framed| number(&framed.entry)).collect()
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let listed = files::list(self.dir.path()).unwrap();
+        listed.into_iter().map(|(_, path)| path).collect()
+    }
+
+    fn last_segment(&self) -> PathBuf {
+        self.segments().pop().unwrap()
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+fn reserve(number: u128) -> Entry {
+    Entry::Reserve(Reserve {
+        id: RequestId(Uuid::from_u128(number)),
+        request_id: format!("req-{number}"),
+        started_at: Timestamp::UNIX_EPOCH,
+        tenant: TenantId::new("acme").unwrap(),
+        key_id: None,
+        identity: Identity::Unknown,
+        labels: BTreeMap::new(),
+        operation: "chat".to_owned(),
+        route: "/v1/chat/completions".to_owned(),
+        stream: true,
+        upstream: "local".to_owned(),
+        provider: "vllm".to_owned(),
+        request_model: Some("m".to_owned()),
+        amount: None,
+    })
+}
+
+fn post(number: u128) -> Entry {
+    match reserve(number) {
+        Entry::Reserve(reserve) => {
+            Entry::Post(Box::new(died(&reserve, reserve.started_at, "pod/0")))
+        }
+        other => other,
+    }
+}
+
+fn void(number: u128) -> Entry {
+    Entry::Void(Void {
+        id: RequestId(Uuid::from_u128(number)),
+        reason: VoidReason::NotSent,
+        ended_at: Timestamp::UNIX_EPOCH,
+    })
+}
+
+fn number(entry: &Entry) -> u128 {
+    let id = match entry {
+        Entry::Reserve(reserve) => reserve.id,
+        Entry::Post(record) => record.id,
+        Entry::Void(void) => void.id,
+    };
+    id.0.as_u128()
+}
+
+fn run<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// Waits until entry `seq` is written.
+fn wait_for(journal: &Journal, seq: u64) {
+    run(async { journal.subscribe().wait_for(|written| *written >= seq).await.map(|_| ()) })
+        .unwrap();
+}
+
+fn append(journal: &Journal, entry: &Entry) -> Result<u64, AppendError> {
+    run(journal.append(entry)?)
+}
+
+#[test]
+fn entries_are_in_the_file_when_their_futures_are_done() {
+    for durability in [Durability::Os, Durability::Group, Durability::Sync] {
+        let bench = Bench::new(durability);
+        let (journal, recovery) = bench.open();
+        assert_eq!((recovery.entries, recovery.next_seq), (0, 1));
+        for request in 0..5 {
+            let seq = append(&journal, &reserve(request)).unwrap();
+            assert_eq!(append(&journal, &post(request)), Ok(seq + 1));
+            assert_eq!(bench.read(1).len() as u64, seq + 1);
+            assert_eq!(journal.sequence(), seq + 1);
+        }
+        assert!(journal.is_healthy());
+        assert_eq!(bench.requests(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+        assert_eq!(bench.read(8).first().map(|framed| framed.seq), Some(8));
+    }
+}
+
+#[test]
+fn many_may_append_at_once() {
+    let bench = Bench { segment_bytes: 10_000, ..Bench::new(Durability::Group) };
+    let (journal, _) = bench.open();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let journal = journal.clone();
+            scope.spawn(move || {
+                run(async {
+                    for request in 0..50 {
+                        journal.append(&reserve(thread << 32 | request)).unwrap().await.unwrap();
+                        journal.append_detached(&post(thread << 32 | request));
+                    }
+                });
+            });
+        }
+    });
+    journal.close().unwrap();
+    assert_eq!(bench.requests().len(), 400);
+    assert!(bench.segments().len() > 3);
+    let (_, recovery) = bench.open();
+    assert_eq!((recovery.posts, recovery.contradictions_count), (200, 0));
+    assert!(recovery.died.is_empty());
+}
+
+#[test]
+fn a_second_process_is_refused_until_the_first_has_left() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    let refused = bench.try_open().map(drop);
+    assert!(matches!(refused, Err(JournalError::InUse { .. })), "{refused:?}");
+    journal.close().unwrap();
+    bench.open();
+    assert_eq!(append(&journal, &void(1)), Err(AppendError::Closed));
+}
+
+#[test]
+fn what_was_open_when_we_died_is_posted_once() {
+    let bench = Bench::new(Durability::Group);
+    let (journal, _) = bench.open();
+    for entry in [reserve(1), reserve(2), reserve(3), post(2), void(3)] {
+        append(&journal, &entry).unwrap();
+    }
+    drop(journal);
+    let (journal, recovery) = bench.open();
+    assert_eq!((recovery.entries, recovery.posts, recovery.voids), (5, 1, 1));
+    let [died] = &recovery.died[..] else { panic!("{:?}", recovery.died) };
+    assert_eq!((died.id.0.as_u128(), died.seq, died.end), (1, 6, End::GatewayDied));
+    assert_eq!(recovery.next_seq, 7);
+    assert_eq!(append(&journal, &void(9)), Ok(7));
+    drop(journal);
+    let (_, recovery) = bench.open();
+    assert_eq!((recovery.posts, recovery.died.len()), (2, 0));
+    assert_eq!(bench.requests(), [1, 2, 3, 2, 3, 1, 9]);
+}
+
+#[test]
+fn damage_before_the_end_stops_the_start_and_changes_nothing() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    for request in 1..=3 {
+        append(&journal, &void(request)).unwrap();
+    }
+    drop(journal);
+    let path = bench.last_segment();
+    let offset = bench.read(1)[1].offset;
+    let file = File::options().write(true).open(&path).unwrap();
+    file.write_all_at(b"~", offset + 30).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let error = bench.try_open().map(drop).unwrap_err();
+    let JournalError::Segment { path: named, fault } = &error else { panic!("{error}") };
+    assert_eq!(*named, path);
+    assert!(matches!(fault, Fault::Damaged { offset: at, .. } if *at == offset), "{fault}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn a_segment_that_is_gone_stops_the_start() {
+    let bench = Bench { segment_bytes: 1, ..Bench::new(Durability::Os) };
+    let (journal, _) = bench.open();
+    for request in 1..=3 {
+        append(&journal, &void(request)).unwrap();
+    }
+    drop(journal);
+    fs::remove_file(&bench.segments()[1]).unwrap();
+    let error = bench.try_open().map(drop).unwrap_err();
+    assert!(matches!(error, JournalError::Segment { .. }), "{error}");
+}
+
+#[test]
+fn a_header_that_was_cut_off_is_written_again() {
+    let bench = Bench { segment_bytes: 1, ..Bench::new(Durability::Os) };
+    let (journal, _) = bench.open();
+    append(&journal, &void(1)).unwrap();
+    append(&journal, &void(2)).unwrap();
+    drop(journal);
+    let file = File::options().write(true).open(bench.last_segment()).unwrap();
+    file.set_len(100).unwrap();
+    let (journal, recovery) = bench.open();
+    assert_eq!((recovery.torn_bytes, recovery.next_seq), (100, 2));
+    append(&journal, &void(3)).unwrap();
+    assert_eq!(bench.requests(), [1, 3]);
+}
+
+#[test]
+fn a_full_disk_refuses_reservations_and_loses_and_repeats_nothing() {
+    for room in [0, 1, 30, 700] {
+        let bench = Bench::new(Durability::Group);
+        let (journal, _) = bench.open();
+        append(&journal, &reserve(1)).unwrap();
+        bench.disk.set(|script| script.full_after = Some(room));
+        let taken = (2..6).map_while(|request| match append(&journal, &reserve(request)) {
+            Ok(_) => Some(request),
+            Err(error) => {
+                assert_eq!(error, AppendError::Unavailable);
+                None
+            }
+        });
+        let failed = taken.last().map_or(2, |last| last + 1);
+        assert!(!journal.is_healthy());
+        assert_eq!(journal.append(&reserve(9)).map(drop), Err(AppendError::Unavailable));
+        assert_eq!(append(&journal, &post(1)), Err(AppendError::Unavailable));
+        journal.append_detached(&void(failed));
+        bench.disk.set(|script| script.full_after = None);
+        let seq = u64::try_from(failed).unwrap() + 2;
+        wait_for(&journal, seq);
+        assert!(journal.is_healthy());
+        assert_eq!(append(&journal, &void(7)), Ok(seq + 1));
+        let expected: Vec<_> = (1..=failed).chain([1, failed, 7]).collect();
+        assert_eq!(bench.requests(), expected);
+        assert_eq!(bench.told(), ["WriteFailed", "Recovered"]);
+        assert_eq!(journal.lost(), 0);
+    }
+}
+
+#[test]
+fn closing_on_a_full_disk_says_so() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    bench.disk.set(|script| script.full_after = Some(10));
+    assert_eq!(append(&journal, &void(1)), Err(AppendError::Unavailable));
+    assert!(matches!(journal.close(), Err(JournalError::Io { action: "write", .. })));
+    bench.disk.set(|script| script.full_after = None);
+    let (_, recovery) = bench.open();
+    assert_eq!((recovery.entries, recovery.next_seq), (0, 1));
+}
+
+#[test]
+fn a_file_that_could_not_be_synced_is_not_trusted_again() {
+    for segment_bytes in [SEGMENT_BYTES, 600] {
+        let bench = Bench { segment_bytes, ..Bench::new(Durability::Sync) };
+        let (journal, _) = bench.open();
+        append(&journal, &void(1)).unwrap();
+        bench.disk.set(|script| script.failing_syncs = 1);
+        assert_eq!(append(&journal, &void(2)), Err(AppendError::Unavailable));
+        wait_for(&journal, 2);
+        append(&journal, &void(3)).unwrap();
+        assert_eq!(bench.requests(), [1, 2, 3]);
+        assert!(bench.segments().len() > 1);
+        drop(journal);
+        let (_, recovery) = bench.open();
+        assert_eq!(recovery.entries, 3);
+    }
+}
+
+#[test]
+fn a_sync_that_fails_behind_our_back_loses_and_repeats_nothing() {
+    let bench = Bench { segment_bytes: 900, ..Bench::new(Durability::Group) };
+    let (journal, _) = bench.open();
+    let mut follower = read(bench.dir.path(), 1);
+    let mut followed = Vec::new();
+    for request in 1..=40 {
+        if request % 8 == 0 {
+            bench.disk.set(|script| script.failing_syncs = 1);
+        }
+        drop(journal.append(&void(request)).unwrap());
+        wait_for(&journal, request.try_into().unwrap());
+        followed.extend(follower.by_ref().map(|framed| number(&framed.unwrap().entry)));
+    }
+    journal.close().unwrap();
+    let expected: Vec<_> = (1..=40).collect();
+    assert_eq!(followed, expected);
+    assert_eq!(bench.requests(), expected);
+    assert_eq!(bench.open().1.entries, 40);
+}
+
+#[test]
+fn a_file_that_is_taken_from_us_is_noticed_and_followed_by_another() {
+    type Fate = fn(&Path);
+    let fates: [Fate; 3] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::rename(path, path.with_extension("away")).unwrap(),
+        |path| File::options().write(true).open(path).unwrap().set_len(520).unwrap(),
+    ];
+    for fate in fates {
+        let bench = Bench::new(Durability::Os);
+        let (journal, _) = bench.open();
+        append(&journal, &void(1)).unwrap();
+        fate(&bench.last_segment());
+        append(&journal, &void(2)).unwrap();
+        append(&journal, &void(3)).unwrap();
+        let later: Vec<_> = bench.read(2).iter().map(|framed| number(&framed.entry)).collect();
+        assert_eq!(later, [2, 3]);
+        assert_eq!(bench.told(), ["SegmentLost"]);
+    }
+}
+
+#[test]
+fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
+    let bench = Bench { queue_bytes_max: 4_000, ..Bench::new(Durability::Os) };
+    let (journal, _) = bench.open();
+    bench.disk.set(|script| script.stuck = true);
+    let mut accepted = 0;
+    while journal.append(&reserve(accepted)).map(drop).is_ok() {
+        accepted += 1;
+    }
+    bench.disk.wait_until_stuck();
+    assert_eq!(journal.append(&reserve(99)).map(drop), Err(AppendError::QueueFull));
+    assert!((1..20).contains(&accepted) && journal.is_healthy());
+    for request in 0..accepted {
+        journal.append_detached(&void(request));
+    }
+    assert_eq!(journal.lost(), 0);
+    bench.disk.set(|script| script.stuck = false);
+    journal.close().unwrap();
+    assert_eq!(bench.requests(), (0..accepted).chain(0..accepted).collect::<Vec<_>>());
+    journal.append_detached(&void(1));
+    assert_eq!((journal.lost(), bench.told()), (1, vec!["EntryLost".to_owned()]));
+}
+
+#[test]
+fn a_dropped_future_loses_nothing() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    bench.disk.set(|script| script.stuck = true);
+    run(async {
+        let mut append = journal.append(&void(1)).unwrap();
+        for _ in 0..2 {
+            let poll = std::future::poll_fn(|context| {
+                Poll::Ready(Pin::new(&mut append).poll(context).is_pending())
+            });
+            assert!(poll.await);
+        }
+    });
+    bench.disk.set(|script| script.stuck = false);
+    wait_for(&journal, 1);
+    assert_eq!(bench.requests(), [1]);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(Vec<(u8, bool)>),
+    Reopen,
+    /// Dies within the last entry's write.
+    Tear(prop::sample::Index),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let entries = vec((any::<u8>(), any::<bool>()), 1..6);
+    let step = prop_oneof![
+        4 => entries.prop_map(Step::Append),
+        1 => Just(Step::Reopen),
+        1 => any::<prop::sample::Index>().prop_map(Step::Tear),
+    ];
+    vec(step, 1..12)
+}
+
+/// What a start adds: a post for each request that is open.
+fn posts_of_the_open(model: &[(u128, bool)]) -> Vec<(u128, bool)> {
+    let settled = |id| {
+        let first = model.iter().position(|&(other, reserves)| other == id && reserves);
+        model.iter().skip(first.unwrap_or(0)).any(|&(other, reserves)| other == id && !reserves)
+    };
+    let mut open: Vec<_> =
+        model.iter().filter(|(_, reserves)| *reserves).map(|(id, _)| *id).collect();
+    open.sort_unstable();
+    open.dedup();
+    open.retain(|id| !settled(*id));
+    open.into_iter().map(|id| (id, false)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn the_journal_is_a_list(steps in steps(), segment_bytes in 600..3_000u64) {
+        let bench = Bench { segment_bytes, ..Bench::new(Durability::Os) };
+        let mut model: Vec<(u128, bool)> = Vec::new();
+        let mut journal = Some(bench.open().0);
+        for step in steps {
+            match step {
+                Step::Append(entries) => for (id, reserves) in entries {
+                    let id = u128::from(id % 16);
+                    let entry = if reserves { reserve(id) } else { void(id) };
+                    append(journal.as_ref().unwrap(), &entry).unwrap();
+                    model.push((id, reserves));
+                },
+                Step::Reopen => {
+                    drop(journal.take());
+                    journal = Some(bench.open().0);
+                    model.extend(posts_of_the_open(&model));
+                }
+                Step::Tear(at) => {
+                    drop(journal.take());
+                    let path = bench.last_segment();
+                    let length = fs::metadata(&path).unwrap().len();
+                    let last = bench.read(1).last().map_or(length, |framed| framed.offset);
+                    if last < length {
+                        let left = last + at.index(usize::try_from(length - last).unwrap()) as u64;
+                        File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
+                        model.pop();
+                    }
+                    let (opened, recovery) = bench.open();
+                    prop_assert_eq!(recovery.entries, model.len() as u64);
+                    journal = Some(opened);
+                    model.extend(posts_of_the_open(&model));
+                }
+            }
+        }
+        let found: Vec<_> = bench
+            .read(1)
+            .iter()
+            .map(|framed| (number(&framed.entry), matches!(framed.entry, Entry::Reserve(_))))
+            .collect();
+        prop_assert_eq!(found, model);
+    }
+}

@@ -1,0 +1,168 @@
+//! The threads that write: one write a batch, one sync a moment.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use taximeter_config::Durability;
+use taximeter_ledger::{Position, SegmentHeader};
+
+use super::error::JournalError;
+use super::files::{self, Disk, Segment};
+use super::options::{Event, Options};
+use super::queue::{Batch, Queue};
+
+/// A batch buffer larger than this is given back: it is left from an outage.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
+/// Where batches go.
+pub(super) struct Place {
+    pub(super) dir: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    /// A segment that is this long is followed by another one.
+    pub(super) segment_bytes: u64,
+    /// Held until the writer has left.
+    pub(super) _lock: File,
+}
+
+/// Writes what is queued, in order, each entry once.
+pub(super) struct Writer {
+    place: Place,
+    queue: Arc<Queue>,
+    segment: Segment,
+}
+
+impl Place {
+    /// Begins a segment with `frames`, which follow `before`.
+    pub(super) fn begin(
+        &self,
+        options: &Options,
+        before: Position,
+        frames: &[u8],
+    ) -> io::Result<Segment> {
+        let gateway = options.gateway.clone();
+        let header = SegmentHeader { gateway, before, created: (options.now)() };
+        let synced = options.durability != Durability::Os;
+        Segment::create(&self.dir, &header, frames, &*self.disk, synced)
+    }
+
+    /// Appends `frames` and, as all that is in the segment is to be trusted from now on, syncs it.
+    pub(super) fn append(
+        &self,
+        options: &Options,
+        segment: &mut Segment,
+        frames: &[u8],
+    ) -> io::Result<()> {
+        segment.append(frames, &*self.disk)?;
+        match options.durability {
+            Durability::Os => Ok(()),
+            Durability::Group | Durability::Sync => self.disk.sync(segment.file()),
+        }
+    }
+}
+
+impl Writer {
+    pub(super) const fn new(place: Place, queue: Arc<Queue>, segment: Segment) -> Self {
+        Self { place, queue, segment }
+    }
+
+    /// Writes until the queue is closed.
+    pub(super) fn start(mut self) -> io::Result<JoinHandle<Result<(), JournalError>>> {
+        let syncer = match self.queue.options.durability {
+            Durability::Group => Some(self.start_syncer()?),
+            Durability::Os | Durability::Sync => None,
+        };
+        let writer = move || {
+            let written = self.write_all();
+            self.queue.all_written();
+            if syncer.is_some_and(|syncer| syncer.join().is_err()) {
+                self.queue.doubt();
+            }
+            written?;
+            self.settle(self.queue.taken()).map_err(|error| self.failed(error))
+        };
+        thread::Builder::new().name("journal".to_owned()).spawn(writer)
+    }
+
+    fn start_syncer(&self) -> io::Result<JoinHandle<()>> {
+        let (queue, disk) = (Arc::clone(&self.queue), Arc::clone(&self.place.disk));
+        let syncer = move || {
+            while let Some((files, seq)) = queue.take_unsynced() {
+                let result = files.iter().try_for_each(|file| disk.sync(file));
+                queue.synced(seq, &result);
+            }
+        };
+        thread::Builder::new().name("journal-sync".to_owned()).spawn(syncer)
+    }
+
+    fn write_all(&mut self) -> Result<(), JournalError> {
+        let mut spare = Vec::new();
+        while let Some(batch) = self.queue.take(spare) {
+            while let Err(error) = self.commit(&batch) {
+                self.queue.fail(self.segment.path(), &error);
+                if !self.queue.pause() {
+                    self.commit(&batch).map_err(|error| self.failed(error))?;
+                    break;
+                }
+            }
+            spare = self.complete(batch);
+        }
+        Ok(())
+    }
+
+    /// Writes a batch as `durability` wants it. After an error nothing of it counts as written, and
+    /// it may be tried again.
+    pub(super) fn commit(&mut self, batch: &Batch) -> io::Result<()> {
+        self.settle(batch.before)?;
+        if self.segment.length() >= self.place.segment_bytes {
+            self.segment = self.place.begin(&self.queue.options, batch.before, &[])?;
+        }
+        self.segment.append(&batch.bytes, &*self.place.disk)?;
+        if self.queue.options.durability == Durability::Sync {
+            let synced = self.place.disk.sync(self.segment.file());
+            if synced.is_err() {
+                self.queue.synced(batch.last.seq, &synced);
+            }
+            synced?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure of all that was written up to `last`: what a file that could not be synced, or was
+    /// taken from us, may have lost goes to a fresh one, together with all that follows.
+    fn settle(&mut self, last: Position) -> io::Result<()> {
+        if !self.segment.is_intact()? && self.queue.doubt() {
+            self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
+        }
+        let Some((before, frames)) = self.queue.doubtful(last) else { return Ok(()) };
+        self.segment = self.place.begin(&self.queue.options, before, &frames)?;
+        for (first, path) in files::list(&self.place.dir)? {
+            if first > before.seq + 1 {
+                fs::remove_file(path)?;
+            }
+        }
+        self.queue.renewed();
+        Ok(())
+    }
+
+    fn complete(&self, batch: Batch) -> Vec<u8> {
+        let file = match self.queue.options.durability {
+            Durability::Group => Some(self.segment.file()),
+            Durability::Os | Durability::Sync => None,
+        };
+        let spare = self.queue.complete(batch, file);
+        if spare.capacity() > SPARE_BYTES_MAX { Vec::new() } else { spare }
+    }
+
+    fn failed(&self, source: io::Error) -> JournalError {
+        JournalError::io("write", self.segment.path())(source)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
+}
