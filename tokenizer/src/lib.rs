@@ -13,7 +13,7 @@ use tiktoken_rs::tokenizer::{Tokenizer as Vocabulary, get_tokenizer};
 
 use pieces::{Piece, pieces};
 
-/// Longest text that is counted, in bytes; of longer ones the tokens are estimated.
+/// Most bytes that one call counts; the tokens of what exceeds them are estimated.
 pub const COUNT_BYTES_MAX: usize = 4 << 20;
 
 /// Most bytes that the vocabulary's splitter sees at once: it panics at about a million characters
@@ -85,34 +85,50 @@ impl Tokenizer {
         self.name
     }
 
-    /// Tokens of `text`.
+    /// Tokens of `texts`, each counted by itself; what exceeds [`COUNT_BYTES_MAX`] is estimated.
     ///
     /// Takes about 40 ms per MiB of prose and up to 200 ms per MiB of one letter: keep it off the
     /// threads that carry streams.
     #[must_use]
-    pub fn count(&self, text: &str) -> Count {
-        if text.len() > COUNT_BYTES_MAX {
-            return Count { tokens: estimate(text.len() as u64), estimated: true };
-        }
-        self.count_in_pieces(text, PIECE_BYTES_MAX)
-    }
-
-    fn count_in_pieces(&self, text: &str, piece_bytes_max: usize) -> Count {
-        if text.is_empty() {
-            return Count::default();
-        }
-        let vocabulary = (self.vocabulary)();
+    pub fn count<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Count {
+        let mut bytes_left = COUNT_BYTES_MAX;
         let mut count = Count::default();
-        for piece in pieces(text, piece_bytes_max) {
-            match piece {
-                Piece::Countable(text) => count.tokens += vocabulary.count_ordinary(text) as u64,
-                Piece::Unbroken(text) => {
-                    count.tokens += estimate(text.len() as u64);
-                    count.estimated = true;
+        for text in texts {
+            let text = text.as_ref();
+            match bytes_left.checked_sub(text.len()) {
+                Some(left) => {
+                    bytes_left = left;
+                    count.add(self.count_text(text));
                 }
+                None => count.add(Count::by_bytes(text)),
             }
         }
         count
+    }
+
+    fn count_text(&self, text: &str) -> Count {
+        let mut count = Count::default();
+        for piece in pieces(text, PIECE_BYTES_MAX) {
+            count.add(match piece {
+                Piece::Countable(text) => {
+                    let tokens = (self.vocabulary)().count_ordinary(text) as u64;
+                    Count { tokens, estimated: false }
+                }
+                Piece::Unbroken(text) => Count::by_bytes(text),
+            });
+        }
+        count
+    }
+}
+
+impl Count {
+    fn by_bytes(text: &str) -> Self {
+        Self { tokens: estimate(text.len() as u64), estimated: true }
+    }
+
+    fn add(&mut self, part: Self) {
+        self.tokens += part.tokens;
+        self.estimated |= part.estimated;
     }
 }
 

@@ -42,7 +42,7 @@ fn counts_are_openais() {
         ("", [0; 5]),
     ];
     for (text, expected) in cases {
-        let counts = ALL.map(|tokenizer| tokenizer.count(text));
+        let counts = ALL.map(|tokenizer| tokenizer.count([text]));
         assert_eq!(counts, expected.map(|tokens| Count { tokens, estimated: false }), "{text}");
     }
 }
@@ -50,7 +50,7 @@ fn counts_are_openais() {
 #[test]
 fn special_tokens_in_a_text_are_ordinary_text() {
     for tokenizer in ALL {
-        assert!(tokenizer.count("<|endoftext|>").tokens > 1, "{}", tokenizer.name());
+        assert!(tokenizer.count(["<|endoftext|>"]).tokens > 1, "{}", tokenizer.name());
     }
 }
 
@@ -62,7 +62,7 @@ fn long_prose_is_counted_exactly() {
     assert!(text.len() > 4 * PIECE_BYTES_MAX);
     for tokenizer in [&O200K_BASE, &CL100K_BASE] {
         let whole = (tokenizer.vocabulary)().count_ordinary(&text) as u64;
-        assert_eq!(tokenizer.count(&text), Count { tokens: whole, estimated: false });
+        assert_eq!(tokenizer.count([&text]), Count { tokens: whole, estimated: false });
     }
 }
 
@@ -71,15 +71,21 @@ fn a_run_that_cannot_be_cut_is_estimated_and_the_rest_is_counted() {
     let run = "a".repeat(1 << 20);
     let text = format!("before {run} after");
     let expected = estimate(1 + run.len() as u64) + 2;
-    assert_eq!(O200K_BASE.count(&text), Count { tokens: expected, estimated: true });
+    assert_eq!(O200K_BASE.count([&text]), Count { tokens: expected, estimated: true });
 }
 
 #[test]
-fn a_text_above_the_limit_is_estimated() {
+fn what_exceeds_the_limit_is_estimated() {
     let text = "a ".repeat(COUNT_BYTES_MAX / 2);
-    assert!(!O200K_BASE.count(&text).estimated);
-    let count = O200K_BASE.count(&(text + "a"));
-    assert_eq!(count, Count { tokens: (COUNT_BYTES_MAX as u64 + 1).div_ceil(4), estimated: true });
+    let counted = O200K_BASE.count([&text]);
+    assert!(!counted.estimated);
+
+    let with_more = O200K_BASE.count([text.as_str(), "taximeter"]);
+    let tokens = counted.tokens + estimate("taximeter".len() as u64);
+    assert_eq!(with_more, Count { tokens, estimated: true });
+
+    let tokens = estimate(COUNT_BYTES_MAX as u64 + 1);
+    assert_eq!(O200K_BASE.count([text + "a"]), Count { tokens, estimated: true });
 }
 
 /// Texts in which every class of the splitters' patterns meets every other.
@@ -169,7 +175,7 @@ proptest! {
     #[test]
     fn tokens_are_never_more_than_bytes(text in any_text()) {
         for tokenizer in ALL {
-            prop_assert!(tokenizer.count(&text).tokens <= text.len() as u64);
+            prop_assert!(tokenizer.count([&text]).tokens <= text.len() as u64);
         }
     }
 }
@@ -192,7 +198,7 @@ proptest! {
     ) {
         let text = unit.repeat(bytes / unit.len());
         for tokenizer in [&O200K_BASE, &CL100K_BASE, &R50K_BASE] {
-            let count = tokenizer.count(&text);
+            let count = tokenizer.count([&text]);
             prop_assert!((1..=text.len() as u64).contains(&count.tokens));
         }
     }

@@ -7,8 +7,8 @@ mod fault;
 mod json;
 mod number;
 mod splice;
+mod string;
 mod text;
-mod utf8;
 
 #[cfg(test)]
 mod tests;
@@ -128,7 +128,8 @@ impl RequestReader {
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
-        let mut piece = Piece { rest: bytes, offset: self.offset };
+        let end = self.offset + bytes.len() as u64;
+        let mut piece = Piece { rest: bytes, end };
         while let Some(event) = self.json.next(&mut piece)? {
             match event {
                 Event::Key => self.on_key()?,
@@ -137,7 +138,7 @@ impl RequestReader {
                 Event::Close { empty } => self.on_close(empty),
             }
         }
-        self.offset = piece.offset;
+        self.offset = end;
         Ok(())
     }
 

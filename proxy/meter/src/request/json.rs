@@ -8,15 +8,15 @@ use memchr::memchr2;
 
 use super::fault::RequestFault;
 use super::number::Number;
+use super::string::{NOT_UTF8, StringBytes, plain_length};
 use super::text::Text;
-use super::utf8::{NOT_UTF8, StringBytes};
 
 /// Deepest nesting that is read, the outermost object included.
 pub const JSON_DEPTH_MAX: usize = 256;
 
-/// Bytes of a string that are looked at one by one before the wide search starts: most keys and
-/// short values end before it would pay.
-const NARROW_BYTES: usize = 24;
+/// Bytes of a string that are looked at before the wide search starts: most keys and short values
+/// end before it would pay.
+const NARROW_BYTES: usize = 32;
 
 /// Bytes of a string that are searched and then checked in one go, so that they are still in the
 /// cache.
@@ -77,17 +77,20 @@ enum Token {
     Literal { kind: Scalar, rest: &'static [u8] },
 }
 
-/// The unread rest of a piece, and where in the body it begins.
+/// The unread rest of a piece, and where in the body it ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece<'a> {
     pub(super) rest: &'a [u8],
-    pub(super) offset: u64,
+    pub(super) end: u64,
 }
 
 impl Piece<'_> {
+    fn offset(&self) -> u64 {
+        self.end - self.rest.len() as u64
+    }
+
     fn advance(&mut self, bytes: usize) {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
-        self.offset += bytes as u64;
     }
 }
 
@@ -166,7 +169,7 @@ impl Reader {
     }
 
     fn between(&mut self, byte: u8, piece: &mut Piece<'_>) -> Result<Option<Event>, RequestFault> {
-        let at = piece.offset;
+        let at = piece.offset();
         let event = match (byte, self.expect) {
             (b' ' | b'\t' | b'\n' | b'\r', _) => None,
             (b'"', Expect::FirstKey | Expect::Key) => self.begin_string(at, true),
@@ -273,12 +276,12 @@ impl Reader {
             Some((&expected, rest)) if expected == byte => {
                 piece.advance(1);
                 if rest.is_empty() {
-                    return Ok(self.end_scalar(kind, piece.offset));
+                    return Ok(self.end_scalar(kind, piece.offset()));
                 }
                 self.token = Token::Literal { kind, rest };
                 Ok(None)
             }
-            _ => Err(unexpected(byte, Expect::Value, piece.offset)),
+            _ => Err(unexpected(byte, Expect::Value, piece.offset())),
         }
     }
 
@@ -287,11 +290,7 @@ impl Reader {
         self.keep(piece.rest.get(..completed).unwrap_or_default());
         piece.advance(completed);
         let window = piece.rest.get(..WIDE_BYTES).unwrap_or(piece.rest);
-        let narrow = window
-            .iter()
-            .take(NARROW_BYTES)
-            .take_while(|&&byte| matches!(byte, 0x20..0x80) && byte != b'"' && byte != b'\\')
-            .count();
+        let narrow = plain_length(window.get(..NARROW_BYTES).unwrap_or(window));
         let run_length = match window.get(narrow) {
             None | Some(b'"' | b'\\') => narrow,
             Some(_) => {
@@ -301,7 +300,7 @@ impl Reader {
         };
         let run = window.get(..run_length).unwrap_or_default();
         if run_length > narrow {
-            self.bytes.check(run, piece.offset, run_length < window.len())?;
+            self.bytes.check(run, piece.offset(), run_length < window.len())?;
         }
         self.keep(run);
         piece.advance(run_length);
@@ -311,10 +310,13 @@ impl Reader {
         let quote = piece.rest.first() == Some(&b'"');
         piece.advance(1);
         if quote {
-            return Ok(self.end_string(piece.offset));
+            return Ok(self.end_string(piece.offset()));
         }
         self.token = Token::Escape;
-        Ok(None)
+        match piece.rest.first() {
+            Some(&byte) => self.escape(byte, piece),
+            None => Ok(None),
+        }
     }
 
     fn end_string(&mut self, end: u64) -> Option<Event> {
@@ -342,7 +344,7 @@ impl Reader {
             }
             _ => {
                 let what = "no such escape in a string";
-                return Err(RequestFault::InvalidJson { offset: piece.offset, what });
+                return Err(RequestFault::InvalidJson { offset: piece.offset(), what });
             }
         };
         self.keep(&[plain]);
@@ -364,7 +366,7 @@ impl Reader {
             b'A'..=b'F' => byte - b'A' + 10,
             _ => {
                 let what = "a \\u escape takes four hexadecimal digits";
-                return Err(RequestFault::InvalidJson { offset: piece.offset, what });
+                return Err(RequestFault::InvalidJson { offset: piece.offset(), what });
             }
         };
         let code = (code << 4) | u16::from(digit);
@@ -409,10 +411,10 @@ impl Reader {
         self.token = Token::Number(number);
         match next {
             None => Ok(None),
-            Some(_) if number.is_whole() => Ok(self.end_scalar(Scalar::Number, piece.offset)),
+            Some(_) if number.is_whole() => Ok(self.end_scalar(Scalar::Number, piece.offset())),
             Some(_) => {
                 let what = "a digit is missing in the number";
-                Err(RequestFault::InvalidJson { offset: piece.offset, what })
+                Err(RequestFault::InvalidJson { offset: piece.offset(), what })
             }
         }
     }

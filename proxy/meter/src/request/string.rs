@@ -70,6 +70,28 @@ impl StringBytes {
     }
 }
 
+/// How many bytes of `window` in front are ASCII without quote, backslash and control characters.
+pub(super) fn plain_length(window: &[u8]) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x8080_8080_8080_8080;
+    // Marks the top bit of each byte that is zero; one behind a marked one may be marked wrongly.
+    let zero = |word: u64| word.wrapping_sub(EACH) & !word & TOP;
+    let (words, rest) = window.as_chunks::<8>();
+    let mut length = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quotes = zero(word ^ (EACH * b'"' as u64)) | zero(word ^ (EACH * b'\\' as u64));
+        let controls = word.wrapping_sub(EACH * 0x20) & !word & TOP;
+        let found = quotes | controls | (word & TOP);
+        if found != 0 {
+            return length + found.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    let plain = |byte: &&u8| matches!(byte, b' ' | b'!' | b'#'..=b'[' | b']'..=0x7f);
+    length + rest.iter().take_while(plain).count()
+}
+
 fn not_utf8(offset: u64) -> RequestFault {
     RequestFault::InvalidJson { offset, what: NOT_UTF8 }
 }
@@ -77,4 +99,24 @@ fn not_utf8(offset: u64) -> RequestFault {
 fn control_character(offset: u64) -> RequestFault {
     let what = "a control character in a string; write it as an escape";
     RequestFault::InvalidJson { offset, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::plain_length;
+
+    proptest! {
+        #[test]
+        fn plain_bytes_end_at_the_first_that_is_not(
+            plain in "[ !#-\\[\\]-\u{7f}]{0,40}",
+            rest: Vec<u8>,
+            other in prop_oneof![0..0x20u8, Just(b'"'), Just(b'\\'), 0x80..=0xffu8],
+        ) {
+            prop_assert_eq!(plain_length(plain.as_bytes()), plain.len());
+            let window = [plain.as_bytes(), &[other], &rest].concat();
+            prop_assert_eq!(plain_length(&window), plain.len());
+        }
+    }
 }
