@@ -51,6 +51,15 @@ impl ModelPattern {
 }
 
 impl UpstreamUrl {
+    /// `host[:port]` as a `host` header has it: the scheme's own port is left out.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let usual = if self.tls { 443 } else { 80 };
+        if self.port == usual { host } else { format!("{host}:{}", self.port) }
+    }
+
     /// Takes `http://host[:port][/prefix]` or `https://…` apart.
     ///
     /// Errors: `Invalid` for another scheme, a missing host, a port that is none, credentials, a

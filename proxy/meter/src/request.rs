@@ -32,6 +32,7 @@ pub struct RequestReader {
     seen: u16,
     facts: RequestFacts,
     fault: Option<RequestFault>,
+    model_optional: bool,
 }
 
 /// What a request asks for.
@@ -97,7 +98,15 @@ impl RequestReader {
                 place: Place::Absent,
             },
             fault: None,
+            model_optional: false,
         }
+    }
+
+    /// The same, where the route names the model and the body need not.
+    #[must_use]
+    pub const fn model_optional(mut self) -> Self {
+        self.model_optional = true;
+        self
     }
 
     /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
@@ -121,7 +130,8 @@ impl RequestReader {
             return Err(fault);
         }
         self.json.finish(self.offset)?;
-        if self.facts.model.is_none() && self.facts.wire != Wire::Opaque {
+        let optional = self.model_optional || self.facts.wire == Wire::Opaque;
+        if self.facts.model.is_none() && !optional {
             return Err(RequestFault::ModelRequired);
         }
         Ok(self.facts)
