@@ -1,6 +1,13 @@
 //! One file per command.
 
 pub(crate) mod bill;
+pub(crate) mod check;
+pub(crate) mod count;
+pub(crate) mod demo;
 pub(crate) mod failure;
+pub(crate) mod keys;
 mod ledger;
+pub(crate) mod prices;
 pub(crate) mod records;
+pub(crate) mod serve;
+pub(crate) mod simulate;

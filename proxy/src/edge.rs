@@ -1,5 +1,11 @@
-//! Where the outside world is touched.
+//! Where the outside world is touched: sockets, files, the clock.
 
+pub(crate) mod admin;
+pub(crate) mod clock;
 pub(crate) mod feeder;
 pub(crate) mod journal;
+pub(crate) mod listen;
+pub(crate) mod recognise;
+pub(crate) mod signals;
 pub(crate) mod store;
+pub(crate) mod upstream;

@@ -1,36 +1,98 @@
-//! The gateway.
+//! `taximeter`: the gateway and its commands. Start-up, and which exit code is whose.
 
 mod commands;
 mod edge;
+mod exit;
+mod gateway;
+mod journey;
+mod telemetry;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
-/// Meters and prices inference.
+use commands::failure::Failure;
+use commands::{bill, check, count, demo, keys, prices, records, serve, simulate};
+use edge::{clock, journal};
+use exit::complain;
+
+const EXAMPLES: &str = "\
+Examples:
+  taximeter demo                                     see it work; needs nothing
+  taximeter serve --upstream http://127.0.0.1:8000   stand before an engine
+  taximeter records --follow                         each request, as it ends
+  taximeter bill                                     who owes what this month";
+
+/// Meters and prices every token between your clients and your inference engines.
 #[derive(Debug, Parser)]
-#[command(name = "taximeter", version)]
+#[command(name = "taximeter", version, after_help = EXAMPLES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
 enum Command {
-    Bill(commands::bill::BillArgs),
-    Records(commands::records::RecordsArgs),
+    Serve(serve::ServeArgs),
+    Demo(demo::DemoArgs),
+    Simulate(simulate::SimulateArgs),
+    Check(check::CheckArgs),
+    Bill(bill::BillArgs),
+    Records(records::RecordsArgs),
+    Prices(prices::PricesArgs),
+    Count(count::CountArgs),
+    Keys(keys::KeysArgs),
 }
 
 fn main() -> ExitCode {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut err = io::stderr();
-    let mut read = |_from| Ok(Box::new(std::iter::empty()) as edge::store::Entries);
-    let outcome = match Command::parse() {
-        Command::Bill(args) => {
-            commands::bill::run(&args, jiff::Timestamp::UNIX_EPOCH, &mut read, &mut out)
-        }
-        Command::Records(args) => commands::records::run(&args, &mut read, &mut out, &mut err),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let _ = writeln!(err, "taximeter: {failure}");
-            ExitCode::from(failure.exit_code())
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(fault) if is_broken_pipe(&fault) => ExitCode::SUCCESS,
+        Err(fault) => {
+            complain(&format!("taximeter: {fault:#}"));
+            fault
+                .downcast_ref::<Failure>()
+                .map_or(ExitCode::FAILURE, |failure| ExitCode::from(failure.exit_code()))
         }
     }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout());
+    let mut err = io::stderr();
+    let code = match command {
+        Command::Serve(args) => return serve::run(&args),
+        Command::Demo(args) => {
+            demo::demo(&args)?;
+            ExitCode::SUCCESS
+        }
+        Command::Simulate(args) => {
+            simulate::simulate(&args, &mut out)?;
+            ExitCode::SUCCESS
+        }
+        Command::Check(args) => check::run(&args, &mut out, &mut err)?,
+        Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
+        Command::Count(args) => count::run(&args, &mut io::stdin().lock(), &mut out)?,
+        Command::Prices(args) => prices::run(&args, clock::wall(), &mut out)?,
+        Command::Bill(args) => {
+            let mut read = journal::reader(args.data_dir());
+            bill::run(&args, clock::wall(), &mut read, &mut out)?;
+            ExitCode::SUCCESS
+        }
+        Command::Records(args) => {
+            let mut read = journal::reader(args.data_dir());
+            records::run(&args, &mut read, &mut out, &mut err)?;
+            ExitCode::SUCCESS
+        }
+    };
+    out.flush()?;
+    Ok(code)
+}
+
+/// Who reads us may stop reading: `taximeter records | head`.
+fn is_broken_pipe(fault: &anyhow::Error) -> bool {
+    fault.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
 }

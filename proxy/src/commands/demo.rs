@@ -2,6 +2,7 @@
 
 mod client;
 mod live;
+mod metering;
 mod traffic;
 
 use std::future::Future;
@@ -19,6 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::live::Screen;
 use self::traffic::{HABITS, Traffic};
+use crate::edge::signals::Stop;
 
 pub(crate) use self::live::LiveRow;
 
@@ -62,11 +64,21 @@ pub(crate) trait Metering {
     fn stop(self) -> anyhow::Result<()>;
 }
 
+/// The whole ride with a real gateway, until its time is over or the user stops it.
+pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
+    run(args, metering::Gateway::start, || async {
+        match Stop::new() {
+            Ok(mut stop) => stop.wait().await,
+            Err(_) => std::future::pending().await,
+        }
+    })
+}
+
 /// Runs the demo. `start` starts a gateway from the text of a configuration file; `stop` waits for
 /// the user to end it.
 ///
 /// Errors: what could not be started, and the first request that failed.
-pub(crate) fn run<G: Metering, S: Future<Output = ()>>(
+fn run<G: Metering, S: Future<Output = ()>>(
     args: &DemoArgs,
     start: impl FnOnce(&str) -> anyhow::Result<G>,
     stop: impl Fn() -> S,

@@ -8,6 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use taximeter_simulator::{Behaviour, Simulator};
 
+use crate::edge::signals::Stop;
+
 const EXAMPLES: &str = "\
 Examples:
   taximeter simulate                                    an engine on 127.0.0.1:8000
@@ -86,10 +88,19 @@ fn settings(text: &str) -> Result<String, String> {
     }
 }
 
+/// Serves until told to stop.
+pub(crate) fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut stop = Stop::new()?;
+        run(args, stop.wait(), out).await
+    })
+}
+
 /// Serves until `stop`.
 ///
 /// Errors: an address that cannot be listened on, a time that is none.
-pub(crate) async fn run(
+async fn run(
     args: &SimulateArgs,
     stop: impl Future<Output = ()>,
     out: &mut impl Write,

@@ -31,6 +31,7 @@ pub(crate) use self::recover::Recovery;
 
 use self::files::{Disk, Kernel};
 use self::queue::Queue;
+use super::store::{Entries as StoreEntries, JournalError as StoreFault};
 
 /// A segment that is this long is followed by another one, in bytes.
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -148,6 +149,17 @@ impl Future for Append {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { queue, seq, registered } = &mut *self;
         queue.poll_written(*seq, context.waker(), registered)
+    }
+}
+
+/// How the store reads the journal in `dir`.
+pub(crate) fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, StoreFault> + use<> {
+    let dir = dir.to_owned();
+    move |from| {
+        let entries = read(&dir, from).map(|framed| {
+            framed.map(|framed| (framed.seq, framed.entry)).map_err(StoreFault::from)
+        });
+        Ok(Box::new(entries))
     }
 }
 

@@ -1,0 +1,284 @@
+//! `taximeter serve`: the gateway, from start to drained.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use taximeter_config::{Config, Overrides};
+use taximeter_pricing::PriceBook;
+use tokio::runtime::Runtime;
+
+use crate::edge::feeder::Feeder;
+use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery};
+use crate::edge::listen::Workers;
+use crate::edge::signals::Stop;
+use crate::edge::store::Store;
+use crate::edge::{admin, clock, journal, recognise};
+use crate::exit::{self, Exit};
+use crate::gateway::{Gateway, Parts};
+use crate::telemetry::Telemetry;
+use crate::telemetry::events::{LedgerTold, StoreFailed};
+use crate::telemetry::log::{Format, Log};
+
+/// Threads for counting and files, off the threads that carry requests.
+const BLOCKING_THREADS_MAX: usize = 4;
+/// How long streams have to end after they were told to.
+/// How often the store looks whether the journal has grown.
+const FEED_PERIOD: Duration = Duration::from_millis(500);
+const CUT_WAIT: Duration = Duration::from_secs(1);
+
+const EXAMPLES: &str = "\
+Examples:
+  taximeter serve --upstream http://127.0.0.1:8000        no file: one engine, tenant `default`
+  taximeter serve --config taximeter.yaml                 tenants, prices, several engines
+  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 python app.py  any client, through the meter";
+
+/// Runs the gateway.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Configuration file; flags override it.
+    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
+    config: Option<PathBuf>,
+    /// Engine to stand before, such as http://127.0.0.1:8000.
+    #[arg(long, value_name = "URL", env = "TAXIMETER_UPSTREAM")]
+    upstream: Option<String>,
+    /// Where clients connect [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDR", env = "TAXIMETER_LISTEN")]
+    listen: Option<String>,
+    /// Metrics and health [default: 127.0.0.1:9464].
+    #[arg(long, value_name = "ADDR", env = "TAXIMETER_ADMIN")]
+    admin: Option<String>,
+    /// Journal and store [default: ./taximeter-data].
+    #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
+    data_dir: Option<String>,
+    /// How log lines look on stderr.
+    #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
+    log_format: Format,
+}
+
+/// Runs until told to stop.
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let config = match configuration(args) {
+        Ok(config) => config,
+        Err(mistakes) => {
+            exit::complain(&mistakes.to_string());
+            return Ok(Exit::Configuration.into());
+        }
+    };
+    let running = match start(config, Log::new(args.log_format)) {
+        Ok(running) => running,
+        Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
+            exit::complain(&format!("{fault:#}"));
+            return Ok(Exit::InUse.into());
+        }
+        Err(fault) => return Err(fault),
+    };
+    running.until_signal()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn configuration(args: &ServeArgs) -> Result<Config, String> {
+    let overrides = Overrides {
+        upstream: args.upstream.clone(),
+        listen: args.listen.clone(),
+        admin: args.admin.clone(),
+        data_dir: args.data_dir.clone(),
+    };
+    let config = match (&args.config, &args.upstream) {
+        (Some(file), _) => {
+            let name = file.display().to_string();
+            let text = std::fs::read_to_string(file)
+                .map_err(|fault| format!("{name}: cannot be read: {fault}"))?;
+            Config::from_yaml(&text, &name, &|key| std::env::var(key).ok(), &|path| {
+                std::fs::read_to_string(path)
+            })
+        }
+        (None, Some(url)) => Config::zero(url),
+        (None, None) => {
+            return Err("nothing to stand before: give --upstream URL or --config FILE".into());
+        }
+    };
+    config.and_then(|config| config.with(&overrides)).map_err(|mistakes| mistakes.to_string())
+}
+
+/// A running gateway.
+pub(crate) struct Running {
+    pub(crate) gateway: Arc<Gateway>,
+    workers: Workers,
+    feeder: Feeder,
+    runtime: Runtime,
+    /// Where clients connect.
+    pub(crate) listen: SocketAddr,
+    /// Where metrics are.
+    pub(crate) admin: SocketAddr,
+}
+
+/// Starts the gateway: ledger first, clients last.
+///
+/// Errors: data directory in use or damaged, address in use, prices that cannot be read.
+pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_name("background")
+        .enable_all()
+        .build()
+        .context("cannot start a runtime")?;
+    let id = gateway_id(&config);
+    let book = book(&config)?;
+    let telemetry = Arc::new(Telemetry::new(log, &config));
+    let (journal, recovery) = Journal::open(
+        &config.data_dir,
+        Options {
+            gateway: id.clone(),
+            durability: config.ledger.durability,
+            queue_bytes_max: config.limits.ledger_queue_bytes_max,
+            now: clock::wall,
+            tell: tell_journal(telemetry.clone()),
+        },
+    )?;
+    tell_recovery(&telemetry, &recovery);
+    let gateway = Arc::new(Gateway::new(Parts {
+        id,
+        config,
+        book,
+        journal,
+        telemetry,
+        background: runtime.handle().clone(),
+    }));
+    let feeder = feeder(&gateway)?;
+    let admin = admin::start(&gateway)
+        .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
+    let workers = Workers::start(&gateway)
+        .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
+    recognise::start(&gateway);
+    let listen = workers.address;
+    gateway.telemetry.log().info(
+        "listening",
+        &[
+            ("listen", listen.to_string().into()),
+            ("admin", admin.to_string().into()),
+            ("upstreams", gateway.config.upstreams.len().into()),
+            ("data_dir", gateway.config.data_dir.display().to_string().into()),
+            ("version", env!("CARGO_PKG_VERSION").into()),
+        ],
+    );
+    Ok(Running { gateway, workers, feeder, runtime, listen, admin })
+}
+
+/// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
+fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
+    let dir = gateway.config.data_dir.clone();
+    let store = Store::open(&dir).context("cannot open the store")?;
+    let telemetry = gateway.telemetry.clone();
+    let feeder = Feeder::start(store, Box::new(journal::reader(&dir)), move |fed| {
+        if let Err(fault) = fed {
+            telemetry.emit(&StoreFailed { reason: fault.to_string() });
+        }
+    })?;
+    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway));
+    gateway.background.spawn(async move {
+        let mut fed = 0;
+        let mut period = tokio::time::interval(FEED_PERIOD);
+        loop {
+            period.tick().await;
+            let Some(gateway) = weak.upgrade() else { return };
+            let written = gateway.journal.sequence();
+            if written > fed {
+                fed = written;
+                bell.ring();
+            }
+        }
+    });
+    Ok(feeder)
+}
+
+fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
+    Box::new(move |event| telemetry.emit(&LedgerTold(event)))
+}
+
+/// Name of this gateway on records: the host's.
+fn gateway_id(config: &Config) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = config.resource.get("k8s.pod.name").map_or(host.trim(), String::as_str);
+    format!("{}/0", if host.is_empty() { "gateway" } else { host })
+}
+
+fn book(config: &Config) -> anyhow::Result<PriceBook> {
+    let book = PriceBook::builtin()?;
+    let Some(file) = &config.prices.overrides else { return Ok(book) };
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    Ok(book.with_overrides(&text, &name)?)
+}
+
+fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
+    telemetry.log().info(
+        "ledger_opened",
+        &[
+            ("entries", recovery.entries.into()),
+            ("torn_bytes", recovery.torn_bytes.into()),
+            ("gateway_died", recovery.died.len().into()),
+        ],
+    );
+}
+
+impl Running {
+    /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once.
+    fn until_signal(self) -> anyhow::Result<()> {
+        let mut stop = self.runtime.block_on(async { Stop::new() })?;
+        self.runtime.block_on(stop.wait());
+        self.begin_drain();
+        let drain = self.gateway.config.limits.drain;
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = self.idle() => {}
+                () = tokio::time::sleep(drain) => {}
+                () = stop.wait() => {}
+            }
+        });
+        self.finish();
+        Ok(())
+    }
+
+    /// Stops a gateway whose clients are done.
+    pub(crate) fn stop(self) {
+        self.begin_drain();
+        self.finish();
+    }
+
+    fn begin_drain(&self) {
+        self.gateway.telemetry.log().info("draining", &[]);
+        self.gateway.drain();
+        self.workers.drain();
+    }
+
+    /// Cuts what still runs, settles it, and closes the ledger.
+    fn finish(self) {
+        self.workers.cut();
+        let ended = self
+            .runtime
+            .block_on(async { tokio::time::timeout(CUT_WAIT, self.idle()).await.is_ok() });
+        let Self { gateway, workers, feeder, runtime, .. } = self;
+        if ended {
+            workers.join();
+        }
+        runtime.shutdown_timeout(CUT_WAIT);
+        // The writer has told what it could not write.
+        let _ = gateway.journal.close();
+        feeder.stop();
+        gateway.telemetry.log().info("stopped", &[]);
+    }
+
+    async fn idle(&self) {
+        let mut period = tokio::time::interval(Duration::from_millis(10));
+        while self.workers.open() > 0 {
+            period.tick().await;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One client connection, from its first bytes to its end.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use taximeter_config::Limits;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::peer::{Peer, PeerSocket, Verdict};
+use super::workers::{Phase, Worker};
+use crate::edge::clock;
+use crate::journey::{self, ReplyBody};
+
+/// The first bytes of an HTTP/2 connection; no HTTP/1 request begins so.
+const HTTP2_PREFACE: &[u8] = b"PRI";
+/// Flow control of one HTTP/2 stream and of a whole connection, in bytes.
+const HTTP2_WINDOWS_BYTES: (u32, u32) = (64 << 10, 1 << 20);
+
+/// Streams that are told to end have this long to tell their clients.
+const CUT_GRACE: Duration = Duration::from_millis(300);
+
+/// Serves one connection to its end.
+pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::Receiver<Phase>) {
+    let Ok(address) = socket.peer_addr() else { return };
+    if socket.set_nodelay(true).is_err() {
+        return;
+    }
+    let limits = &worker.gateway.config.limits;
+    let peer = Arc::new(Peer::new(address, clock::now()));
+    let Ok(http2) = tokio::time::timeout(limits.header_read_timeout, speaks_http2(&socket)).await
+    else {
+        return;
+    };
+    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), limits.client_write_timeout));
+    let service = service_fn(|request: Request<Incoming>| {
+        let (worker, peer) = (worker.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(answer(worker, peer, request).await) }
+    });
+    if http2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.http2_streams_max)
+            .initial_stream_window_size(HTTP2_WINDOWS_BYTES.0)
+            .initial_connection_window_size(HTTP2_WINDOWS_BYTES.1)
+            .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+            .auto_date_header(false)
+            .serve_connection(io, service);
+        run(connection, &peer, limits, phase, |c| c.graceful_shutdown()).await;
+    } else {
+        let connection = http1::Builder::new()
+            .preserve_header_case(true)
+            .max_headers(limits.headers_max)
+            .max_buf_size(limits.header_bytes_max.max(8 << 10))
+            .auto_date_header(false)
+            .serve_connection(io, service);
+        run(connection, &peer, limits, phase, |c| c.graceful_shutdown()).await;
+    }
+}
+
+/// One request on this connection; the connection counts as busy until the answer's body is gone.
+async fn answer(
+    worker: Arc<Worker>,
+    peer: Arc<Peer>,
+    request: Request<Incoming>,
+) -> Response<ReplyBody> {
+    let busy = Busy::new(peer.clone());
+    let (head, body) = journey::journey(&worker, &peer, request).await.into_parts();
+    Response::from_parts(head, body.keeping(busy))
+}
+
+/// Marks a connection as busy while it lives.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<Peer>);
+
+impl Busy {
+    fn new(peer: Arc<Peer>) -> Self {
+        peer.request_began();
+        Self(peer)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.request_ended(clock::now());
+    }
+}
+
+async fn speaks_http2(socket: &TcpStream) -> bool {
+    let mut first = [0; HTTP2_PREFACE.len()];
+    loop {
+        match socket.peek(&mut first).await {
+            Ok(read) if read == first.len() => return first == HTTP2_PREFACE,
+            Ok(read) if read > 0 && HTTP2_PREFACE.starts_with(first.get(..read).unwrap_or(&[])) => {
+                tokio::task::yield_now().await;
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Polls a connection with its timer and the gateway's phase beside it.
+async fn run<C: Future>(
+    connection: C,
+    peer: &Peer,
+    limits: &Limits,
+    mut phase: watch::Receiver<Phase>,
+    finish: impl Fn(Pin<&mut C>),
+) {
+    let mut connection = pin!(connection);
+    let mut timer = pin!(tokio::time::sleep(limits.header_read_timeout));
+    loop {
+        let turn = {
+            let mut changed = pin!(phase.changed());
+            poll_fn(|cx: &mut Context<'_>| {
+                if connection.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Turn::Over);
+                }
+                if changed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Turn::Phase);
+                }
+                timer.as_mut().poll(cx).map(|()| Turn::Timer)
+            })
+            .await
+        };
+        match turn {
+            Turn::Over => return,
+            Turn::Phase => match *phase.borrow_and_update() {
+                Phase::Serving => {}
+                Phase::Draining => finish(connection.as_mut()),
+                Phase::Cutting => {
+                    peer.cut();
+                    timer.set(tokio::time::sleep(CUT_GRACE));
+                }
+            },
+            Turn::Timer if peer.is_cut() => return,
+            Turn::Timer => match peer.judge(clock::now(), limits) {
+                Verdict::Close => return,
+                Verdict::Finish => {
+                    finish(connection.as_mut());
+                    timer.set(tokio::time::sleep(limits.header_read_timeout));
+                }
+                Verdict::Wait(left) => timer.set(tokio::time::sleep(left)),
+            },
+        }
+    }
+}
+
+/// Why a connection's task woke up.
+enum Turn {
+    Over,
+    Phase,
+    Timer,
+}

@@ -1,0 +1,233 @@
+//! One client connection: its address, and what it is doing, so that one timer can judge it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use taximeter_config::Limits;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+use crate::edge::clock;
+
+/// No request head is being read.
+const NOT_READING: u64 = u64::MAX;
+
+/// A client connection, as its requests and its timer see it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    opened: Instant,
+    requests_open: AtomicU32,
+    /// Milliseconds since `opened` at which the last request ended.
+    idle_since: AtomicU64,
+    /// Milliseconds since `opened` at which a head began to arrive.
+    reading_since: AtomicU64,
+    stalled: AtomicBool,
+    cut: AtomicBool,
+}
+
+/// What a connection's timer should do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing before this much time has passed.
+    Wait(Duration),
+    /// It has idled for too long: finish politely.
+    Finish,
+    /// Its request head is too slow: close.
+    Close,
+}
+
+impl Peer {
+    pub(super) const fn new(address: SocketAddr, opened: Instant) -> Self {
+        Self {
+            address,
+            opened,
+            requests_open: AtomicU32::new(0),
+            idle_since: AtomicU64::new(0),
+            reading_since: AtomicU64::new(NOT_READING),
+            stalled: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the client stopped reading for longer than the limit.
+    pub(crate) fn has_stalled(&self) -> bool {
+        self.stalled.load(Relaxed)
+    }
+
+    /// Whether the gateway wants this connection's streams to end now.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.load(Relaxed)
+    }
+
+    /// The gateway wants this connection's streams to end now.
+    pub(super) fn cut(&self) {
+        self.cut.store(true, Relaxed);
+    }
+
+    /// A request head has been read whole.
+    pub(super) fn request_began(&self) {
+        self.requests_open.fetch_add(1, Relaxed);
+        self.reading_since.store(NOT_READING, Relaxed);
+    }
+
+    /// Its answer has been handed over, or it was given up.
+    pub(super) fn request_ended(&self, now: Instant) {
+        self.idle_since.store(self.millis(now), Relaxed);
+        self.requests_open.fetch_sub(1, Relaxed);
+    }
+
+    fn bytes_came(&self) {
+        if self.requests_open.load(Relaxed) == 0 && self.reading_since.load(Relaxed) == NOT_READING
+        {
+            self.reading_since.store(self.millis(clock::now()), Relaxed);
+        }
+    }
+
+    pub(super) fn judge(&self, now: Instant, limits: &Limits) -> Verdict {
+        if self.requests_open.load(Relaxed) > 0 {
+            return Verdict::Wait(limits.header_read_timeout);
+        }
+        let now = self.millis(now);
+        let since = |at: u64| Duration::from_millis(now.saturating_sub(at));
+        let reading = self.reading_since.load(Relaxed);
+        if reading != NOT_READING {
+            return match limits.header_read_timeout.checked_sub(since(reading)) {
+                Some(left) if !left.is_zero() => Verdict::Wait(left),
+                _ => Verdict::Close,
+            };
+        }
+        match limits.idle_timeout.checked_sub(since(self.idle_since.load(Relaxed))) {
+            Some(left) if !left.is_zero() => Verdict::Wait(left.min(limits.header_read_timeout)),
+            _ => Verdict::Finish,
+        }
+    }
+
+    fn millis(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.opened).as_millis())
+            .unwrap_or(u64::MAX - 1)
+    }
+}
+
+/// The client's socket; notes when a head begins and gives up on a client that does not read.
+pub(super) struct PeerSocket {
+    socket: TcpStream,
+    peer: Arc<Peer>,
+    write_timeout: Duration,
+    /// Runs while a write is waiting for the client.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl PeerSocket {
+    pub(super) const fn new(socket: TcpStream, peer: Arc<Peer>, write_timeout: Duration) -> Self {
+        Self { socket, peer, write_timeout, waiting: None }
+    }
+
+    fn watch<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let timeout = self.write_timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        if waiting.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.peer.stalled.store(true, Relaxed);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for PeerSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.socket).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            this.peer.bytes_came();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for PeerSocket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.socket).poll_write(cx, buf);
+        this.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.socket).poll_write_vectored(cx, bufs);
+        this.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(peer: &Peer, seconds: u64) -> Instant {
+        peer.opened + Duration::from_secs(seconds)
+    }
+
+    fn peer() -> Peer {
+        Peer::new("127.0.0.1:1".parse().unwrap(), clock::now())
+    }
+
+    #[test]
+    fn an_idle_connection_is_finished_and_a_busy_one_never() {
+        let (peer, limits) = (peer(), Limits::default());
+        assert_eq!(peer.judge(at(&peer, 74), &limits), Verdict::Wait(Duration::from_secs(1)));
+        assert_eq!(peer.judge(at(&peer, 75), &limits), Verdict::Finish);
+        peer.request_began();
+        assert!(matches!(peer.judge(at(&peer, 7_500), &limits), Verdict::Wait(_)));
+        peer.request_ended(at(&peer, 8_000));
+        assert!(matches!(peer.judge(at(&peer, 8_001), &limits), Verdict::Wait(_)));
+        assert_eq!(peer.judge(at(&peer, 8_075), &limits), Verdict::Finish);
+    }
+
+    #[test]
+    fn a_head_that_dribbles_in_is_cut() {
+        let (peer, limits) = (peer(), Limits::default());
+        peer.bytes_came();
+        peer.bytes_came();
+        assert!(matches!(peer.judge(at(&peer, 9), &limits), Verdict::Wait(_)));
+        assert_eq!(peer.judge(at(&peer, 11), &limits), Verdict::Close);
+    }
+}

@@ -1,0 +1,221 @@
+//! The threads that carry requests.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use super::connection;
+use crate::edge::clock;
+use crate::edge::upstream::Pool;
+use crate::gateway::Gateway;
+use crate::telemetry::events::ConnectionRefused;
+
+/// How often idle engine connections are looked over.
+const SWEEP_PERIOD: Duration = Duration::from_secs(1);
+/// Pause after the kernel refuses to accept (no descriptors left), so that accepting does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the gateway is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Serving,
+    /// No new connections; running requests finish.
+    Draining,
+    /// Running streams end now.
+    Cutting,
+}
+
+/// What the requests of one thread share.
+pub(crate) struct Worker {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) pool: Pool,
+}
+
+/// All threads that carry requests.
+pub(crate) struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    phase: watch::Sender<Phase>,
+    open: Arc<AtomicUsize>,
+    /// Where clients connect; the port is real even if 0 was asked for.
+    pub(crate) address: SocketAddr,
+}
+
+struct Lane {
+    sockets: mpsc::UnboundedSender<std::net::TcpStream>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Workers {
+    /// Binds the address and starts the threads.
+    ///
+    /// Errors: the address cannot be bound, a thread cannot be started.
+    pub(crate) fn start(gateway: &Arc<Gateway>) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(gateway.config.listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let open = Arc::new(AtomicUsize::new(0));
+        let mut threads = Vec::new();
+        let mut lanes = Vec::new();
+        for index in 1..gateway.config.workers {
+            let (sender, mut sockets) = mpsc::unbounded_channel();
+            let lane = Lane { sockets: sender, open: Arc::default() };
+            let (count, total) = (lane.open.clone(), open.clone());
+            lanes.push(lane);
+            let (gateway, phases) = (gateway.clone(), phases.clone());
+            threads.push(thread(index, move || async move {
+                let worker = worker(gateway);
+                while let Some(socket) = sockets.recv().await {
+                    if let Ok(socket) = TcpStream::from_std(socket) {
+                        carry(&worker, socket, &phases, &count, &total);
+                    }
+                }
+                finished(&count).await;
+            })?);
+        }
+        let (gateway, total) = (gateway.clone(), open.clone());
+        threads.push(thread(0, move || async move {
+            let worker = worker(gateway);
+            let own = Arc::new(AtomicUsize::new(0));
+            if let Ok(listener) = TcpListener::from_std(listener) {
+                accept(&worker, &listener, &phases, &lanes, &own, &total).await;
+            }
+            drop(lanes);
+            finished(&own).await;
+        })?);
+        Ok(Self { threads, phase, open, address })
+    }
+
+    /// Open client connections.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    /// No new connections; running requests finish.
+    pub(crate) fn drain(&self) {
+        self.phase.send_replace(Phase::Draining);
+    }
+
+    /// Running streams are cut, with an error event where the client can read one.
+    pub(crate) fn cut(&self) {
+        self.phase.send_replace(Phase::Cutting);
+    }
+
+    /// Waits for the threads; they end when the last connection has.
+    pub(crate) fn join(self) {
+        for thread in self.threads {
+            // A worker that panicked has been told of on stderr already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn thread<F: Future<Output = ()>>(
+    index: usize,
+    work: impl FnOnce() -> F + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new()
+        .name(format!("carry-{index}"))
+        .spawn(move || runtime.block_on(work()))
+}
+
+fn worker(gateway: Arc<Gateway>) -> Arc<Worker> {
+    let pool = Pool::new(gateway.config.upstreams.len(), gateway.config.limits.upstream_keep_alive);
+    let worker = Arc::new(Worker { gateway, pool });
+    let weak = Arc::downgrade(&worker);
+    tokio::spawn(async move {
+        let mut period = tokio::time::interval(SWEEP_PERIOD);
+        loop {
+            period.tick().await;
+            let Some(worker) = weak.upgrade() else { return };
+            worker.pool.sweep(clock::now());
+        }
+    });
+    worker
+}
+
+async fn accept(
+    worker: &Arc<Worker>,
+    listener: &TcpListener,
+    phases: &watch::Receiver<Phase>,
+    lanes: &[Lane],
+    own: &Arc<AtomicUsize>,
+    total: &Arc<AtomicUsize>,
+) {
+    let connections_max = worker.gateway.config.limits.connections_max;
+    let mut stop = phases.clone();
+    loop {
+        let accepted = tokio::select! {
+            _ = stop.wait_for(|phase| *phase != Phase::Serving) => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((socket, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        if total.load(Relaxed) >= connections_max {
+            worker.gateway.telemetry.emit(&ConnectionRefused);
+            continue;
+        }
+        let idlest = lanes.iter().min_by_key(|lane| lane.open.load(Relaxed));
+        match idlest.filter(|lane| lane.open.load(Relaxed) < own.load(Relaxed)) {
+            Some(lane) => {
+                if let Ok(socket) = socket.into_std() {
+                    // A lane that is gone has no worker; its connections are refused by closing.
+                    let _ = lane.sockets.send(socket);
+                }
+            }
+            None => carry(worker, socket, phases, own, total),
+        }
+    }
+}
+
+fn carry(
+    worker: &Arc<Worker>,
+    socket: TcpStream,
+    phases: &watch::Receiver<Phase>,
+    own: &Arc<AtomicUsize>,
+    total: &Arc<AtomicUsize>,
+) {
+    let open = Open::new([own.clone(), total.clone()]);
+    let (worker, phases) = (worker.clone(), phases.clone());
+    tokio::spawn(async move {
+        connection::serve(worker, socket, phases).await;
+        drop(open);
+    });
+}
+
+/// Counts a connection while it lives.
+struct Open([Arc<AtomicUsize>; 2]);
+
+impl Open {
+    fn new(counts: [Arc<AtomicUsize>; 2]) -> Self {
+        for count in &counts {
+            count.fetch_add(1, Relaxed);
+        }
+        Self(counts)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        for count in &self.0 {
+            count.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// Waits until a worker's connections have ended.
+async fn finished(open: &AtomicUsize) {
+    let mut period = tokio::time::interval(Duration::from_millis(10));
+    while open.load(Relaxed) > 0 {
+        period.tick().await;
+    }
+}

@@ -1,0 +1,31 @@
+//! Being told to stop: SIGTERM, SIGINT.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Listens for both; each wait hears one more.
+pub(crate) struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    /// Listens from now on. Must be called inside a runtime.
+    ///
+    /// Errors: the system refuses a handler.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next time that we are told to stop.
+    pub(crate) async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

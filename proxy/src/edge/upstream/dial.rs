@@ -1,0 +1,154 @@
+//! Opening a connection: name, TCP, TLS.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use taximeter_config::UpstreamUrl;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Why no connection came about. The word is fixed and safe as a label; details go to the log only.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum DialFault {
+    /// The name has no address, or nothing listens there.
+    #[error("cannot connect: {0}")]
+    Connect(#[source] io::Error),
+    /// It listens, but TLS failed.
+    #[error("TLS failed: {0}")]
+    Tls(#[source] io::Error),
+    /// It took longer than `upstream_connect_timeout_seconds`.
+    #[error("no connection within {}s", .0.as_secs())]
+    Timeout(Duration),
+    /// hyper would not speak over it.
+    #[error("HTTP handshake failed: {0}")]
+    Handshake(#[source] hyper::Error),
+}
+
+impl DialFault {
+    /// A fixed word for labels.
+    pub(crate) const fn cause(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "connect",
+            Self::Tls(_) => "tls",
+            Self::Timeout(_) => "timeout",
+            Self::Handshake(_) => "handshake",
+        }
+    }
+}
+
+/// A socket to an engine.
+pub(crate) enum Socket {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Opens connections; holds the TLS settings.
+#[derive(Clone)]
+pub(crate) struct Dialer {
+    tls: TlsConnector,
+    timeout: Duration,
+}
+
+impl Dialer {
+    /// Trusts the system's certificate authorities (`SSL_CERT_FILE` included), or Mozilla's where the system has
+    /// none. Without a `tls` upstream nothing is loaded.
+    pub(crate) fn new(tls: bool, timeout: Duration) -> Self {
+        let mut roots = rustls::RootCertStore::empty();
+        if tls {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            }
+        }
+        let mut config =
+            rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { tls: TlsConnector::from(Arc::new(config)), timeout }
+    }
+
+    /// A connected socket, TLS done where the URL says so.
+    pub(crate) async fn dial(&self, url: &UpstreamUrl) -> Result<TokioIo<Socket>, DialFault> {
+        match tokio::time::timeout(self.timeout, self.open(url)).await {
+            Ok(socket) => socket.map(TokioIo::new),
+            Err(_) => Err(DialFault::Timeout(self.timeout)),
+        }
+    }
+
+    async fn open(&self, url: &UpstreamUrl) -> Result<Socket, DialFault> {
+        let tcp = TcpStream::connect((&*url.host, url.port)).await.map_err(DialFault::Connect)?;
+        tcp.set_nodelay(true).map_err(DialFault::Connect)?;
+        if !url.tls {
+            return Ok(Socket::Plain(tcp));
+        }
+        let name = ServerName::try_from(url.host.clone())
+            .map_err(|e| DialFault::Tls(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
+        let stream = self.tls.connect(name, tcp).await.map_err(DialFault::Tls)?;
+        Ok(Socket::Tls(Box::new(stream)))
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
+            Self::Tls(socket) => Pin::new(socket).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
+            Self::Tls(socket) => Pin::new(socket).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+            Self::Tls(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(socket) => socket.is_write_vectored(),
+            Self::Tls(socket) => socket.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            Self::Tls(socket) => Pin::new(socket).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Tls(socket) => Pin::new(socket).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Idle connections of one worker, by upstream. The last one in is the first one out: it is the least likely to
+//! have been closed by the engine.
+
+use std::sync::{Mutex, PoisonError};
+use std::task::Context;
+use std::time::{Duration, Instant};
+
+use super::exchange::Link;
+
+/// Idle connections kept per upstream and worker.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// A connection and until when it may be used again.
+struct Idle {
+    link: Link,
+    until: Instant,
+}
+
+/// Idle connections, one list an upstream.
+pub(crate) struct Pool {
+    idle: Vec<Mutex<Vec<Idle>>>,
+    keep_alive: Duration,
+}
+
+impl Pool {
+    /// An empty pool for upstreams `0..upstreams`; a connection idles for `keep_alive` at most.
+    pub(crate) fn new(upstreams: usize, keep_alive: Duration) -> Self {
+        Self { idle: (0..upstreams).map(|_| Mutex::default()).collect(), keep_alive }
+    }
+
+    /// An open connection to `upstream`, if there is one. Those that were closed meanwhile are dropped.
+    pub(crate) fn take(&self, upstream: usize, now: Instant, cx: &mut Context<'_>) -> Option<Link> {
+        let mut idle = self.idle.get(upstream)?.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(Idle { mut link, until }) = idle.pop() {
+            if now < until && link.is_open(cx) {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next request to `upstream`.
+    pub(crate) fn put(&self, upstream: usize, now: Instant, link: Link) {
+        let until = now + link.idle_max(self.keep_alive);
+        let Some(idle) = self.idle.get(upstream) else { return };
+        let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if until > now && idle.len() < IDLE_CONNECTIONS_MAX {
+            idle.push(Idle { link, until });
+        }
+    }
+
+    /// Closes what has idled for too long.
+    pub(crate) fn sweep(&self, now: Instant) {
+        for idle in &self.idle {
+            idle.lock().unwrap_or_else(PoisonError::into_inner).retain(|idle| now < idle.until);
+        }
+    }
+}

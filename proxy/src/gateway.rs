@@ -1,0 +1,158 @@
+//! What all requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use dashmap::DashMap;
+use http::HeaderValue;
+use taximeter_config::{Config, Upstream};
+use taximeter_meter::Dialect;
+use taximeter_pricing::PriceBook;
+
+use crate::edge::journal::Journal;
+use crate::edge::upstream::Dialer;
+use crate::journey::identify::Directory;
+use crate::journey::refuse::Refusal;
+use crate::telemetry::Telemetry;
+
+/// What all requests share.
+pub(crate) struct Gateway {
+    /// Name of this gateway on records.
+    pub(crate) id: String,
+    pub(crate) config: Config,
+    pub(crate) directory: Directory,
+    pub(crate) book: PriceBook,
+    pub(crate) journal: Journal,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) dialer: Dialer,
+    /// Where work runs that must not delay a token.
+    pub(crate) background: tokio::runtime::Handle,
+    /// `host` of each upstream.
+    hosts: Vec<Option<HeaderValue>>,
+    /// Dialects that upstreams configured as `auto` have shown, by index.
+    recognised: DashMap<usize, Dialect>,
+    /// Request bodies held in memory, in bytes.
+    bodies_bytes: Arc<AtomicUsize>,
+    draining: AtomicBool,
+}
+
+/// Parts that a gateway is made of.
+pub(crate) struct Parts {
+    pub(crate) id: String,
+    pub(crate) config: Config,
+    pub(crate) book: PriceBook,
+    pub(crate) journal: Journal,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) background: tokio::runtime::Handle,
+}
+
+impl Gateway {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { id, config, book, journal, telemetry, background } = parts;
+        let tls = config.upstreams.iter().any(|upstream| upstream.url.tls);
+        let hosts = config
+            .upstreams
+            .iter()
+            .map(|upstream| HeaderValue::try_from(upstream.url.authority()).ok());
+        Self {
+            id,
+            directory: Directory::new(&config),
+            dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
+            hosts: hosts.collect(),
+            recognised: DashMap::new(),
+            bodies_bytes: Arc::default(),
+            draining: AtomicBool::new(false),
+            config,
+            book,
+            journal,
+            telemetry,
+            background,
+        }
+    }
+
+    /// The upstream at an index that `route` gave out.
+    #[expect(clippy::indexing_slicing, reason = "indices come from `position` over this very list")]
+    pub(crate) fn upstream(&self, index: usize) -> &Upstream {
+        &self.config.upstreams[index]
+    }
+
+    /// `host` of an upstream.
+    pub(crate) fn host(&self, index: usize) -> Option<&HeaderValue> {
+        self.hosts.get(index)?.as_ref()
+    }
+
+    /// The dialect of an upstream: as configured, or as it has shown.
+    pub(crate) fn dialect(&self, index: usize) -> Dialect {
+        match self.upstream(index).dialect {
+            Dialect::Auto => self.recognised.get(&index).map_or(Dialect::Auto, |shown| *shown),
+            known => known,
+        }
+    }
+
+    /// `gen_ai.provider.name` of an upstream: as configured, or by the dialect that it has shown.
+    pub(crate) fn provider(&self, index: usize) -> &str {
+        let upstream = self.upstream(index);
+        if upstream.dialect == Dialect::Auto && upstream.provider == Dialect::Auto.provider() {
+            self.dialect(index).provider()
+        } else {
+            &upstream.provider
+        }
+    }
+
+    /// An upstream configured as `auto` has shown what it is.
+    pub(crate) fn recognise(&self, index: usize, dialect: Dialect) {
+        self.recognised.insert(index, dialect);
+    }
+
+    /// Readiness off, new requests refused.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Relaxed);
+    }
+
+    /// Whether new requests are refused.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// Counts a body against `bodies_total_bytes_max` while it is held.
+    pub(crate) fn hold(&self) -> HeldBytes {
+        HeldBytes {
+            total: self.bodies_bytes.clone(),
+            bytes_max: self.config.limits.bodies_total_bytes_max,
+            bytes: 0,
+        }
+    }
+}
+
+/// Bytes of one body, counted while this lives.
+#[derive(Debug, Default)]
+pub(crate) struct HeldBytes {
+    total: Arc<AtomicUsize>,
+    bytes_max: usize,
+    bytes: usize,
+}
+
+impl HeldBytes {
+    /// More of the body has come.
+    ///
+    /// Errors: `Overloaded` when all bodies together are too large.
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.bytes += bytes;
+        if self.total.fetch_add(bytes, Relaxed) + bytes > self.bytes_max {
+            return Err(Refusal::Overloaded);
+        }
+        Ok(())
+    }
+
+    /// Hands the count on; nothing is left here.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Relaxed);
+    }
+}

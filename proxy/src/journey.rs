@@ -1,0 +1,78 @@
+//! One request, top to bottom: accept → identify → admit → route → relay (the meter watches) → settle → report.
+//!
+//! `edge/listen` accepts; every later word is a file in here. A request that was reserved ends in exactly one
+//! post or void, whatever ends it: the `Fare` made at the reservation sees to it.
+
+pub(crate) mod admit;
+mod body;
+pub(crate) mod identify;
+pub(crate) mod refuse;
+mod relay;
+pub(crate) mod report;
+mod route;
+pub(crate) mod settle;
+
+use std::sync::Arc;
+
+use http::header::HeaderValue;
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::edge::clock;
+use crate::edge::listen::{Peer, Worker};
+use identify::{Arrival, Billing};
+use refuse::Refusal;
+
+pub(crate) use relay::ReplyBody;
+
+/// Serves one request whose head has just been read.
+pub(crate) async fn journey(
+    worker: &Arc<Worker>,
+    peer: &Arc<Peer>,
+    request: Request<Incoming>,
+) -> Response<ReplyBody> {
+    let arrival =
+        Arrival::new(request.uri().path(), request.headers(), clock::now(), clock::wall());
+    let method = request.method().clone();
+    let mut reply = match ride(worker, peer, &arrival, request).await {
+        Ok(reply) => reply,
+        Err(refusal) => {
+            report::refused(&worker.gateway, &arrival, &method, &refusal);
+            refusal.answer(arrival.shape, &arrival.request_id).map(ReplyBody::whole)
+        }
+    };
+    let headers = reply.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&arrival.id.0.to_string()) {
+        headers.insert("x-taximeter-request-id", id);
+    }
+    if !headers.contains_key("x-request-id")
+        && let Ok(id) = HeaderValue::from_str(&arrival.request_id)
+    {
+        headers.insert("x-request-id", id);
+    }
+    reply
+}
+
+async fn ride(
+    worker: &Arc<Worker>,
+    peer: &Arc<Peer>,
+    arrival: &Arrival,
+    request: Request<Incoming>,
+) -> Result<Response<ReplyBody>, Refusal> {
+    let gateway = &worker.gateway;
+    let (mut head, body) = request.into_parts();
+    let call = identify::call(gateway, peer, arrival, &mut head)?;
+    let permit = admit::permit(gateway, &call, &head)?;
+    let order = body::read(gateway, &call, &head.headers, body).await?;
+    let mut chosen = route::choose(gateway, &call, order)?;
+    let fare = match call.route.billing {
+        Billing::Ledger => Some(permit.reserve(gateway, peer, call, &mut chosen).await?),
+        Billing::Free => None,
+    };
+    let passed = fare.is_none().then(|| head.method.clone());
+    let reply = relay::open(worker, head, chosen, fare).await?;
+    if let Some(method) = passed {
+        report::passed(gateway, arrival, &method, reply.status().as_u16());
+    }
+    Ok(reply)
+}

@@ -1,0 +1,111 @@
+//! Reading a request's body: bounded, inspected as it arrives, kept as the pieces that came.
+
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use taximeter_meter::{RequestFacts, RequestReader, Wire};
+
+use super::identify::Call;
+use super::refuse::Refusal;
+use crate::edge::upstream::RequestBody;
+use crate::gateway::{Gateway, HeldBytes};
+
+/// What the client ordered: its body, and what we read from it.
+pub(crate) struct Order {
+    pub(crate) body: RequestBody,
+    /// `None` where the body is not ours to read.
+    pub(crate) facts: Option<RequestFacts>,
+    /// Counts the body against the total while it is held.
+    pub(crate) held: HeldBytes,
+}
+
+/// Reads the whole body.
+///
+/// Errors: too large, too slow, badly framed; where we meter also not JSON, or JSON that cannot be taken.
+pub(crate) async fn read(
+    gateway: &Gateway,
+    call: &Call,
+    headers: &HeaderMap,
+    mut incoming: Incoming,
+) -> Result<Order, Refusal> {
+    let limits = &gateway.config.limits;
+    let bytes_max = limits.body_bytes_max;
+    if announced(headers).is_some_and(|length| length > bytes_max as u64) {
+        return Err(Refusal::TooLarge { bytes_max });
+    }
+    let mut reader = reader(call, headers)?;
+    let mut body = RequestBody::default();
+    let mut held = gateway.hold();
+    loop {
+        let frame = tokio::time::timeout(limits.body_read_timeout, incoming.frame());
+        let frame = match frame.await {
+            Err(_) => return Err(Refusal::BodyTimeout),
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return Err(Refusal::BadFraming),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(piece) = frame.into_data() else { continue };
+        if body.len() + piece.len() as u64 > bytes_max as u64 {
+            return Err(Refusal::TooLarge { bytes_max });
+        }
+        held.add(piece.len())?;
+        if let Some(reader) = &mut reader {
+            reader.push(&piece)?;
+        }
+        body.push(piece);
+    }
+    let facts = reader.map(RequestReader::finish).transpose()?;
+    Ok(Order { body, facts, held })
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// A reader where the body must be JSON that we understand: wherever we meter.
+fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Refusal> {
+    let json = is_json(headers);
+    if call.wire() == Wire::Opaque && !(json && call.route.names_model()) {
+        return Ok(None);
+    }
+    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(Refusal::Encoding);
+    }
+    if !json {
+        return Err(Refusal::MediaType);
+    }
+    let reader = RequestReader::new(call.wire());
+    Ok(Some(if call.path_model.is_some() { reader.model_optional() } else { reader }))
+}
+
+/// `application/json` with any parameters, and what ends in `+json`.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_told_by_its_media_type_alone() {
+        for (value, json) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/problem+json", true),
+            ("text/plain", false),
+            ("multipart/form-data; boundary=x", false),
+            ("application/jsonlines", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, value.parse().unwrap());
+            assert_eq!(is_json(&headers), json, "{value}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
+    }
+}

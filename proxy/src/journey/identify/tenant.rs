@@ -1,0 +1,209 @@
+//! Whose request it is: from the credential, never from what a client can write beside it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, COOKIE};
+use http::{HeaderMap, HeaderName};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use taximeter_config::{Config, TrustedHeader, UnknownCaller};
+use taximeter_ledger::{Identity, TenantId};
+
+use crate::journey::refuse::Refusal;
+
+/// Headers in which clients of OpenAI, Anthropic and Azure send their key.
+const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
+
+/// Who pays for a request, and how we know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) tenant: TenantId,
+    pub(crate) key_id: Option<String>,
+    pub(crate) identity: Identity,
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+struct Key {
+    sha256: [u8; 32],
+    caller: Arc<Caller>,
+}
+
+/// All that identifies a caller.
+pub(crate) struct Directory {
+    /// By the first bytes of the hash; the whole hash is compared in constant time.
+    keys: HashMap<[u8; 8], Vec<Key>>,
+    header: Option<TrustedHeader>,
+    unknown: Option<Arc<Caller>>,
+    forward_credential: bool,
+}
+
+impl Directory {
+    /// The directory of a configuration.
+    pub(crate) fn new(config: &Config) -> Self {
+        let mut keys: HashMap<[u8; 8], Vec<Key>> = HashMap::new();
+        for key in &config.tenants.keys {
+            let caller = Arc::new(Caller {
+                tenant: TenantId(key.tenant.as_str().into()),
+                key_id: Some(key.id.clone()),
+                identity: Identity::ApiKey,
+                labels: key.labels.clone(),
+            });
+            keys.entry(prefix(&key.sha256)).or_default().push(Key { sha256: key.sha256, caller });
+        }
+        let unknown = match &config.tenants.unknown {
+            UnknownCaller::Refuse => None,
+            UnknownCaller::Tenant(tenant) => Some(plain(tenant, Identity::Unknown)),
+        };
+        Self {
+            keys,
+            header: config.tenants.header.clone(),
+            unknown,
+            forward_credential: config.upstreams.iter().any(|up| up.forward_credential),
+        }
+    }
+
+    /// The caller behind a request's headers.
+    ///
+    /// Errors: `CredentialsDiffer`, `InvalidKey`, `MissingKey`.
+    pub(crate) fn identify(
+        &self,
+        peer: IpAddr,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Caller>, Refusal> {
+        let credential = credential(headers)?;
+        if !self.keys.is_empty()
+            && let Some(credential) = credential
+        {
+            return self.by_key(credential).ok_or(Refusal::InvalidKey);
+        }
+        if let Some(caller) = self.by_header(peer, headers) {
+            return Ok(caller);
+        }
+        match &self.unknown {
+            Some(caller) => Ok(caller.clone()),
+            None if credential.is_some() => Err(Refusal::InvalidKey),
+            None => Err(Refusal::MissingKey),
+        }
+    }
+
+    fn by_key(&self, credential: &[u8]) -> Option<Arc<Caller>> {
+        let sha256: [u8; 32] = Sha256::digest(credential).into();
+        let mut found = None;
+        for key in self.keys.get(&prefix(&sha256))? {
+            if bool::from(key.sha256.ct_eq(&sha256)) {
+                found = Some(key.caller.clone());
+            }
+        }
+        found
+    }
+
+    fn by_header(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Arc<Caller>> {
+        let trusted = self.header.as_ref()?;
+        if !trusted.trusted_peers.iter().any(|network| network.contains(&peer)) {
+            return None;
+        }
+        let mut values = headers.get_all(&trusted.name).iter();
+        let tenant = values.next()?.to_str().ok()?;
+        if values.next().is_some() {
+            return None;
+        }
+        TenantId::new(tenant).ok().map(|tenant| {
+            Arc::new(Caller {
+                tenant,
+                key_id: None,
+                identity: Identity::Header,
+                labels: BTreeMap::new(),
+            })
+        })
+    }
+
+    /// Takes away what must not reach an engine: our identity headers in any spelling, cookies, and the client's
+    /// credential unless an upstream wants it (the relay decides which).
+    pub(crate) fn strip(&self, headers: &mut HeaderMap) {
+        headers.remove(COOKIE);
+        if !self.forward_credential {
+            for name in KEY_HEADERS {
+                headers.remove(name);
+            }
+        }
+        let header = self.header.as_ref().map_or("x-tenant-id", |header| &header.name);
+        let ours: Vec<HeaderName> = headers
+            .keys()
+            .filter(|name| {
+                let name = name.as_str();
+                same(name, header)
+                    || same(name, "x-tenant-id")
+                    || name.get(..12).is_some_and(|head| same(head, "x-taximeter-"))
+            })
+            .cloned()
+            .collect();
+        for name in ours {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Takes the client's credential off a request.
+pub(crate) fn strip_credential(headers: &mut HeaderMap) {
+    for name in KEY_HEADERS {
+        headers.remove(name);
+    }
+}
+
+fn plain(tenant: &str, identity: Identity) -> Arc<Caller> {
+    Arc::new(Caller {
+        tenant: TenantId(tenant.into()),
+        key_id: None,
+        identity,
+        labels: BTreeMap::new(),
+    })
+}
+
+fn prefix(sha256: &[u8; 32]) -> [u8; 8] {
+    let mut prefix = [0; 8];
+    for (to, from) in prefix.iter_mut().zip(sha256) {
+        *to = *from;
+    }
+    prefix
+}
+
+/// Equal, where some servers would take `_` for `-`.
+fn same(name: &str, other: &str) -> bool {
+    let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    name.len() == other.len() && name.bytes().zip(other.bytes()).all(|(a, b)| plain(a) == plain(b))
+}
+
+/// The one credential of a request; the same key under two names is one.
+fn credential(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
+    let mut found: Option<&[u8]> = None;
+    for name in KEY_HEADERS {
+        let mut values = headers.get_all(name).iter();
+        let Some(value) = values.next() else { continue };
+        if values.next().is_some() {
+            return Err(Refusal::CredentialsDiffer);
+        }
+        let value = value.as_bytes();
+        let key = if name == AUTHORIZATION { bearer(value) } else { value.trim_ascii() };
+        if key.is_empty() {
+            continue;
+        }
+        match found {
+            Some(other) if other != key => return Err(Refusal::CredentialsDiffer),
+            _ => found = Some(key),
+        }
+    }
+    Ok(found)
+}
+
+/// The key of `Bearer KEY`; of anything else the whole value, which no key will match.
+fn bearer(value: &[u8]) -> &[u8] {
+    match value.split_at_checked(7) {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => key.trim_ascii(),
+        _ => value.trim_ascii(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! What we answer when we do not serve: every refusal, its status, its word, its shape. One `match` each.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use taximeter_meter::RequestFault;
+
+/// Model names are cut at this many bytes in messages.
+const SHOWN_BYTES_MAX: usize = 128;
+/// Suggested wait where we cannot know better.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
+/// Why a request was not served. Each has a fixed word, safe as a label (`facts/robustness.md` §2).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Refusal {
+    #[error("two different credentials were sent; send one")]
+    CredentialsDiffer,
+    #[error("the API key is not valid; check the key and the base URL")]
+    InvalidKey,
+    #[error(
+        "no API key was sent; send it as `authorization: Bearer KEY`, `x-api-key` or `api-key`"
+    )]
+    MissingKey,
+    #[error("no route {path}; this gateway serves the OpenAI and Anthropic routes under /v1")]
+    UnknownRoute { path: String },
+    #[error("this route takes {allow}")]
+    MethodNotAllowed { allow: &'static str },
+    #[error("no upstream serves the model {model:?}")]
+    ModelNotFound { model: String },
+    #[error("{0}")]
+    Request(#[from] RequestFault),
+    #[error("the content type must be application/json")]
+    MediaType,
+    #[error("the request's content encoding cannot be read; send it without")]
+    Encoding,
+    #[error("the body is larger than {bytes_max} bytes")]
+    TooLarge { bytes_max: usize },
+    #[error("the path is longer than {bytes_max} bytes")]
+    UriTooLong { bytes_max: usize },
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    #[error("the body could not be read; check its framing")]
+    BadFraming,
+    #[error("the price of {model:?} is not known, and requests without a price are refused here")]
+    UnknownPrice { model: String },
+    #[error("the ledger cannot be written; try again")]
+    LedgerUnavailable,
+    #[error("too much is held in memory; try again")]
+    Overloaded,
+    #[error("this gateway is shutting down; try again")]
+    Draining,
+    #[error("the engine cannot be reached")]
+    UpstreamConnect { cause: &'static str },
+    #[error("the engine did not answer in time")]
+    UpstreamTimeout,
+    #[error("the engine refused the gateway's own credential; tell its operator")]
+    UpstreamAuth,
+    #[error("the engine's connection broke before it answered")]
+    UpstreamReset,
+    #[error("the engine's answer is not valid HTTP")]
+    UpstreamProtocol,
+}
+
+/// Whose error shape the client understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    OpenAi,
+    Anthropic,
+}
+
+impl Refusal {
+    /// `error.type` and `code`: a fixed word.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::CredentialsDiffer => "invalid_value",
+            Self::InvalidKey => "invalid_api_key",
+            Self::MissingKey => "missing_api_key",
+            Self::UnknownRoute { .. } => "unknown_route",
+            Self::MethodNotAllowed { .. } => "method_not_allowed",
+            Self::ModelNotFound { .. } => "model_not_found",
+            Self::Request(fault) => fault.code(),
+            Self::MediaType => "unsupported_media_type",
+            Self::Encoding => "unsupported_encoding",
+            Self::TooLarge { .. } => "request_too_large",
+            Self::UriTooLong { .. } => "uri_too_long",
+            Self::BodyTimeout => "request_timeout",
+            Self::BadFraming => "bad_framing",
+            Self::UnknownPrice { .. } => "unknown_price",
+            Self::LedgerUnavailable => "ledger_unavailable",
+            Self::Overloaded => "overloaded",
+            Self::Draining => "draining",
+            Self::UpstreamConnect { .. } => "upstream_connect",
+            Self::UpstreamTimeout => "upstream_timeout",
+            Self::UpstreamAuth => "upstream_auth",
+            Self::UpstreamReset => "upstream_reset",
+            Self::UpstreamProtocol => "upstream_protocol",
+        }
+    }
+
+    /// Status and `type`.
+    pub(crate) const fn status(&self) -> (StatusCode, &'static str) {
+        const INVALID: &str = "invalid_request_error";
+        match self {
+            Self::CredentialsDiffer
+            | Self::Request(_)
+            | Self::BadFraming
+            | Self::UnknownPrice { .. } => (StatusCode::BAD_REQUEST, INVALID),
+            Self::InvalidKey | Self::MissingKey => (StatusCode::UNAUTHORIZED, INVALID),
+            Self::UnknownRoute { .. } | Self::ModelNotFound { .. } => {
+                (StatusCode::NOT_FOUND, INVALID)
+            }
+            Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, INVALID),
+            Self::MediaType | Self::Encoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID),
+            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, INVALID),
+            Self::UriTooLong { .. } => (StatusCode::URI_TOO_LONG, INVALID),
+            Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
+            Self::LedgerUnavailable | Self::Overloaded | Self::Draining => {
+                (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error")
+            }
+            Self::UpstreamConnect { .. }
+            | Self::UpstreamAuth
+            | Self::UpstreamReset
+            | Self::UpstreamProtocol => (StatusCode::BAD_GATEWAY, "upstream_error"),
+            Self::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, "upstream_error"),
+        }
+    }
+
+    /// `param`: the JSON path or header that is at fault.
+    fn param(&self) -> Option<String> {
+        match self {
+            Self::CredentialsDiffer | Self::InvalidKey | Self::MissingKey => {
+                Some("authorization".into())
+            }
+            Self::ModelNotFound { .. } | Self::UnknownPrice { .. } => Some("model".into()),
+            Self::Request(fault) => Some(fault.param().into_owned()),
+            Self::MediaType => Some("content-type".into()),
+            Self::Encoding => Some("content-encoding".into()),
+            _ => None,
+        }
+    }
+
+    /// Whether the client's body may still be on its way, so that the connection cannot carry another request.
+    const fn closes(&self) -> bool {
+        matches!(
+            self,
+            Self::TooLarge { .. } | Self::BodyTimeout | Self::BadFraming | Self::UriTooLong { .. }
+        )
+    }
+
+    /// The answer, in the client's own format.
+    pub(crate) fn answer(&self, shape: Shape, request_id: &str) -> Response<Bytes> {
+        let (status, kind) = self.status();
+        let body = match shape {
+            Shape::OpenAi => serde_json::json!({"error": {
+                "message": self.to_string(), "type": kind, "param": self.param(),
+                "code": self.code(),
+            }}),
+            Shape::Anthropic => serde_json::json!({"type": "error", "error": {
+                "type": anthropic_type(status, kind), "message": self.to_string(),
+                "code": self.code(),
+            }, "request_id": request_id}),
+        };
+        let mut answer = Response::new(Bytes::from(body.to_string()));
+        *answer.status_mut() = status;
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if let Self::MethodNotAllowed { allow } = self {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.closes() {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+/// Anthropic's word for a status; its clients know these.
+const fn anthropic_type(status: StatusCode, kind: &'static str) -> &'static str {
+    match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        500 | 502 => "api_error",
+        503 => "overloaded_error",
+        504 => "timeout_error",
+        _ => kind,
+    }
+}
+
+/// An event for a stream that must be cut after its head went out. No `[DONE]` follows: a client must be able to
+/// tell a cut from an end.
+pub(crate) fn stream_error(shape: StreamShape, code: &str, message: &str) -> Bytes {
+    let error = match shape {
+        StreamShape::Data => serde_json::json!({"error": {
+            "message": message, "type": "upstream_error", "param": null, "code": code}}),
+        StreamShape::Event => serde_json::json!({"type": "error", "code": code, "message": message,
+            "error": {"type": "api_error", "message": message}}),
+    };
+    Bytes::from(match shape {
+        StreamShape::Data => format!("data: {error}\n\n"),
+        StreamShape::Event => format!("event: error\ndata: {error}\n\n"),
+    })
+}
+
+/// How a stream carries an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamShape {
+    /// Chat and completions: a data line.
+    Data,
+    /// Responses and messages: a typed event.
+    Event,
+}
+
+/// A name from a client, cut for a message.
+pub(crate) fn shown(name: &str) -> String {
+    let end = (0..=SHOWN_BYTES_MAX.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
+    name.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Refusal> {
+        vec![
+            Refusal::CredentialsDiffer,
+            Refusal::InvalidKey,
+            Refusal::MissingKey,
+            Refusal::UnknownRoute { path: "/x".into() },
+            Refusal::MethodNotAllowed { allow: "POST" },
+            Refusal::ModelNotFound { model: "m".into() },
+            Refusal::MediaType,
+            Refusal::Encoding,
+            Refusal::TooLarge { bytes_max: 1 },
+            Refusal::UriTooLong { bytes_max: 1 },
+            Refusal::BodyTimeout,
+            Refusal::BadFraming,
+            Refusal::UnknownPrice { model: "m".into() },
+            Refusal::LedgerUnavailable,
+            Refusal::Overloaded,
+            Refusal::Draining,
+            Refusal::UpstreamConnect { cause: "connect" },
+            Refusal::UpstreamTimeout,
+            Refusal::UpstreamAuth,
+            Refusal::UpstreamReset,
+            Refusal::UpstreamProtocol,
+        ]
+    }
+
+    #[test]
+    fn every_refusal_speaks_both_shapes() {
+        for refusal in all() {
+            let openai = refusal.answer(Shape::OpenAi, "r");
+            let body: serde_json::Value = serde_json::from_slice(openai.body()).unwrap();
+            assert_eq!(body["error"]["code"], refusal.code());
+            assert!(!body["error"]["message"].as_str().unwrap().is_empty());
+            assert!(body["error"].as_object().unwrap().contains_key("param"));
+            let anthropic = refusal.answer(Shape::Anthropic, "r");
+            let body: serde_json::Value = serde_json::from_slice(anthropic.body()).unwrap();
+            assert_eq!((&body["type"], &body["request_id"]), (&"error".into(), &"r".into()));
+            assert_eq!(openai.status(), anthropic.status());
+        }
+    }
+
+    #[test]
+    fn a_client_is_told_whether_to_try_again() {
+        for refusal in all() {
+            let answer = refusal.answer(Shape::OpenAi, "r");
+            let never = answer.headers().contains_key("x-should-retry");
+            match answer.status().as_u16() {
+                408 | 500..600 => assert!(!never, "{refusal:?}"),
+                _ => assert!(never, "{refusal:?}"),
+            }
+            assert_eq!(
+                answer.headers().contains_key(RETRY_AFTER),
+                answer.status() == StatusCode::SERVICE_UNAVAILABLE
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_and_unknown_keys_read_the_same() {
+        let answer = Refusal::InvalidKey.answer(Shape::OpenAi, "r");
+        assert_eq!(answer.headers()[WWW_AUTHENTICATE], "Bearer");
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_characters() {
+        assert_eq!(shown("short"), "short");
+        let long = "é".repeat(100);
+        assert_eq!(shown(&long).len(), 128);
+        assert_eq!(shown(&format!("a{long}")).len(), 127);
+    }
+}

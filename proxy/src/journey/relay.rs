@@ -1,0 +1,155 @@
+//! To the engine and back: bytes pass unchanged and at once, the fare watches.
+//!
+//! Dropping the answer's body before its end means that the client left: the connection to the engine is dropped
+//! with it, which cancels the engine's work, and the fare settles itself.
+
+mod gather;
+mod headers;
+mod reply;
+mod watch;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use super::refuse::Refusal;
+use super::route::Chosen;
+use super::settle::Fare;
+use crate::edge::clock;
+use crate::edge::listen::Worker;
+use crate::edge::upstream::{Exchange, Link, RequestBody, SendFault};
+use crate::telemetry::events::{UpstreamRefusedUs, UpstreamUnreachable};
+use taximeter_ledger::VoidReason;
+use taximeter_meter::StreamEnd;
+
+pub(crate) use reply::ReplyBody;
+
+/// Sends the request and opens the answer. Without a fare nothing is measured.
+///
+/// Errors: the engine cannot be reached, does not answer, or refuses our own credential.
+pub(super) async fn open(
+    worker: &Arc<Worker>,
+    head: Parts,
+    mut chosen: Chosen,
+    mut fare: Option<Fare>,
+) -> Result<Response<ReplyBody>, Refusal> {
+    let request = headers::request(&worker.gateway, head, &mut chosen);
+    let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
+        Ok(sent) => sent,
+        Err((refusal, settled)) => {
+            if let Some(fare) = fare {
+                match settled {
+                    Unsent::Void => fare.void(VoidReason::NotSent),
+                    Unsent::Post(end) => fare.settle_later(end),
+                }
+            }
+            return Err(refusal);
+        }
+    };
+    let (mut head, body) = answer.into_parts();
+    let ours = worker.gateway.upstream(chosen.index).credential.is_some();
+    if head.status == StatusCode::UNAUTHORIZED && ours
+        || head.status == StatusCode::SWITCHING_PROTOCOLS
+    {
+        if let Some(fare) = fare {
+            fare.void(VoidReason::UpstreamAuth);
+        }
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Refusal::UpstreamProtocol);
+        }
+        let upstream = &worker.gateway.upstream(chosen.index).name;
+        worker.gateway.telemetry.emit(&UpstreamRefusedUs { upstream });
+        return Err(Refusal::UpstreamAuth);
+    }
+    if let Some(fare) = &mut fare {
+        fare.answered(head.status.as_u16(), &head.headers);
+    }
+    let exchange = Exchange::new(link, body);
+    let gathered = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
+    headers::answer(&mut head.headers);
+    let body = match fare {
+        Some(fare) if gathered => {
+            gather::answer(worker, chosen.index, exchange, fare, &mut head).await
+        }
+        fare => ReplyBody::watch(watch::Watch::new(worker.clone(), chosen.index, exchange, fare)),
+    };
+    Ok(Response::from_parts(head, body))
+}
+
+/// What becomes of a fare whose request got no answer.
+enum Unsent {
+    /// The engine did no work.
+    Void,
+    /// It may have.
+    Post(StreamEnd),
+}
+
+/// Sends over a pooled connection, or a fresh one where that had closed and nothing was taken.
+async fn send(
+    worker: &Worker,
+    upstream: usize,
+    request: Request<RequestBody>,
+    fare: &mut Option<Fare>,
+) -> Result<(Link, Response<Incoming>), (Refusal, Unsent)> {
+    let pooled = poll_fn(|cx| Poll::Ready(worker.pool.take(upstream, clock::now(), cx))).await;
+    let mut request = request;
+    if let Some(mut link) = pooled {
+        match exchange(worker, &mut link, request, fare).await {
+            Ok(answer) => return Ok((link, answer)),
+            Err(Failed::NotSent(back)) => request = *back,
+            Err(Failed::Over(refusal, settled)) => return Err((refusal, settled)),
+        }
+    }
+    let url = &worker.gateway.upstream(upstream).url;
+    let dialled = async { Link::new(worker.gateway.dialer.dial(url).await?).await };
+    let mut link = match dialled.await {
+        Ok(link) => link,
+        Err(fault) => {
+            worker.gateway.telemetry.emit(&UpstreamUnreachable {
+                upstream: &worker.gateway.upstream(upstream).name,
+                cause: fault.cause(),
+                message: fault.to_string(),
+            });
+            let refusal = Refusal::UpstreamConnect { cause: fault.cause() };
+            return Err((refusal, Unsent::Void));
+        }
+    };
+    match exchange(worker, &mut link, request, fare).await {
+        Ok(answer) => Ok((link, answer)),
+        Err(Failed::NotSent(_)) => Err((Refusal::UpstreamReset, Unsent::Void)),
+        Err(Failed::Over(refusal, settled)) => Err((refusal, settled)),
+    }
+}
+
+enum Failed {
+    NotSent(Box<Request<RequestBody>>),
+    Over(Refusal, Unsent),
+}
+
+async fn exchange(
+    worker: &Worker,
+    link: &mut Link,
+    request: Request<RequestBody>,
+    fare: &mut Option<Fare>,
+) -> Result<Response<Incoming>, Failed> {
+    if let Some(fare) = fare {
+        fare.sent(clock::now());
+    }
+    let limit = worker.gateway.config.limits.upstream_head_timeout;
+    match tokio::time::timeout(limit, link.send(request)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(SendFault::NotSent(request))) => Err(Failed::NotSent(request)),
+        Ok(Err(SendFault::Broken(fault))) => {
+            let refusal =
+                if fault.is_parse() { Refusal::UpstreamProtocol } else { Refusal::UpstreamReset };
+            Err(Failed::Over(refusal, Unsent::Post(StreamEnd::UpstreamReset)))
+        }
+        Err(_) => {
+            Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Post(StreamEnd::UpstreamStalled)))
+        }
+    }
+}

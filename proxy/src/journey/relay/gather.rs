@@ -1,0 +1,149 @@
+//! Short answers that are no streams: read whole, settled, and sent in one write with the receipt in their head.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::response::Parts;
+use taximeter_meter::StreamEnd;
+
+use super::super::settle::{Fare, Receipt};
+use super::reply::{RelayFault, ReplyBody};
+use crate::edge::clock;
+use crate::edge::listen::Worker;
+use crate::edge::upstream::Exchange;
+
+/// Whether an answer is short and says so: it is on its way whole, so that waiting for its end delays nothing.
+pub(super) fn fits(headers: &HeaderMap, bytes_max: usize) -> bool {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let streams = headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    !streams && length.and_then(|value| value.parse().ok()).is_some_and(|n: usize| n <= bytes_max)
+}
+
+/// The whole answer, after its entry is written.
+pub(super) async fn answer(
+    worker: &Arc<Worker>,
+    upstream: usize,
+    mut exchange: Exchange,
+    mut fare: Fare,
+    head: &mut Parts,
+) -> ReplyBody {
+    let limit = worker.gateway.config.limits.upstream_idle_timeout;
+    let mut pieces = Pieces::default();
+    let end = loop {
+        let frame = tokio::time::timeout(limit, poll_fn(|cx| exchange.poll_frame(cx)));
+        match frame.await {
+            Err(_) => break Err((RelayFault::UpstreamStalled, StreamEnd::UpstreamStalled)),
+            Ok(None) => break Ok(()),
+            Ok(Some(Err(fault))) => {
+                break Err((RelayFault::UpstreamReset(fault), StreamEnd::UpstreamReset));
+            }
+            Ok(Some(Ok(frame))) => {
+                if let Ok(data) = frame.into_data() {
+                    fare.on_bytes(clock::now(), data.clone());
+                    pieces.push(data);
+                }
+            }
+        }
+    };
+    match end {
+        Ok(()) => {
+            let link = poll_fn(|cx| std::task::Poll::Ready(exchange.take_link(cx))).await;
+            if let Some(link) = link {
+                worker.pool.put(upstream, clock::now(), link);
+            }
+            let receipt = fare.settle(StreamEnd::Clean).await;
+            if worker.gateway.config.receipts {
+                put_receipt(&mut head.headers, &receipt);
+            }
+            ReplyBody::whole(pieces.join())
+        }
+        Err((fault, end)) => {
+            drop(exchange);
+            fare.settle(end).await;
+            ReplyBody::broken(pieces.join(), fault)
+        }
+    }
+}
+
+fn put_receipt(headers: &mut HeaderMap, receipt: &Receipt) {
+    for (name, value) in
+        [("x-taximeter-tokens", &receipt.tokens), ("x-taximeter-cost", &receipt.cost)]
+    {
+        if let Some(value) = value.as_deref().and_then(|value| HeaderValue::from_str(value).ok()) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// Pieces that become one; a single piece is not copied.
+#[derive(Default)]
+pub(super) struct Pieces {
+    first: Bytes,
+    more: BytesMut,
+}
+
+impl Pieces {
+    /// Adds a piece at the end.
+    pub(super) fn push(&mut self, piece: Bytes) {
+        if self.first.is_empty() {
+            self.first = piece;
+            return;
+        }
+        if self.more.is_empty() {
+            self.more.reserve(self.first.len() + piece.len());
+            self.more.extend_from_slice(&self.first);
+        }
+        self.more.extend_from_slice(&piece);
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.first.len().max(self.more.len())
+    }
+
+    /// All of them.
+    pub(super) fn join(self) -> Bytes {
+        if self.more.is_empty() { self.first } else { self.more.freeze() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_join_in_order_and_one_is_not_copied() {
+        let one = Bytes::from_static(b"one");
+        let mut pieces = Pieces::default();
+        pieces.push(one.clone());
+        assert_eq!(pieces.len(), 3);
+        assert_eq!(pieces.join().as_ptr(), one.as_ptr());
+        let mut pieces = Pieces::default();
+        for piece in ["a", "", "bc", "d"] {
+            pieces.push(Bytes::from_static(piece.as_bytes()));
+        }
+        assert_eq!(pieces.len(), 4);
+        assert_eq!(pieces.join(), "abcd");
+    }
+
+    #[test]
+    fn only_short_answers_that_say_their_length_are_gathered() {
+        let head = |pairs: &[(&'static str, &'static str)]| {
+            pairs
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+                .collect::<HeaderMap>()
+        };
+        let json = ("content-type", "application/json");
+        assert!(fits(&head(&[json, ("content-length", "10")]), 10));
+        assert!(!fits(&head(&[json, ("content-length", "11")]), 10));
+        assert!(!fits(&head(&[json]), 10));
+        let stream = ("content-type", "text/event-stream; charset=utf-8");
+        assert!(!fits(&head(&[stream, ("content-length", "5")]), 10));
+    }
+}

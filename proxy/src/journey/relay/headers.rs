@@ -1,0 +1,129 @@
+//! Header hygiene, both ways: what belongs to one hop stays on it; names keep their case.
+
+use std::fmt::Write as _;
+
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Request, Uri, Version};
+use taximeter_config::{Secret, Upstream};
+use taximeter_meter::Dialect;
+
+use super::super::identify::strip_credential;
+use super::super::route::Chosen;
+use crate::edge::upstream::RequestBody;
+use crate::gateway::Gateway;
+
+/// Belong to one hop (RFC 9110 §7.6.1).
+const HOP_BY_HOP: [HeaderName; 6] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// The request as the engine gets it; takes the body out of `chosen`.
+pub(super) fn request(gateway: &Gateway, head: Parts, chosen: &mut Chosen) -> Request<RequestBody> {
+    let upstream = gateway.upstream(chosen.index);
+    let mut request = Request::new(std::mem::take(&mut chosen.body));
+    *request.method_mut() = head.method;
+    *request.version_mut() = Version::HTTP_11;
+    *request.uri_mut() = target(upstream, &head.uri);
+    // Carries the case of the client's header names.
+    *request.extensions_mut() = head.extensions;
+    let mut headers = head.headers;
+    drop_hop_by_hop(&mut headers);
+    headers.remove(EXPECT);
+    if !upstream.forward_credential {
+        strip_credential(&mut headers);
+    }
+    if let Some(credential) = &upstream.credential {
+        show(&mut headers, chosen.dialect, credential);
+    }
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    if let Some(host) = gateway.host(chosen.index) {
+        headers.insert(HOST, host.clone());
+    }
+    let length = request.body().len();
+    if length > 0 || headers.contains_key(CONTENT_LENGTH) {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The engine's answer as the client gets it.
+pub(super) fn answer(headers: &mut HeaderMap) {
+    drop_hop_by_hop(headers);
+}
+
+fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .filter(|name| *name != CONTENT_LENGTH && *name != HOST)
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Our credential in the header where this kind of engine looks for it.
+fn show(headers: &mut HeaderMap, dialect: Dialect, credential: &Secret) {
+    strip_credential(headers);
+    let (name, value) = match dialect {
+        Dialect::Anthropic => (HeaderName::from_static("x-api-key"), credential.expose().into()),
+        Dialect::Azure => (HeaderName::from_static("api-key"), credential.expose().into()),
+        _ => (AUTHORIZATION, format!("Bearer {}", credential.expose())),
+    };
+    if let Ok(mut value) = HeaderValue::try_from(value) {
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+}
+
+/// Path and query as the client sent them, behind the upstream's prefix.
+fn target(upstream: &Upstream, uri: &Uri) -> Uri {
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    if upstream.url.prefix.is_empty() {
+        return uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+    }
+    let mut target = String::with_capacity(upstream.url.prefix.len() + path.len());
+    // Writing to a string cannot fail.
+    let _ = write!(target, "{}{path}", upstream.url.prefix);
+    target.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_one_hop_stay_on_it_with_those_they_name() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Private"),
+            ("x-private", "1"),
+            ("keep-alive", "timeout=5"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("te", "trailers"),
+            ("x-kept", "1"),
+            ("content-length", "3"),
+        ] {
+            headers.insert(name, value.parse().unwrap());
+        }
+        answer(&mut headers);
+        let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-length", "x-kept"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! The body of an answer to a client.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::watch::Watch;
+use crate::edge::listen::Busy;
+
+/// Why a client's answer was cut.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum RelayFault {
+    /// The engine's message broke off.
+    #[error("the engine's answer broke off")]
+    UpstreamReset(#[source] hyper::Error),
+    /// The engine fell silent.
+    #[error("the engine was silent for too long")]
+    UpstreamStalled,
+    /// We are shutting down.
+    #[error("the gateway is shutting down")]
+    Shutdown,
+}
+
+/// The body of an answer to a client.
+pub(crate) struct ReplyBody {
+    kind: Kind,
+    /// The connection counts as busy while this lives.
+    busy: Option<Busy>,
+}
+
+enum Kind {
+    /// All of it, known beforehand.
+    Whole(Bytes),
+    /// A part, then the cut that the engine's answer had.
+    Broken(Bytes, Option<RelayFault>),
+    /// As it comes.
+    Watch(Box<Watch>),
+}
+
+impl ReplyBody {
+    /// All of it, known beforehand.
+    pub(crate) const fn whole(bytes: Bytes) -> Self {
+        Self { kind: Kind::Whole(bytes), busy: None }
+    }
+
+    /// A part, and then the message breaks off as the engine's did.
+    pub(super) const fn broken(bytes: Bytes, fault: RelayFault) -> Self {
+        Self { kind: Kind::Broken(bytes, Some(fault)), busy: None }
+    }
+
+    /// As it comes.
+    pub(super) fn watch(watch: Watch) -> Self {
+        Self { kind: Kind::Watch(Box::new(watch)), busy: None }
+    }
+
+    /// Keeps `busy` until the body is gone.
+    pub(crate) fn keeping(mut self, busy: Busy) -> Self {
+        self.busy = Some(busy);
+        self
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = RelayFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RelayFault>>> {
+        match &mut self.kind {
+            Kind::Watch(watch) => watch.poll_frame(cx),
+            Kind::Whole(bytes) => Poll::Ready(data(bytes)),
+            Kind::Broken(bytes, fault) => {
+                Poll::Ready(data(bytes).or_else(|| fault.take().map(Err)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Broken(bytes, fault) => bytes.is_empty() && fault.is_none(),
+            Kind::Watch(watch) => watch.is_end(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Broken(..) | Kind::Watch(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn data(bytes: &mut Bytes) -> Option<Result<Frame<Bytes>, RelayFault>> {
+    (!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))
+}

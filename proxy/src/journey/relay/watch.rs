@@ -1,0 +1,214 @@
+//! A streamed answer on its way: what is ready together leaves together, nothing waits for more, and the last
+//! bytes leave when the ledger has the entry.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Frame;
+use taximeter_meter::{Passage, StreamEnd};
+use tokio::time::Sleep;
+
+use super::super::refuse::stream_error;
+use super::super::settle::{Fare, Settling};
+use super::gather::Pieces;
+use super::reply::RelayFault;
+use crate::edge::clock;
+use crate::edge::listen::Worker;
+use crate::edge::upstream::Exchange;
+
+/// An answer being relayed.
+pub(crate) struct Watch {
+    worker: Arc<Worker>,
+    upstream: usize,
+    /// `None` once the engine's message has ended, or was given up.
+    exchange: Option<Exchange>,
+    /// `None` once settled, and for what is not measured.
+    fare: Option<Fare>,
+    settling: Option<Settling>,
+    /// The end mark and what follows it: waits for the ledger.
+    held: Pieces,
+    /// Given to the client after everything else.
+    fault: Option<RelayFault>,
+    trailers: Option<HeaderMap>,
+    silence: Pin<Box<Sleep>>,
+    last_read: Instant,
+}
+
+impl Watch {
+    pub(super) fn new(
+        worker: Arc<Worker>,
+        upstream: usize,
+        exchange: Exchange,
+        fare: Option<Fare>,
+    ) -> Self {
+        let limit = worker.gateway.config.limits.upstream_idle_timeout;
+        Self {
+            worker,
+            upstream,
+            exchange: Some(exchange),
+            fare,
+            settling: None,
+            held: Pieces::default(),
+            fault: None,
+            trailers: None,
+            silence: Box::pin(tokio::time::sleep(limit)),
+            last_read: clock::now(),
+        }
+    }
+
+    /// Whether nothing more will come: lets hyper put the end of the message into the last write.
+    pub(super) fn is_end(&self) -> bool {
+        self.exchange.is_none()
+            && self.settling.is_none()
+            && self.held.len() == 0
+            && self.fault.is_none()
+            && self.trailers.is_none()
+    }
+
+    /// The next bytes for the client.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RelayFault>>> {
+        loop {
+            if let Some(settling) = &mut self.settling {
+                let receipt = ready!(Pin::new(settling).poll(cx));
+                self.settling = None;
+                let mut last = Pieces::default();
+                if let Some(comment) = receipt.comment {
+                    last.push(comment);
+                }
+                last.push(std::mem::take(&mut self.held).join());
+                if last.len() > 0 {
+                    return Poll::Ready(Some(Ok(Frame::data(last.join()))));
+                }
+            }
+            if self.exchange.is_none() {
+                return Poll::Ready(match (self.fault.take(), self.trailers.take()) {
+                    (Some(fault), _) => Some(Err(fault)),
+                    (None, Some(trailers)) => Some(Ok(Frame::trailers(trailers))),
+                    (None, None) => None,
+                });
+            }
+            let out = self.read(cx);
+            if out.len() > 0 {
+                return Poll::Ready(Some(Ok(Frame::data(out.join()))));
+            }
+            if self.settling.is_none() && self.exchange.is_some() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes what is ready, up to the buffer's size, and starts to settle when the answer has ended.
+    fn read(&mut self, cx: &mut Context<'_>) -> Pieces {
+        let mut out = Pieces::default();
+        let bytes_max = self.worker.gateway.config.limits.relay_buffer_bytes;
+        if self.fare.as_ref().is_some_and(Fare::is_cut) {
+            self.give_up(RelayFault::Shutdown, StreamEnd::Shutdown, "draining", &mut out);
+            return out;
+        }
+        let mut read_at = None;
+        while out.len() + self.held.len() < bytes_max {
+            let Some(exchange) = &mut self.exchange else { break };
+            match exchange.poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let now = *read_at.get_or_insert_with(clock::now);
+                    self.take(now, frame, &mut out);
+                }
+                Poll::Ready(None) => self.ended(cx, &mut out),
+                Poll::Ready(Some(Err(fault))) => self.broke(fault, &mut out),
+                Poll::Pending => break,
+            }
+        }
+        match read_at {
+            Some(now) => self.last_read = now,
+            None if self.exchange.is_some() => self.wait(cx, &mut out),
+            None => {}
+        }
+        if self.held.len() > 0 {
+            self.settle(StreamEnd::Clean);
+        }
+        out
+    }
+
+    fn take(&mut self, now: Instant, frame: Frame<Bytes>, out: &mut Pieces) {
+        match frame.into_data() {
+            Ok(data) => {
+                let Passage { forward, hold } = match &mut self.fare {
+                    Some(fare) => fare.on_bytes(now, data),
+                    None => Passage { forward: data, hold: Bytes::new() },
+                };
+                out.push(forward);
+                self.held.push(hold);
+            }
+            Err(frame) => {
+                if let Ok(trailers) = frame.into_trailers() {
+                    self.trailers = Some(trailers);
+                }
+            }
+        }
+    }
+
+    /// The engine's message has ended: its connection goes back to the pool.
+    fn ended(&mut self, cx: &mut Context<'_>, out: &mut Pieces) {
+        if let Some(mut exchange) = self.exchange.take()
+            && let Some(link) = exchange.take_link(cx)
+        {
+            self.worker.pool.put(self.upstream, clock::now(), link);
+        }
+        self.release(out);
+        self.settle(StreamEnd::Clean);
+    }
+
+    fn broke(&mut self, fault: hyper::Error, out: &mut Pieces) {
+        self.exchange = None;
+        self.release(out);
+        self.fault = Some(RelayFault::UpstreamReset(fault));
+        self.settle(StreamEnd::UpstreamReset);
+    }
+
+    /// What was withheld to see whether it is ours to take out: it was not, or there is no more of it.
+    fn release(&mut self, out: &mut Pieces) {
+        if let Some(fare) = &mut self.fare {
+            out.push(fare.take_withheld());
+        }
+    }
+
+    /// Nothing was ready: has the engine been silent for too long?
+    fn wait(&mut self, cx: &mut Context<'_>, out: &mut Pieces) {
+        let limit = self.worker.gateway.config.limits.upstream_idle_timeout;
+        while self.silence.as_mut().poll(cx).is_ready() {
+            let due = self.last_read + limit;
+            let now = clock::now();
+            if now >= due {
+                let fault = RelayFault::UpstreamStalled;
+                self.give_up(fault, StreamEnd::UpstreamStalled, "upstream_timeout", out);
+                return;
+            }
+            self.silence.set(tokio::time::sleep(due - now));
+        }
+    }
+
+    /// Ends the answer ourselves: an error event where the client can read one, then a cut.
+    fn give_up(&mut self, fault: RelayFault, end: StreamEnd, code: &'static str, out: &mut Pieces) {
+        self.exchange = None;
+        self.release(out);
+        if let Some(shape) = self.fare.as_ref().and_then(Fare::stream_shape) {
+            out.push(stream_error(shape, code, &fault.to_string()));
+        }
+        self.fault = Some(fault);
+        self.settle(end);
+    }
+
+    fn settle(&mut self, end: StreamEnd) {
+        if let Some(fare) = self.fare.take() {
+            self.settling = Some(fare.settle(end));
+        }
+    }
+}

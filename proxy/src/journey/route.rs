@@ -1,0 +1,113 @@
+//! Which upstream serves, what it will be sent, and the most that it may cost.
+
+use rust_decimal::Decimal;
+use taximeter_config::UnknownPrice;
+use taximeter_meter::{Dialect, Wire};
+use taximeter_pricing::Query;
+
+use super::body::Order;
+use super::identify::Call;
+use super::refuse::{Refusal, shown};
+use crate::edge::upstream::RequestBody;
+use crate::gateway::{Gateway, HeldBytes};
+
+/// Bodies up to this size are kept until the end, for counting when nothing is reported, in bytes.
+const BODY_KEPT_BYTES_MAX: u64 = 256 << 10;
+
+/// Where a request goes, and as what.
+pub(crate) struct Chosen {
+    /// Index into the configured upstreams.
+    pub(crate) index: usize,
+    pub(crate) dialect: Dialect,
+    pub(crate) request_model: Option<String>,
+    pub(crate) service_tier: Option<String>,
+    pub(crate) stream: bool,
+    /// We asked for the usage event, so the client must not see it.
+    pub(crate) hide_usage: bool,
+    /// The most it may cost, where that has a bound and a price.
+    pub(crate) amount_max: Option<Decimal>,
+    /// What is sent.
+    pub(crate) body: RequestBody,
+    /// What the client sent, if it is small enough to keep for counting.
+    pub(crate) kept: Option<RequestBody>,
+    /// Length of what the client sent, in bytes.
+    pub(crate) body_bytes: u64,
+    pub(crate) held: HeldBytes,
+}
+
+/// Chooses the upstream and prepares what is sent to it.
+///
+/// Errors: no upstream serves the model; its price is unknown and must be known.
+pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
+    let Order { body, facts, held } = order;
+    let model = facts.as_ref().and_then(|facts| facts.model.clone()).or(call.path_model.clone());
+    let index = gateway
+        .config
+        .upstreams
+        .iter()
+        .position(|upstream| model.as_deref().is_none_or(|model| upstream.serves(model)))
+        .ok_or_else(|| Refusal::ModelNotFound {
+            model: shown(model.as_deref().unwrap_or_default()),
+        })?;
+    let dialect = gateway.dialect(index);
+    let splice = facts
+        .as_ref()
+        .filter(|_| dialect.accepts_include_usage())
+        .and_then(taximeter_meter::RequestFacts::usage_splice);
+    let body_bytes = body.len();
+    let sent = match &splice {
+        Some(splice) => body.spliced(splice.range.start, splice.range.end, splice.text),
+        None => body.clone(),
+    };
+    let mut chosen = Chosen {
+        index,
+        dialect,
+        request_model: model,
+        service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
+        stream: facts.as_ref().is_some_and(|facts| facts.stream),
+        hide_usage: splice.is_some(),
+        amount_max: None,
+        body: sent,
+        kept: (call.wire() != Wire::Opaque && body_bytes <= BODY_KEPT_BYTES_MAX).then_some(body),
+        body_bytes,
+        held,
+    };
+    chosen.amount_max = bound(gateway, call, &chosen, facts.as_ref().and_then(most_output))?;
+    Ok(chosen)
+}
+
+/// The most tokens that may be generated, over all choices; `None` when there is no bound.
+fn most_output(facts: &taximeter_meter::RequestFacts) -> Option<u64> {
+    facts.max_output_tokens?.checked_mul(facts.choices.unwrap_or(1))
+}
+
+/// The worst case. A token is at least a byte, so the body's length bounds the input.
+fn bound(
+    gateway: &Gateway,
+    call: &Call,
+    chosen: &Chosen,
+    output_tokens_max: Option<u64>,
+) -> Result<Option<Decimal>, Refusal> {
+    let Some(model) = chosen.request_model.as_deref().filter(|_| call.wire() != Wire::Opaque)
+    else {
+        return Ok(None);
+    };
+    let query = Query {
+        provider: Some(gateway.provider(chosen.index)),
+        response_model: None,
+        request_model: Some(model),
+        service_tier: chosen.service_tier.as_deref(),
+        at: call.started_at,
+    };
+    if gateway.book.find(&query).is_none() {
+        return match gateway.config.prices.unknown {
+            UnknownPrice::Meter => Ok(None),
+            UnknownPrice::Refuse => Err(Refusal::UnknownPrice { model: shown(model) }),
+        };
+    }
+    let output = match call.wire() {
+        Wire::Embeddings => Some(0),
+        _ => output_tokens_max,
+    };
+    Ok(output.and_then(|output| gateway.book.upper_bound(&query, chosen.body_bytes, output)))
+}

@@ -1,0 +1,298 @@
+//! The fare: one request's open settlement, from its reservation to its post or void. Exactly one of them,
+//! whatever happens: dropping an open fare settles it as left by the client.
+
+mod count;
+mod record;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use taximeter_ledger::{Entry, Void, VoidReason};
+use taximeter_meter::{Measurement, Meter, Passage, Setup, StreamEnd, Wire};
+
+use super::identify::Call;
+use super::refuse::StreamShape;
+use super::report;
+use super::route::Chosen;
+use crate::edge::clock;
+use crate::edge::listen::Peer;
+use crate::edge::upstream::RequestBody;
+use crate::gateway::{Gateway, HeldBytes};
+use crate::telemetry::events::EntryLost;
+use count::Count;
+
+pub(crate) use record::Receipt;
+
+/// One request's open settlement.
+pub(crate) struct Fare(Option<Box<Open>>);
+
+/// Everything that a record is made of, while its request runs.
+pub(crate) struct Open {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) call: Call,
+    peer: Arc<Peer>,
+    /// Index into the configured upstreams.
+    pub(crate) upstream: usize,
+    pub(crate) request_model: Option<String>,
+    request_tier: Option<String>,
+    pub(crate) stream: bool,
+    /// What the client sent, if it is kept, and its length in bytes.
+    kept: Option<RequestBody>,
+    body_bytes: u64,
+    _held: HeldBytes,
+    sent_at: Option<Instant>,
+    pub(crate) status: Option<u16>,
+    meter: Option<Meter>,
+}
+
+impl Fare {
+    /// Opens the settlement of a request that has just been reserved.
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        peer: Arc<Peer>,
+        call: Call,
+        chosen: &mut Chosen,
+    ) -> Self {
+        gateway.telemetry.fare_opened();
+        let meter = Meter::new(Setup {
+            wire: call.wire(),
+            dialect: chosen.dialect,
+            started_at: call.started,
+            hide_usage: chosen.hide_usage,
+        });
+        Self(Some(Box::new(Open {
+            gateway,
+            call,
+            peer,
+            upstream: chosen.index,
+            request_model: chosen.request_model.clone(),
+            request_tier: chosen.service_tier.take(),
+            stream: chosen.stream,
+            kept: chosen.kept.take(),
+            body_bytes: chosen.body_bytes,
+            _held: chosen.held.take(),
+            sent_at: None,
+            status: None,
+            meter: Some(meter),
+        })))
+    }
+
+    /// The first byte goes upstream now; from here on the engine may do work.
+    pub(crate) fn sent(&mut self, now: Instant) {
+        if let Some(open) = &mut self.0 {
+            open.sent_at = Some(now);
+        }
+    }
+
+    /// The engine's head has come.
+    pub(crate) fn answered(&mut self, status: u16, headers: &HeaderMap) {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(open) = &mut self.0 {
+            open.status = Some(status);
+            if let Some(meter) = &mut open.meter {
+                meter.on_head(status, text(CONTENT_TYPE), text(CONTENT_ENCODING));
+            }
+        }
+    }
+
+    /// Bytes of the answer, as they came: what passes now and what waits for the ledger.
+    pub(crate) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
+        match self.0.as_mut().and_then(|open| open.meter.as_mut()) {
+            Some(meter) => meter.on_bytes(now, data),
+            None => Passage { forward: data, hold: Bytes::new() },
+        }
+    }
+
+    /// What the meter still withholds.
+    pub(crate) fn take_withheld(&mut self) -> Bytes {
+        let meter = self.0.as_mut().and_then(|open| open.meter.as_mut());
+        meter.map(Meter::take_withheld).unwrap_or_default()
+    }
+
+    /// Whether the gateway wants this stream to end now.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.peer.is_cut())
+    }
+
+    /// How an error can be told inside this answer; `None` where it cannot.
+    pub(crate) fn stream_shape(&self) -> Option<StreamShape> {
+        let open = self.0.as_ref()?;
+        open.meter.as_ref().filter(|meter| meter.is_stream())?;
+        Some(match open.call.wire() {
+            Wire::Responses | Wire::Messages => StreamShape::Event,
+            _ => StreamShape::Data,
+        })
+    }
+
+    /// Settles. The entry is on its way when this returns; the future is ready when the kernel has it.
+    pub(crate) fn settle(mut self, end: StreamEnd) -> Settling {
+        match self.0.take() {
+            Some(open) => open.settle(end),
+            None => Settling::done(),
+        }
+    }
+
+    /// Settles without waiting.
+    pub(crate) fn settle_later(self, end: StreamEnd) {
+        drop(self.settle(end));
+    }
+
+    /// Nothing is owed.
+    pub(crate) fn void(mut self, reason: VoidReason) {
+        if let Some(open) = self.0.take() {
+            open.void(reason);
+        }
+    }
+}
+
+/// The client left.
+impl Drop for Fare {
+    fn drop(&mut self) {
+        let Some(open) = self.0.take() else { return };
+        if open.sent_at.is_none() {
+            return open.void(VoidReason::ClientLeft);
+        }
+        let end = if open.peer.has_stalled() {
+            StreamEnd::ClientStalled
+        } else if open.peer.is_cut() {
+            StreamEnd::Shutdown
+        } else {
+            StreamEnd::ClientLeft
+        };
+        drop(open.settle(end));
+    }
+}
+
+impl Open {
+    fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
+        let Some(meter) = self.meter.take() else { return Settling::done() };
+        let measurement = meter.finish(clock::now(), end);
+        self.gateway.telemetry.fare_closed();
+        if self.status.is_some_and(|status| status >= 400) && measurement.reported.is_none() {
+            self.append_void(VoidReason::UpstreamRefused);
+            return Settling::done();
+        }
+        let Some(job) = self.count_job(&measurement) else {
+            let (written, receipt) = self.post(&measurement, Count::default());
+            return Settling::posted(written, receipt);
+        };
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let background = self.gateway.background.clone();
+        background.spawn_blocking(move || {
+            let count = job.run();
+            let posted = self.post(&measurement, count);
+            // The client may be gone; the entry is written all the same.
+            let _ = tell.send(posted);
+        });
+        Settling::counting(told)
+    }
+
+    fn void(self: Box<Self>, reason: VoidReason) {
+        self.gateway.telemetry.fare_closed();
+        self.append_void(reason);
+    }
+
+    fn append_void(&self, reason: VoidReason) {
+        let entry = Entry::Void(Void { id: self.call.id, reason, ended_at: clock::wall() });
+        self.gateway.journal.append_detached(&entry);
+        report::voided(self, reason);
+    }
+
+    /// What has to be counted, if anything: what the engine did not report.
+    fn count_job(&mut self, measurement: &Measurement) -> Option<count::Job> {
+        if self.call.wire() == Wire::Opaque {
+            return None;
+        }
+        let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
+        let input = usage.is_none_or(|usage| usage.input_tokens.is_none());
+        let output = self.call.wire() != Wire::Embeddings
+            && usage.is_none_or(|usage| usage.output_tokens.is_none());
+        (input || output).then(|| count::Job {
+            wire: self.call.wire(),
+            model: measurement.response_model.clone().or(self.request_model.clone()),
+            body: self.kept.take(),
+            body_bytes: self.body_bytes,
+            input,
+            output: output.then(|| record::output_text(self, measurement)).flatten(),
+        })
+    }
+
+    fn post(&self, measurement: &Measurement, count: Count) -> (Written, Receipt) {
+        let record = record::record(self, measurement, &count);
+        let receipt = Receipt::of(&record, self.call.receipt && self.stream);
+        report::settled(self, &record, measurement);
+        let entry = Entry::Post(Box::new(record));
+        let limit = self.gateway.config.limits.ledger_write_timeout;
+        let written: Written = match self.gateway.journal.append(&entry) {
+            Ok(append) => Box::pin(async move {
+                // Already served: the journal keeps what it could not write, and retries.
+                let _ = tokio::time::timeout(limit, append).await;
+            }),
+            Err(fault) => {
+                self.gateway.telemetry.emit(&EntryLost { reason: fault.to_string() });
+                Box::pin(std::future::ready(()))
+            }
+        };
+        (written, receipt)
+    }
+}
+
+type Written = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Posted = (Written, Receipt);
+
+/// An entry on its way to the kernel. Dropping it stops the waiting, not the writing.
+pub(crate) struct Settling(State);
+
+enum State {
+    Counting(tokio::sync::oneshot::Receiver<Posted>),
+    Writing(Written, Receipt),
+    Done,
+}
+
+impl Settling {
+    const fn done() -> Self {
+        Self(State::Done)
+    }
+
+    const fn posted(written: Written, receipt: Receipt) -> Self {
+        Self(State::Writing(written, receipt))
+    }
+
+    const fn counting(told: tokio::sync::oneshot::Receiver<Posted>) -> Self {
+        Self(State::Counting(told))
+    }
+}
+
+impl Future for Settling {
+    type Output = Receipt;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Receipt> {
+        loop {
+            match &mut self.0 {
+                State::Counting(told) => match Pin::new(told).poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok((written, receipt))) => {
+                        self.0 = State::Writing(written, receipt);
+                    }
+                    // The counter died; it has been told of, and the reserve closes at the next start.
+                    Poll::Ready(Err(_)) => self.0 = State::Done,
+                },
+                State::Writing(written, receipt) => {
+                    if written.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let receipt = std::mem::take(receipt);
+                    self.0 = State::Done;
+                    return Poll::Ready(receipt);
+                }
+                State::Done => return Poll::Ready(Receipt::default()),
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A record from what is known at the end: usage by its source, times, and the price in force at admission.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use taximeter_ledger::{Counted, End, Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
+use taximeter_meter::{Ending, Measurement, StreamEnd, Wire};
+use taximeter_pricing::{Cost, Flag, Query, Source, Usage};
+
+use super::Open;
+use super::count::Count;
+use crate::edge::clock;
+
+/// What a client may be told of its own request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    /// `x-taximeter-tokens`.
+    pub(crate) tokens: Option<String>,
+    /// `x-taximeter-cost`.
+    pub(crate) cost: Option<String>,
+    /// The same as an SSE comment, when it was asked for.
+    pub(crate) comment: Option<Bytes>,
+}
+
+impl Receipt {
+    pub(super) fn of(record: &Record, comment: bool) -> Self {
+        let usage = &record.usage;
+        let tokens = match (usage.input_tokens, usage.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some(format!(
+                "input={};output={};cache_read={}",
+                shown(input),
+                shown(output),
+                usage.cache_read_input_tokens.unwrap_or(0)
+            )),
+        };
+        let cost = record
+            .cost
+            .as_ref()
+            .map(|cost| format!("{} {}", cost.amount.normalize(), cost.currency));
+        let comment = comment.then(|| {
+            let told = serde_json::json!({
+                "id": record.id, "usage": usage, "cost": cost, "source": usage.source,
+            });
+            Bytes::from(format!(": taximeter {told}\n\n"))
+        });
+        Self { tokens, cost, comment }
+    }
+}
+
+fn shown(tokens: Option<u64>) -> String {
+    tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
+}
+
+/// Generated text to count, and its length in bytes; `None` where the answer was nothing that we could read, so
+/// that its output is unknown rather than zero.
+pub(super) fn output_text(open: &Open, measurement: &Measurement) -> Option<(String, u64)> {
+    let understood = measurement.response_id.is_some()
+        || measurement.response_model.is_some()
+        || measurement.output_text_bytes > 0
+        || !measurement.finish_reasons.is_empty();
+    let nothing_came = open.status.is_none() || measurement.ending != Ending::Complete;
+    (understood || nothing_came)
+        .then(|| (measurement.output_text.clone(), measurement.output_text_bytes))
+}
+
+/// The record of a request that ends now.
+pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> Record {
+    let Open { gateway, call, .. } = open;
+    let (usage, for_price) = usage(open, measurement, count);
+    let end = end(measurement.ending, open.status);
+    let provider = gateway.provider(open.upstream);
+    let cost = cost(open, provider, measurement, &for_price);
+    Record {
+        id: call.id,
+        request_id: call.request_id.to_string(),
+        attempt: 1,
+        seq: 0,
+        gateway: gateway.id.clone(),
+        started_at: micros(call.started_at),
+        ended_at: micros(clock::wall()),
+        tenant: call.caller.tenant.clone(),
+        key_id: call.caller.key_id.clone(),
+        identity: call.caller.identity,
+        labels: call.caller.labels.clone(),
+        operation: call.route.operation.as_str().to_owned(),
+        route: call.route.template.to_owned(),
+        stream: open.stream,
+        upstream: gateway.upstream(open.upstream).name.clone(),
+        provider: provider.to_owned(),
+        request_model: open.request_model.clone(),
+        response_model: measurement.response_model.clone(),
+        response_id: measurement.response_id.clone(),
+        service_tier: measurement.service_tier.clone(),
+        status: open.status,
+        end,
+        error_type: error_type(end, open.status, measurement),
+        finish_reasons: measurement.finish_reasons.clone(),
+        timing: timing(open, measurement, usage.output_tokens),
+        usage,
+        cost,
+        resource: gateway.config.resource.clone(),
+    }
+}
+
+/// Wall time with the precision of a record.
+fn micros(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
+}
+
+/// Usage for the record, and the same for the price: reported members first, counted ones where they lack.
+fn usage(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage, Usage) {
+    let mut flags = Vec::new();
+    let mut usage = Usage::default();
+    let mut source = Source::Unknown;
+    match &measurement.reported {
+        Some(reported) => {
+            usage = reported.usage.clone();
+            flags.clone_from(&reported.flags);
+            source = Source::Reported;
+        }
+        None if open.call.wire() != Wire::Opaque => flags.push(Flag::Missing),
+        None => {}
+    }
+    if count.input_tokens.is_some() || count.output_tokens.is_some() {
+        usage.input_tokens = usage.input_tokens.or(count.input_tokens);
+        usage.output_tokens = usage.output_tokens.or(count.output_tokens);
+        let whole = usage.input_tokens.is_some() && usage.output_tokens.is_some();
+        source = if whole { Source::Counted } else { Source::Unknown };
+        if count.estimated {
+            flags.push(Flag::Estimated);
+        }
+    }
+    flags.sort_unstable();
+    flags.dedup();
+    let counted = Counted { input_tokens: count.input_tokens, output_tokens: count.output_tokens };
+    let recorded = RecordUsage {
+        source,
+        input_tokens: usage.input_tokens,
+        cache_read_input_tokens: usage.cache_read_input_tokens,
+        cache_write_input_tokens: usage.cache_write_input_tokens,
+        cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
+        output_tokens: usage.output_tokens,
+        reasoning_output_tokens: usage.reasoning_output_tokens,
+        modalities: None,
+        passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
+        counted: (counted != Counted::default()).then_some(counted),
+        flags,
+    };
+    (recorded, usage)
+}
+
+fn timing(open: &Open, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
+    let timing = &measurement.timing;
+    let seconds = |duration: Option<std::time::Duration>| duration.map(|d| d.as_secs_f64());
+    let gateway = open.sent_at.map_or(timing.duration, |at| at - open.call.started);
+    RecordTiming {
+        time_to_first_chunk: seconds(timing.time_to_first_chunk),
+        time_to_first_token: seconds(timing.time_to_first_token),
+        time_per_output_token: seconds(
+            output_tokens.and_then(|tokens| timing.time_per_output_token(tokens)),
+        ),
+        output_chunks: timing.output_chunks,
+        longest_stall: seconds(timing.longest_stall),
+        duration: timing.duration.as_secs_f64(),
+        gateway: gateway.as_secs_f64(),
+    }
+}
+
+fn end(ending: Ending, status: Option<u16>) -> End {
+    match ending {
+        Ending::Complete if status.is_some_and(|status| status >= 400) => End::UpstreamRefused,
+        Ending::Complete => End::Complete,
+        Ending::Truncated => End::Truncated,
+        Ending::UpstreamError | Ending::Cut(StreamEnd::UpstreamReset) => End::UpstreamError,
+        Ending::Cut(StreamEnd::UpstreamStalled) => End::UpstreamStalled,
+        Ending::Cut(StreamEnd::ClientLeft) => End::ClientLeft,
+        Ending::Cut(StreamEnd::ClientStalled) => End::ClientStalled,
+        Ending::Cut(StreamEnd::Deadline) => End::Deadline,
+        Ending::Cut(StreamEnd::Shutdown) => End::Shutdown,
+        Ending::Cut(StreamEnd::Clean) => End::Truncated,
+    }
+}
+
+fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Option<String> {
+    let word = match end {
+        End::Complete => return None,
+        End::UpstreamRefused => return status.map(|status| status.to_string()),
+        End::UpstreamError => {
+            return measurement.error_type.clone().or_else(|| Some("upstream_reset".to_owned()));
+        }
+        End::ClientLeft | End::ClientStalled => "client_disconnect",
+        End::UpstreamStalled | End::Deadline => "timeout",
+        End::Truncated => "truncated",
+        End::Shutdown => "shutdown",
+        End::BudgetCut => "budget_exceeded",
+        End::GatewayDied => "gateway_died",
+        End::Refused => "refused",
+    };
+    Some(word.to_owned())
+}
+
+/// The price by the answer's model; `None` is unknown.
+fn cost(
+    open: &Open,
+    provider: &str,
+    measurement: &Measurement,
+    usage: &Usage,
+) -> Option<RecordCost> {
+    let query = Query {
+        provider: Some(provider),
+        response_model: measurement.response_model.as_deref(),
+        request_model: open.request_model.as_deref(),
+        service_tier: measurement.service_tier.as_deref().or(open.request_tier.as_deref()),
+        at: open.call.started_at,
+    };
+    open.gateway.book.cost(&query, usage).ok().map(recorded)
+}
+
+fn recorded(cost: Cost) -> RecordCost {
+    RecordCost {
+        currency: cost.currency.to_string(),
+        amount: cost.amount,
+        list_amount: cost.list_amount,
+        price_id: cost.price_id,
+        lines: cost
+            .lines
+            .into_iter()
+            .map(|line| RecordLine {
+                meter: line.meter.as_str().to_owned(),
+                model: line.model,
+                tokens: line.tokens,
+                unit_price: line.unit_price,
+                amount: line.amount,
+            })
+            .collect(),
+    }
+}

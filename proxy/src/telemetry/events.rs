@@ -1,0 +1,251 @@
+//! What can happen, and how it looks as metric and as log line.
+
+use std::time::Duration;
+
+use metrics::{HistogramFn as _, Label};
+use taximeter_ledger::{Record, VoidReason};
+use taximeter_meter::Measurement;
+
+use super::Telemetry;
+use super::log::Log;
+use super::names::{Instrument, key};
+use super::series::serde_word;
+use crate::edge::journal;
+
+/// Something that happened.
+pub(crate) trait Event {
+    /// What it adds to the metrics.
+    fn count(&self, to: &Telemetry);
+
+    /// Its log line, if it has one.
+    fn line(&self, _to: &Log) {}
+}
+
+/// An HTTP request, as `http.server.request.duration` has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Http<'a> {
+    pub(crate) method: &'a http::Method,
+    /// Template; `None` where no route matched.
+    pub(crate) route: Option<&'static str>,
+    /// `None` when the client left before there was one.
+    pub(crate) status: Option<u16>,
+    pub(crate) tenant: Option<&'a str>,
+    pub(crate) duration: Duration,
+}
+
+impl Http<'_> {
+    fn count(&self, to: &Telemetry) {
+        let method = if self.method.as_str().len() <= 7 { self.method.as_str() } else { "_OTHER" };
+        let mut labels = vec![
+            Label::new(key::HTTP_REQUEST_METHOD, method.to_owned()),
+            Label::new(key::URL_SCHEME, "http"),
+        ];
+        labels.extend(self.route.map(|route| Label::new(key::HTTP_ROUTE, route)));
+        if let Some(status) = self.status {
+            labels.push(Label::new(key::HTTP_RESPONSE_STATUS_CODE, status.to_string()));
+            if status >= 500 {
+                labels.push(Label::new(key::ERROR_TYPE, status.to_string()));
+            }
+        } else {
+            labels.push(Label::new(key::ERROR_TYPE, "client_disconnect"));
+        }
+        let tenant = self.tenant.map(|tenant| to.requests.tenant(tenant).to_owned());
+        labels.extend(tenant.map(|tenant| Label::new(key::TENANT, tenant)));
+        to.instruments
+            .buckets(Instrument::HttpServerRequestDuration, labels)
+            .record(self.duration.as_secs_f64());
+    }
+}
+
+/// A request ended with a record.
+pub(crate) struct RequestSettled<'a> {
+    pub(crate) http: Http<'a>,
+    pub(crate) record: &'a Record,
+    pub(crate) measurement: &'a Measurement,
+}
+
+impl Event for RequestSettled<'_> {
+    fn count(&self, to: &Telemetry) {
+        self.http.count(to);
+        to.requests.record(&to.instruments, self.record, self.measurement);
+        let counts = &self.measurement.counts;
+        for (kind, count) in [
+            ("not_json", counts.not_json),
+            ("line_too_long", counts.lines_too_long),
+            ("after_done", counts.after_done),
+            ("usage_invalid", counts.usage_invalid),
+            ("usage_fell", counts.usage_fell),
+            ("type_mismatch", counts.type_mismatch),
+        ] {
+            if count > 0 {
+                to.count(Instrument::MeterOddities, count as usize, &[(key::KIND, kind)]);
+            }
+        }
+    }
+}
+
+/// A reserved request ended without a record.
+pub(crate) struct RequestVoided<'a> {
+    pub(crate) http: Http<'a>,
+    pub(crate) reason: VoidReason,
+}
+
+impl Event for RequestVoided<'_> {
+    fn count(&self, to: &Telemetry) {
+        // A refusal of ours is counted as an HTTP request where it is answered.
+        if self.http.status.is_some() || self.reason == VoidReason::ClientLeft {
+            self.http.count(to);
+        }
+        to.count(Instrument::Voids, 1, &[(key::REASON, &serde_word(&self.reason))]);
+    }
+}
+
+/// A request was refused by us.
+pub(crate) struct RequestRefused<'a> {
+    pub(crate) http: Http<'a>,
+    pub(crate) request_id: &'a str,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Event for RequestRefused<'_> {
+    fn count(&self, to: &Telemetry) {
+        self.http.count(to);
+        to.count(Instrument::Refusals, 1, &[(key::CODE, self.code)]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn(
+            "request_refused",
+            &[
+                ("code", self.code.into()),
+                ("request_id", self.request_id.into()),
+                ("message", self.message.as_str().into()),
+            ],
+        );
+    }
+}
+
+/// A request that is not on the ledger was passed on.
+pub(crate) struct RequestPassed<'a>(pub(crate) Http<'a>);
+
+impl Event for RequestPassed<'_> {
+    fn count(&self, to: &Telemetry) {
+        self.0.count(to);
+    }
+}
+
+/// An engine could not be reached.
+pub(crate) struct UpstreamUnreachable<'a> {
+    pub(crate) upstream: &'a str,
+    pub(crate) cause: &'static str,
+    pub(crate) message: String,
+}
+
+impl Event for UpstreamUnreachable<'_> {
+    fn count(&self, to: &Telemetry) {
+        let labels = [(key::UPSTREAM, self.upstream), (key::CAUSE, self.cause)];
+        to.count(Instrument::UpstreamFaults, 1, &labels);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn(
+            "upstream_unreachable",
+            &[
+                ("upstream", self.upstream.into()),
+                ("cause", self.cause.into()),
+                ("message", self.message.as_str().into()),
+            ],
+        );
+    }
+}
+
+/// The engine refused our own credential.
+pub(crate) struct UpstreamRefusedUs<'a> {
+    pub(crate) upstream: &'a str,
+}
+
+impl Event for UpstreamRefusedUs<'_> {
+    fn count(&self, to: &Telemetry) {
+        let labels = [(key::UPSTREAM, self.upstream), (key::CAUSE, "credential")];
+        to.count(Instrument::UpstreamFaults, 1, &labels);
+    }
+
+    fn line(&self, to: &Log) {
+        to.critical("upstream_refused_credential", &[("upstream", self.upstream.into())]);
+    }
+}
+
+/// The ledger's own thread has something to say.
+pub(crate) struct LedgerTold<'a>(pub(crate) &'a journal::Event<'a>);
+
+impl Event for LedgerTold<'_> {
+    fn count(&self, to: &Telemetry) {
+        if let journal::Event::EntryLost { .. } = self.0 {
+            to.count(Instrument::EntriesLost, 1, &[]);
+        }
+    }
+
+    fn line(&self, to: &Log) {
+        let text = |fault: &dyn std::fmt::Display| fault.to_string().into();
+        match self.0 {
+            journal::Event::Recovered => to.info("ledger_recovered", &[]),
+            journal::Event::WriteFailed { path, error } => to.critical(
+                "ledger_write_failed",
+                &[("path", text(&path.display())), ("error", text(error))],
+            ),
+            journal::Event::SyncFailed { error } => {
+                to.critical("ledger_sync_failed", &[("error", text(error))]);
+            }
+            journal::Event::SegmentLost { path } => {
+                to.critical("ledger_segment_lost", &[("path", text(&path.display()))]);
+            }
+            journal::Event::EntryLost { error } => {
+                to.critical("ledger_entry_lost", &[("reason", text(error))]);
+            }
+        }
+    }
+}
+
+/// The store could not be fed; the journal keeps what is missing.
+pub(crate) struct StoreFailed {
+    pub(crate) reason: String,
+}
+
+impl Event for StoreFailed {
+    fn count(&self, to: &Telemetry) {
+        to.count(Instrument::StoreFaults, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn("store_failed", &[("reason", self.reason.as_str().into())]);
+    }
+}
+
+/// The ledger would not take an entry: a fare is lost.
+pub(crate) struct EntryLost {
+    pub(crate) reason: String,
+}
+
+impl Event for EntryLost {
+    fn count(&self, to: &Telemetry) {
+        to.count(Instrument::EntriesLost, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.critical("ledger_entry_lost", &[("reason", self.reason.as_str().into())]);
+    }
+}
+
+/// A client was not let in: too many connections.
+pub(crate) struct ConnectionRefused;
+
+impl Event for ConnectionRefused {
+    fn count(&self, to: &Telemetry) {
+        to.count(Instrument::ConnectionsRefused, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn("connection_refused", &[("reason", "connections_max".into())]);
+    }
+}

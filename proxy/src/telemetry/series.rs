@@ -1,0 +1,299 @@
+//! The series of one kind of request: found by one look-up, recorded by a few additions.
+//!
+//! Attributes that a client or an engine can choose have a named maximum; what comes after it shares `other`.
+
+use std::sync::{Arc, OnceLock};
+
+use dashmap::{DashMap, DashSet};
+use metrics::{CounterFn as _, HistogramFn as _, Label};
+use taximeter_ledger::{End, Record};
+use taximeter_meter::Measurement;
+use taximeter_pricing::Source;
+
+use super::instruments::{Buckets, Count, Instruments, Number};
+use super::names::{Instrument, key};
+
+/// Model names that get a label of their own.
+const MODELS_MAX: usize = 200;
+/// What the rest is called.
+const OTHER: &str = "other";
+
+/// Values that may be labels: the first so many.
+pub(super) struct Bounded {
+    known: DashSet<String>,
+    max: usize,
+}
+
+impl Bounded {
+    pub(super) fn new(max: usize) -> Self {
+        Self { known: DashSet::new(), max }
+    }
+
+    /// The label for `value`: itself, or `other`.
+    pub(super) fn label<'a>(&self, value: &'a str) -> &'a str {
+        if self.known.contains(value) {
+            return value;
+        }
+        if self.known.len() < self.max && self.known.insert(value.to_owned()) {
+            return value;
+        }
+        OTHER
+    }
+}
+
+/// What tells one kind of request from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Kind {
+    tenant: Box<str>,
+    operation: Box<str>,
+    upstream: Box<str>,
+    provider: Box<str>,
+    request_model: Option<Box<str>>,
+    response_model: Option<Box<str>>,
+    error_type: Option<Box<str>>,
+    end: End,
+}
+
+/// Where an upstream is, for `server.address`.
+#[derive(Debug, Clone)]
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) port: u16,
+}
+
+/// The series of all kinds of requests seen so far.
+pub(super) struct Requests {
+    kinds: DashMap<Kind, Arc<Series>>,
+    tenants: Bounded,
+    models: Bounded,
+    servers: Vec<Server>,
+}
+
+impl Requests {
+    pub(super) fn new(tenants_max: usize, servers: Vec<Server>) -> Self {
+        Self {
+            kinds: DashMap::new(),
+            tenants: Bounded::new(tenants_max),
+            models: Bounded::new(MODELS_MAX),
+            servers,
+        }
+    }
+
+    /// The label of a tenant.
+    pub(super) fn tenant<'a>(&self, tenant: &'a str) -> &'a str {
+        self.tenants.label(tenant)
+    }
+
+    /// Records one request everywhere.
+    pub(super) fn record(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
+        let series = self.series(record);
+        series.record(to, record, measurement);
+    }
+
+    fn series(&self, record: &Record) -> Arc<Series> {
+        // Names that no engine has answered to are never a label.
+        let served = record.status.is_some_and(|status| status < 400);
+        let model = |name: &Option<String>| {
+            name.as_deref().map(|name| if served { self.models.label(name) } else { OTHER }.into())
+        };
+        let kind = Kind {
+            tenant: self.tenants.label(record.tenant.as_str()).into(),
+            operation: record.operation.as_str().into(),
+            upstream: record.upstream.as_str().into(),
+            provider: record.provider.as_str().into(),
+            request_model: model(&record.request_model),
+            response_model: model(&record.response_model),
+            error_type: record.error_type.as_deref().map(Into::into),
+            end: record.end,
+        };
+        if let Some(series) = self.kinds.get(&kind) {
+            return series.clone();
+        }
+        let server = self.servers.iter().find(|server| *server.name == *kind.upstream);
+        let series = Arc::new(Series::new(&kind, server));
+        self.kinds.entry(kind).or_insert(series).clone()
+    }
+}
+
+/// One kind of request's series, each made when it is first needed.
+struct Series {
+    /// On the GenAI instruments.
+    genai: Vec<Label>,
+    error_type: Option<Label>,
+    end: End,
+    usage: [OnceLock<Arc<Buckets>>; 2],
+    durations: [OnceLock<Arc<Buckets>>; 2],
+    first_chunk: OnceLock<Arc<Buckets>>,
+    per_chunk: OnceLock<Arc<Buckets>>,
+    first_token: OnceLock<Arc<Buckets>>,
+    per_token: OnceLock<Arc<Buckets>>,
+    gateway: OnceLock<Arc<Buckets>>,
+    requests: OnceLock<Arc<Count>>,
+    /// Input and output, by source.
+    tokens: [OnceLock<Arc<Count>>; 6],
+    parts: [OnceLock<Arc<Count>>; 3],
+    cost: OnceLock<Arc<Number>>,
+    unpriced: OnceLock<Arc<Count>>,
+}
+
+impl Series {
+    fn new(kind: &Kind, server: Option<&Server>) -> Self {
+        let label = |key: &'static str, value: &str| Label::new(key, value.to_owned());
+        let mut genai = vec![
+            label(key::GEN_AI_OPERATION_NAME, &kind.operation),
+            label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
+            label(key::TENANT, &kind.tenant),
+        ];
+        if let Some(server) = server {
+            genai.push(label(key::SERVER_ADDRESS, &server.address));
+            genai.push(label(key::SERVER_PORT, &server.port.to_string()));
+        }
+        for (key, model) in [
+            (key::GEN_AI_REQUEST_MODEL, &kind.request_model),
+            (key::GEN_AI_RESPONSE_MODEL, &kind.response_model),
+        ] {
+            genai.extend(model.as_deref().map(|model| label(key, model)));
+        }
+        Self {
+            genai,
+            error_type: kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word)),
+            end: kind.end,
+            usage: Default::default(),
+            durations: Default::default(),
+            first_chunk: OnceLock::new(),
+            per_chunk: OnceLock::new(),
+            first_token: OnceLock::new(),
+            per_token: OnceLock::new(),
+            gateway: OnceLock::new(),
+            requests: OnceLock::new(),
+            tokens: Default::default(),
+            parts: Default::default(),
+            cost: OnceLock::new(),
+            unpriced: OnceLock::new(),
+        }
+    }
+
+    fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
+        self.genai.iter().cloned().chain(more).collect()
+    }
+
+    fn record(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
+        self.record_times(to, record, measurement);
+        self.record_tokens(to, record);
+        let end = serde_word(&self.end);
+        self.requests
+            .get_or_init(|| to.count(Instrument::Requests, self.with([Label::new(key::END, end)])))
+            .increment(1);
+        match &record.cost {
+            Some(cost) => self
+                .cost
+                .get_or_init(|| {
+                    let currency = Label::new(key::CURRENCY, cost.currency.clone());
+                    to.number(Instrument::Cost, self.with([currency]))
+                })
+                .add(cost.amount.to_string().parse().unwrap_or(0.0)),
+            None => self
+                .unpriced
+                .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))
+                .increment(1),
+        }
+    }
+
+    fn record_times(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
+        let timing = &record.timing;
+        let [operation, server] = &self.durations;
+        for (slot, instrument) in [
+            (operation, Instrument::OperationDuration),
+            (server, Instrument::ServerRequestDuration),
+        ] {
+            slot.get_or_init(|| to.buckets(instrument, self.with(self.error_type.clone())))
+                .record(timing.duration);
+        }
+        let plain = |slot: &OnceLock<Arc<Buckets>>, instrument, value: Option<f64>| {
+            if let Some(value) = value {
+                slot.get_or_init(|| to.buckets(instrument, self.with([]))).record(value);
+            }
+        };
+        plain(&self.gateway, Instrument::GatewayDuration, Some(timing.gateway));
+        if !record.stream {
+            return;
+        }
+        plain(&self.first_chunk, Instrument::TimeToFirstChunk, timing.time_to_first_chunk);
+        if timing.output_chunks > 1 {
+            self.per_chunk
+                .get_or_init(|| to.buckets(Instrument::TimePerOutputChunk, self.with([])))
+                .merge(&measurement.timing.gaps);
+        }
+        if self.error_type.is_none() {
+            plain(
+                &self.first_token,
+                Instrument::ServerTimeToFirstToken,
+                timing.time_to_first_token,
+            );
+            plain(
+                &self.per_token,
+                Instrument::ServerTimePerOutputToken,
+                timing.time_per_output_token,
+            );
+        }
+    }
+
+    fn record_tokens(&self, to: &Instruments, record: &Record) {
+        let usage = &record.usage;
+        let [input, output] = &self.usage;
+        let source = match usage.source {
+            Source::Reported => 0,
+            Source::Counted => 1,
+            Source::Unknown => 2,
+        };
+        for (slot, at, kind, tokens) in [
+            (input, source, "input", usage.input_tokens),
+            (output, source + 3, "output", usage.output_tokens),
+        ] {
+            let Some(tokens) = tokens else { continue };
+            let kind = Label::new(key::GEN_AI_TOKEN_TYPE, kind);
+            #[expect(clippy::cast_precision_loss, reason = "a histogram's samples are floats")]
+            slot.get_or_init(|| to.buckets(Instrument::TokenUsage, self.with([kind.clone()])))
+                .record(tokens as f64);
+            if let Some(count) = self.tokens.get(at) {
+                let source = Label::new(key::SOURCE, serde_word(&usage.source));
+                count
+                    .get_or_init(|| to.count(Instrument::Tokens, self.with([kind, source])))
+                    .increment(tokens);
+            }
+        }
+        let parts = [
+            (Instrument::CacheReadTokens, usage.cache_read_input_tokens),
+            (Instrument::CacheWriteTokens, usage.cache_write_input_tokens),
+            (Instrument::ReasoningTokens, usage.reasoning_output_tokens),
+        ];
+        for (slot, (instrument, tokens)) in self.parts.iter().zip(parts) {
+            if let Some(tokens) = tokens.filter(|tokens| *tokens > 0) {
+                slot.get_or_init(|| to.count(instrument, self.with([]))).increment(tokens);
+            }
+        }
+    }
+}
+
+/// The word of a fixed set, as records have it.
+pub(super) fn serde_word(word: &impl serde::Serialize) -> String {
+    match serde_json::to_value(word) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => OTHER.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_the_maximum_everything_new_is_other() {
+        let bounded = Bounded::new(2);
+        assert_eq!(bounded.label("a"), "a");
+        assert_eq!(bounded.label("b"), "b");
+        assert_eq!(bounded.label("c"), OTHER);
+        assert_eq!(bounded.label("a"), "a");
+    }
+}
