@@ -52,7 +52,8 @@ pub struct BillRow<'a> {
 
 /// What a set of requests adds up to. `None` means that of not one of them the number is known.
 ///
-/// Tokens of further passes inside a request are in the cost but not in the token sums, as in the record.
+/// Tokens of further passes inside a request are in the cost but not in the token sums, as in the
+/// record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     /// Requests.
@@ -105,8 +106,8 @@ pub struct Bill {
 pub enum BillError {
     /// Money of two currencies cannot be added.
     #[error(
-        "the period has costs in {first} and in {second}, which cannot be added; bill the times before and \
-         after the change of currency apart, with --from and --to"
+        "the period has costs in {first} and in {second}, which cannot be added; bill the times \
+         before and after the change of currency apart, with --from and --to"
     )]
     Currencies {
         /// The first one met.
@@ -293,7 +294,8 @@ fn known<N>(a: Option<N>, b: Option<N>, add: impl FnOnce(N, N) -> Option<N>) -> 
     }
 }
 
-/// `Decimal` keeps 96 bits and quietly drops last digits when a sum needs more; here that is an error.
+/// `Decimal` keeps 96 bits and quietly drops last digits when a sum needs more; here that is an
+/// error.
 fn add_exactly(a: Decimal, b: Decimal) -> Option<Decimal> {
     let sum = a.checked_add(b)?;
     let places = a.normalize().scale().max(b.normalize().scale());

@@ -40,8 +40,8 @@ pub struct Grouping(Vec<Dimension>);
 pub enum GroupError {
     /// Not a dimension.
     #[error(
-        "cannot group by {0:?}; choose from tenant, model, provider, upstream, operation, route, key, day, \
-         hour and label:NAME"
+        "cannot group by {0:?}; choose from tenant, model, provider, upstream, operation, route, \
+         key, day, hour and label:NAME"
     )]
     Unknown(String),
     /// Named before.

@@ -1,8 +1,8 @@
 //! Records → bills.
 //!
-//! Sums are exact; what is unknown is counted apart and never added as zero; money is rounded in the printed
-//! table only. A request belongs to the period in which it was admitted. Refuses to know sockets, files and
-//! where the bytes go.
+//! Sums are exact; what is unknown is counted apart and never added as zero; money is rounded in
+//! the printed table only. A request belongs to the period in which it was admitted. Refuses to
+//! know sockets, files and where the bytes go.
 
 mod bill;
 mod group;

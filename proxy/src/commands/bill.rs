@@ -108,7 +108,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let period = args.period(now)?;
-    let store = ledger::open(&args.data_dir, read)?;
+    let (store, _) = ledger::open(&args.data_dir, read)?;
     let text = render(args, period, &store)?;
     match &args.output {
         Some(path) => {

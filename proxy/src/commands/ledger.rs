@@ -4,14 +4,18 @@ use std::io;
 use std::path::Path;
 
 use super::failure::Failure;
-use crate::edge::store::{ReadJournal, Store};
+use crate::edge::store::{Entries, ReadJournal, Store};
 
 /// Opens the store and feeds it what the journal has, so that answers are right whether or not the
-/// gateway runs.
-pub(super) fn open(data_dir: &Path, read: &mut ReadJournal<'_>) -> Result<Store, Failure> {
+/// gateway runs. The reader stays where the journal ends so far.
+pub(super) fn open(
+    data_dir: &Path,
+    read: &mut ReadJournal<'_>,
+) -> Result<(Store, Option<Entries>), Failure> {
     let mut store = Store::open(data_dir)?;
-    store.catch_up(read)?;
-    Ok(store)
+    let mut entries = None;
+    store.catch_up(&mut entries, read)?;
+    Ok((store, entries))
 }
 
 /// What to say when no request was ever settled.

@@ -79,29 +79,33 @@ pub(crate) fn run(
     out: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let mut store = ledger::open(&args.data_dir, read)?;
+    let (mut store, mut entries) = ledger::open(&args.data_dir, read)?;
     if store.is_empty()? {
         notes.write_all(ledger::empty(&args.data_dir).as_bytes())?;
     }
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
-    let again = || pause.as_mut().is_some_and(Pause::wait);
-    ledger::unless_reader_left(show(args, &mut store, read, out, again))
+    let again = |store: &mut Store| {
+        if !pause.as_mut().is_some_and(Pause::wait) {
+            return Ok(false);
+        }
+        store.catch_up(&mut entries, read)?;
+        Ok(true)
+    };
+    ledger::unless_reader_left(show(args, &mut store, out, again))
 }
 
-/// Shows what is there, then what is new, as often as `again` says so.
+/// Shows what is there, then what is new, as often as `again` has waited and fed the store.
 fn show(
     args: &RecordsArgs,
     store: &mut Store,
-    read: &mut ReadJournal<'_>,
     out: &mut dyn Write,
-    mut again: impl FnMut() -> bool,
+    mut again: impl FnMut(&mut Store) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
     let filter = Filter { tenant: args.tenant.clone(), from: args.from, to: args.to };
     let mut newest = store.newest()?;
     store.records(&filter, newest, args.limit, |record| line(out, record))?;
     out.flush()?;
-    while again() {
-        store.catch_up(read)?;
+    while again(store)? {
         newest = store.records_after(&filter, newest, |record| line(out, record))?;
         out.flush()?;
     }

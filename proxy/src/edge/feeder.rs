@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use crate::edge::store::{Entries, Fed, JournalError, Store, StoreError};
+use crate::edge::store::{Entries, Fed, ReadError, Store, StoreError};
 
 /// Least time between two feedings: many entries make one transaction.
 const FEED_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reads the journal on the feeder's thread, from this sequence number on.
-pub(crate) type ReadJournal = Box<dyn FnMut(u64) -> Result<Entries, JournalError> + Send>;
+pub(crate) type ReadJournal = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send>;
 
 /// A thread that keeps the store up with the journal.
 #[derive(Debug)]
@@ -82,10 +82,11 @@ fn feed_until_stopped(
     mut told: impl FnMut(Result<Fed, StoreError>),
     signals: &Signals,
 ) {
+    let mut open = None;
     loop {
         let stop = signals.stop.load(Ordering::Acquire);
         if signals.grown.swap(false, Ordering::AcqRel) || stop {
-            let fed = store.catch_up(&mut *read);
+            let fed = store.catch_up(&mut open, &mut *read);
             if fed.is_err() {
                 signals.grown.store(true, Ordering::Release);
             }
@@ -117,10 +118,14 @@ mod tests {
         let entries = Arc::new(Mutex::new(journal([record(1), record(2)])));
         let (told, heard) = mpsc::channel();
         let source = entries.clone();
-        let read = move |from: u64| {
-            let entries = source.lock().unwrap().clone();
-            let later = entries.into_iter().filter(move |(seq, _)| *seq >= from).map(Ok);
-            Ok(Box::new(later) as Entries)
+        let read = move |_from| {
+            let (source, mut at) = (source.clone(), 0);
+            let next = move || {
+                let next = source.lock().unwrap().get(at).cloned();
+                at += usize::from(next.is_some());
+                next.map(Ok)
+            };
+            Ok(Box::new(std::iter::from_fn(next)) as Entries)
         };
         let store = Store::open(dir.path()).unwrap();
         let feeder = Feeder::start(store, Box::new(read), move |fed| {

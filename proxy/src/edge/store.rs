@@ -21,14 +21,14 @@ const FILE: &str = "store.sqlite";
 /// How long to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Any error of the journal's reader.
-pub(crate) type JournalError = Box<dyn std::error::Error + Send + Sync>;
+/// Any error of whoever reads the journal.
+pub(crate) type ReadError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Entries of the journal with their sequence numbers, in order.
-pub(crate) type Entries = Box<dyn Iterator<Item = Result<(u64, Entry), JournalError>>>;
+/// Entries of the journal with their sequence numbers, in order. `None` may be the end so far.
+pub(crate) type Entries = Box<dyn Iterator<Item = Result<(u64, Entry), ReadError>>>;
 
 /// Reads the journal from this sequence number on, or from its first entry after it.
-pub(crate) type ReadJournal<'a> = dyn FnMut(u64) -> Result<Entries, JournalError> + 'a;
+pub(crate) type ReadJournal<'a> = dyn FnMut(u64) -> Result<Entries, ReadError> + 'a;
 
 /// An open store.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ pub(crate) enum StoreError {
     },
     /// The journal cannot be read; what came before the fault is in the store.
     #[error("cannot read the journal: {0}")]
-    Journal(#[source] JournalError),
+    Journal(#[source] ReadError),
 }
 
 impl Store {

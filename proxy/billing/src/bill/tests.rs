@@ -141,7 +141,8 @@ proptest! {
         let text = csv(&bill);
         let lines: Vec<_> = text.split_terminator("\r\n").skip(1).collect();
         prop_assert_eq!(lines.len(), bill.rows.len());
-        for ((line, row), csv) in bill.rows.iter().zip(read["rows"].as_array().unwrap()).zip(lines) {
+        let rows = read["rows"].as_array().unwrap();
+        for ((line, row), csv) in bill.rows.iter().zip(rows).zip(lines) {
             let cost = line.sums.cost.map(|cost| cost.to_string());
             prop_assert_eq!(row["cost"].as_str(), cost.as_deref());
             prop_assert_eq!(csv.split(',').nth(10), Some(cost.as_deref().unwrap_or("")));

@@ -20,8 +20,8 @@ const GAP: &str = "  ";
 /// The bill as a table of at most `width` characters a line where the names allow it, with a total and,
 /// below it, what to know about the numbers.
 ///
-/// Money is rounded to 6 places, half to even, and says so. `≥` marks a sum that lacks requests whose number
-/// is unknown.
+/// Money is rounded to 6 places, half to even, and says so. `≥` marks a sum that lacks requests
+/// whose number is unknown.
 #[must_use]
 pub fn table(bill: &Bill, width: usize) -> String {
     let mut out = format!("Bill for {} (UTC)\n\n", bill.period);
@@ -239,8 +239,8 @@ fn write_notes(out: &mut String, bill: &Bill) {
     if costs.into_iter().any(|cost| rounded(cost) != cost) {
         let _ = writeln!(
             out,
-            "Costs are rounded to {PLACES} places each, so the column may differ from its total in the last \
-             place; csv and json are exact."
+            "Costs are rounded to {PLACES} places each, so the column may differ from its total in \
+             the last place; csv and json are exact."
         );
     }
 }

@@ -6,7 +6,7 @@ use taximeter_ledger::{Entry, Record, RequestId};
 use taximeter_pricing::Source;
 use uuid::Uuid;
 
-use super::{Fed, JournalError, ReadJournal, Store, StoreError, schema};
+use super::{Entries, Fed, ReadError, ReadJournal, Store, StoreError, schema};
 
 /// Most entries in one transaction: bounds its memory, and how long other writers wait.
 const BATCH_ENTRIES_MAX: usize = 4096;
@@ -14,18 +14,34 @@ const BATCH_ENTRIES_MAX: usize = 4096;
 impl Store {
     /// Feeds what the journal has and the store does not yet.
     ///
-    /// When the journal does not go on where the store stopped (its tail was lost, or it was
+    /// `open` keeps the reader for the next call, which goes on where this one ended; begin with
+    /// `None`. When the journal does not go on where the store stopped (its tail was lost, or it was
     /// replaced), it is fed whole: requests that are already there stay as they are.
     /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
-    pub(crate) fn catch_up(&mut self, read: &mut ReadJournal<'_>) -> Result<Fed, StoreError> {
+    pub(crate) fn catch_up(
+        &mut self,
+        open: &mut Option<Entries>,
+        read: &mut ReadJournal<'_>,
+    ) -> Result<Fed, StoreError> {
+        let mut entries = match open.take() {
+            Some(entries) => entries,
+            None => self.unread(read)?,
+        };
+        let fed = self.feed(&mut entries)?;
+        *open = Some(entries);
+        Ok(fed)
+    }
+
+    /// What the journal has behind the last entry that is here.
+    fn unread(&self, read: &mut ReadJournal<'_>) -> Result<Entries, StoreError> {
         if let Some((seq, id)) = self.cursor()? {
             let mut entries = read(seq).map_err(StoreError::Journal)?;
             let last = entries.next().transpose().map_err(StoreError::Journal)?;
             if last.is_some_and(|(at, entry)| (at, request(&entry)) == (seq, id)) {
-                return self.feed(entries);
+                return Ok(entries);
             }
         }
-        self.feed(read(0).map_err(StoreError::Journal)?)
+        read(0).map_err(StoreError::Journal)
     }
 
     /// Feeds entries that follow each other, from anywhere at or before the end of what is here.
@@ -33,7 +49,7 @@ impl Store {
     /// Errors: as [`Store::catch_up`].
     pub(crate) fn feed(
         &mut self,
-        entries: impl Iterator<Item = Result<(u64, Entry), JournalError>>,
+        entries: impl Iterator<Item = Result<(u64, Entry), ReadError>>,
     ) -> Result<Fed, StoreError> {
         let mut entries = entries.peekable();
         let mut fed = Fed::default();
@@ -59,9 +75,9 @@ impl Store {
 /// is kept.
 fn feed_batch(
     connection: &mut Connection,
-    entries: impl Iterator<Item = Result<(u64, Entry), JournalError>>,
+    entries: impl Iterator<Item = Result<(u64, Entry), ReadError>>,
     fed: &mut Fed,
-) -> rusqlite::Result<Result<(), JournalError>> {
+) -> rusqlite::Result<Result<(), ReadError>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut insert = Insert::new(&transaction)?;
     let mut last = None;
@@ -94,6 +110,7 @@ fn feed_batch(
 struct Insert<'c> {
     requests: Statement<'c>,
     records: Statement<'c>,
+    /// Number of the last record.
     newest: i64,
 }
 
@@ -122,9 +139,9 @@ impl<'c> Insert<'c> {
         let row = BillRow::from(record);
         let labels = (!row.labels.is_empty()).then(|| json(row.labels)).transpose()?;
         let added = self.requests.execute(params![
+            number,
             row.started_at.as_microsecond(),
             record.id.0.as_bytes(),
-            number,
             row.tenant,
             row.model,
             row.provider,

@@ -11,7 +11,7 @@ use taximeter_ledger::{
 use taximeter_pricing::Source;
 use uuid::Uuid;
 
-use super::{Entries, JournalError};
+use super::{Entries, ReadError};
 
 /// 2026-11-01T00:00:00Z, in microseconds since 1970.
 const NOVEMBER: i64 = 1_793_491_200_000_000;
@@ -91,7 +91,7 @@ pub(crate) fn void(number: u32) -> Entry {
 }
 
 /// Reads `entries` as a journal is read.
-pub(crate) fn read(entries: &[(u64, Entry)], from: u64) -> Result<Entries, JournalError> {
+pub(crate) fn read(entries: &[(u64, Entry)], from: u64) -> Result<Entries, ReadError> {
     let entries: Vec<_> = entries.iter().filter(|(seq, _)| *seq >= from).cloned().collect();
     Ok(Box::new(entries.into_iter().map(Ok)))
 }

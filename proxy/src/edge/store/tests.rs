@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use taximeter_billing::{Bill, Biller, Period};
+use taximeter_billing::{Bill, BillRow, Biller, Period};
 use taximeter_ledger::Record;
 use tempfile::TempDir;
 
@@ -13,7 +13,7 @@ fn open() -> (TempDir, Store) {
 }
 
 fn catch_up(store: &mut Store, entries: &[(u64, Entry)]) -> Fed {
-    store.catch_up(&mut |from| read(entries, from)).unwrap()
+    store.catch_up(&mut None, &mut |from| read(entries, from)).unwrap()
 }
 
 fn records(store: &Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
@@ -36,7 +36,11 @@ fn november() -> Period {
 
 fn bill(store: &Store, by: &str) -> Bill {
     let mut biller = Biller::new(november(), by.parse().unwrap());
-    store.bill_rows(november(), None, |row| Ok::<_, StoreError>(biller.add(row).unwrap())).unwrap();
+    let add = |row: &BillRow<'_>| {
+        biller.add(row).unwrap();
+        Ok::<_, StoreError>(())
+    };
+    store.bill_rows(november(), None, add).unwrap();
     biller.finish()
 }
 
@@ -101,6 +105,21 @@ fn catching_up_reads_only_what_is_new() {
 }
 
 #[test]
+fn an_open_reader_goes_on_where_it_stopped() {
+    let (_dir, mut store) = open();
+    let (write, written) = std::sync::mpsc::channel();
+    let mut source = Some(Box::new(std::iter::from_fn(move || written.try_recv().ok().map(Ok))));
+    let mut read = |_from| Ok(source.take().expect("the journal is opened only once") as Entries);
+    let mut reader = None;
+    for entry in journal([record(1), record(2)]) {
+        write.send(entry).unwrap();
+        let fed = store.catch_up(&mut reader, &mut read).unwrap();
+        assert_eq!(fed, Fed { entries: 1, records: 1 });
+    }
+    assert_eq!(store.catch_up(&mut reader, &mut read).unwrap(), Fed::default());
+}
+
+#[test]
 fn a_journal_that_lost_its_tail_and_grew_again_is_fed_whole() {
     let (_dir, mut store) = open();
     catch_up(&mut store, &journal([record(1), record(2), record(3)]));
@@ -125,7 +144,7 @@ fn a_journal_without_its_old_segments_goes_on_where_the_store_stopped() {
 fn what_comes_before_a_fault_of_the_journal_is_kept() {
     let (_dir, mut store) = open();
     let entries = journal([record(1), record(2)]).into_iter().map(Ok);
-    let torn = entries.chain([Err(JournalError::from("torn at byte 812"))]);
+    let torn = entries.chain([Err(ReadError::from("torn at byte 812"))]);
     let error = store.feed(torn).unwrap_err();
     assert_eq!(error.to_string(), "cannot read the journal: torn at byte 812");
     assert_eq!(bill(&store, "tenant").total.requests, 2);
