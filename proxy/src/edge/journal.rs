@@ -1,8 +1,8 @@
 //! The journal's files: what was admitted and what it used, in order, never lost and never twice.
 //!
-//! Callers give an entry its place in a queue; one thread writes whatever is queued, once, and wakes
-//! all who wait. What cannot be written stays queued and is tried again at the same place. A segment
-//! is a file; it ends where the next one begins.
+//! Callers give an entry its place in a queue; one thread writes whatever is queued, once, and
+//! wakes all who wait. What cannot be written stays queued and is tried again at the same place. A
+//! segment is a file; it ends where the next one begins.
 
 mod error;
 mod files;
@@ -15,10 +15,12 @@ mod tests;
 mod write;
 
 use std::future::Future;
-use std::path::Path;
+use std::io;
+use std::mem;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
 use taximeter_ledger::Entry;
@@ -44,6 +46,7 @@ pub(crate) struct Journal(Arc<Handle>);
 struct Handle {
     queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<Result<(), JournalError>>>>,
+    dir: PathBuf,
 }
 
 impl Journal {
@@ -51,8 +54,8 @@ impl Journal {
     /// was being written when we died, and posts the requests that were open then.
     ///
     /// # Errors
-    /// `InUse` when another process writes it (exit 75); `Segment` when it is damaged before its end
-    /// or newer than we are; `Io`. Nothing is changed then.
+    /// `InUse` when another process writes it (exit 75); `Segment` when it is damaged before its
+    /// end or newer than we are; `Io`. Nothing is changed then.
     pub(crate) fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), JournalError> {
         Self::open_on(dir, options, Arc::new(Kernel), SEGMENT_BYTES)
     }
@@ -65,7 +68,8 @@ impl Journal {
     ) -> Result<(Self, Recovery), JournalError> {
         let (queue, writer, recovery) = recover::open(dir, options, disk, segment_bytes)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
-        Ok((Self(Arc::new(Handle { queue, writer: Mutex::new(Some(writer)) })), recovery))
+        let handle = Handle { queue, writer: Mutex::new(Some(writer)), dir: dir.to_owned() };
+        Ok((Self(Arc::new(handle)), recovery))
     }
 
     /// Queues an entry. The future is done when it is written, and need not be waited for.
@@ -75,7 +79,7 @@ impl Journal {
     /// or takes too long, it is to be settled all the same.
     pub(crate) fn append(&self, entry: &Entry) -> Result<Append, AppendError> {
         let seq = self.0.queue.push(entry)?;
-        Ok(Append { queue: Arc::clone(&self.0.queue), seq, registered: None })
+        Ok(Append { queue: Arc::clone(&self.0.queue), seq, polled: false })
     }
 
     /// Queues an entry where nobody can wait. One that is not taken is counted and told.
@@ -122,7 +126,9 @@ impl Handle {
     fn close(&self) -> Result<(), JournalError> {
         self.queue.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        writer.and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
+        let Some(writer) = writer else { return Ok(()) };
+        let panicked = |_| io::Error::other("the writer has panicked");
+        writer.join().map_err(panicked).map_err(JournalError::io("write", &self.dir))?
     }
 }
 
@@ -140,15 +146,15 @@ impl Drop for Handle {
 pub(crate) struct Append {
     queue: Arc<Queue>,
     seq: u64,
-    registered: Option<Waker>,
+    polled: bool,
 }
 
 impl Future for Append {
     type Output = Result<u64, AppendError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { queue, seq, registered } = &mut *self;
-        queue.poll_written(*seq, context.waker(), registered)
+        let again = mem::replace(&mut self.polled, true);
+        self.queue.poll_written(self.seq, context.waker(), again)
     }
 }
 

@@ -52,7 +52,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Begins a segment with `frames` in it. It takes its name when it is whole, replacing what had it.
+    /// Begins a segment with `frames` in it. It takes its name when it is whole, replacing what had
+    /// it.
     pub(super) fn create(
         dir: &Path,
         header: &SegmentHeader,

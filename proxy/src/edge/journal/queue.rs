@@ -25,6 +25,10 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// From an entry to its sync, with `durability: group`.
 const SYNC_DELAY: Duration = Duration::from_millis(10);
 
+/// Written entries that are kept until they are synced, in bytes, to be written anew if that fails.
+/// When syncs are slower than that, the oldest are only in the file.
+const UNSYNCED_BYTES_MAX: usize = 16 << 20;
+
 thread_local! {
     /// Payload of the entry that this thread appends.
     static PAYLOAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -54,7 +58,7 @@ struct State {
     bytes: Vec<u8>,
     before: Position,
     last: Position,
-    /// Bytes queued, being written, and written but not synced.
+    /// Bytes queued and being written.
     held_bytes: usize,
     written: u64,
     waiting: Vec<(u64, Waker)>,
@@ -83,6 +87,9 @@ enum Stage {
 #[derive(Debug, Default)]
 struct Unsynced {
     batches: VecDeque<Batch>,
+    bytes: usize,
+    /// Room of a batch that is not needed any longer.
+    spare: Vec<u8>,
     files: Vec<Arc<File>>,
     syncer_sleeps: bool,
     /// A sync failed or a file was lost: the batches are to be written anew.
@@ -166,12 +173,13 @@ impl Queue {
         self.lock().lost
     }
 
-    /// Whether entry `seq` is written. `registered` is the waker that the last call left here.
+    /// Whether entry `seq` is written; if not, `waker` is woken when it may be. `again` on all
+    /// calls but the first for an entry.
     pub(super) fn poll_written(
         &self,
         seq: u64,
         waker: &Waker,
-        registered: &mut Option<Waker>,
+        again: bool,
     ) -> Poll<Result<u64, AppendError>> {
         let mut state = self.lock();
         if state.written >= seq {
@@ -183,9 +191,11 @@ impl Queue {
         if state.stage == Stage::Ended {
             return Poll::Ready(Err(AppendError::Closed));
         }
-        if !registered.as_ref().is_some_and(|earlier| earlier.will_wake(waker)) {
-            state.waiting.push((seq, waker.clone()));
-            *registered = Some(waker.clone());
+        // A failure that has passed by now may have taken the earlier waker.
+        let earlier = state.waiting.iter_mut().find(|(waiting, _)| again && *waiting == seq);
+        match earlier {
+            Some((_, earlier)) => earlier.clone_from(waker),
+            None => state.waiting.push((seq, waker.clone())),
         }
         Poll::Pending
     }
@@ -236,28 +246,27 @@ impl Queue {
 
     /// The batch is in the kernel, and on the disk unless `file` names what is to be synced.
     /// Returns room for another batch.
-    pub(super) fn complete(&self, mut batch: Batch, file: Option<&Arc<File>>) -> Vec<u8> {
+    pub(super) fn complete(&self, batch: Batch, file: Option<&Arc<File>>) -> Vec<u8> {
         let mut state = self.lock();
         let written = batch.last.seq;
         state.written = written;
         let recovered = mem::take(&mut state.failing);
         let ready: Vec<_> = state.waiting.extract_if(.., |(seq, _)| *seq <= written).collect();
-        let mut spare = Vec::new();
+        state.held_bytes -= batch.bytes.len();
+        let mut wake_syncer = false;
         if let Some(file) = file {
             state.unsynced.push(batch, file);
-            let wake = mem::take(&mut state.unsynced.syncer_sleeps);
-            drop(state);
-            if wake {
-                self.sync_work.notify_one();
-            }
-            self.written.send_replace(written);
+            wake_syncer = mem::take(&mut state.unsynced.syncer_sleeps);
         } else {
-            state.held_bytes -= batch.bytes.len();
-            drop(state);
-            self.written.send_replace(written);
-            batch.bytes.clear();
-            spare = batch.bytes;
+            state.unsynced.spare = batch.bytes;
         }
+        let mut spare = mem::take(&mut state.unsynced.spare);
+        drop(state);
+        spare.clear();
+        if wake_syncer {
+            self.sync_work.notify_one();
+        }
+        self.written.send_replace(written);
         for (_, waker) in ready {
             waker.wake();
         }
@@ -312,8 +321,6 @@ impl Queue {
         let mut state = self.lock();
         let unsynced = mem::take(&mut state.unsynced);
         state.unsynced.syncer_sleeps = unsynced.syncer_sleeps;
-        let bytes: usize = unsynced.batches.iter().map(|batch| batch.bytes.len()).sum();
-        state.held_bytes -= bytes;
     }
 
     /// Nothing more will be written: the syncer is to sync a last time.
@@ -357,13 +364,7 @@ impl Queue {
     /// All entries up to `seq` are on the disk, or it is in doubt which are.
     pub(super) fn synced(&self, seq: u64, result: &io::Result<()>) {
         match result {
-            Ok(()) => {
-                let mut state = self.lock();
-                let batches = &mut state.unsynced.batches;
-                let count = batches.partition_point(|batch| batch.last.seq <= seq);
-                let bytes: usize = batches.drain(..count).map(|batch| batch.bytes.len()).sum();
-                state.held_bytes -= bytes;
-            }
+            Ok(()) => self.lock().unsynced.forget(|batch| batch.last.seq <= seq),
             Err(error) => {
                 self.tell(&Event::SyncFailed { error });
                 self.doubt();
@@ -374,9 +375,24 @@ impl Queue {
 
 impl Unsynced {
     fn push(&mut self, batch: Batch, file: &Arc<File>) {
+        self.bytes += batch.bytes.len();
         self.batches.push_back(batch);
+        let mut excess = self.bytes.saturating_sub(UNSYNCED_BYTES_MAX);
+        self.forget(|batch| {
+            let forgotten = excess > 0;
+            excess = excess.saturating_sub(batch.bytes.len());
+            forgotten
+        });
         if !self.files.last().is_some_and(|last| Arc::ptr_eq(last, file)) {
             self.files.push(Arc::clone(file));
+        }
+    }
+
+    /// Drops the oldest batches, as long as `done` says so.
+    fn forget(&mut self, mut done: impl FnMut(&Batch) -> bool) {
+        while let Some(batch) = self.batches.pop_front_if(|batch| done(batch)) {
+            self.bytes -= batch.bytes.len();
+            self.spare = batch.bytes;
         }
     }
 }

@@ -94,8 +94,8 @@ impl Recovery {
         Ok(replay)
     }
 
-    /// Records of what was open, and their frames. They end when the gateway was last known to live:
-    /// a later time could move the charge into another month.
+    /// Records of what was open, and their frames. They end when the gateway was last known to
+    /// live: a later time could move the charge into another month.
     fn close_open(
         &mut self,
         replay: &Replay,

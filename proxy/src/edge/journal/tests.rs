@@ -1,198 +1,17 @@
 //! The journal on real files, with a disk that fails on demand.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::sync::Condvar;
+mod bench;
 
-use jiff::Timestamp;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use taximeter_config::Durability;
-use taximeter_ledger::{
-    End, Fault, Framed, Identity, RequestId, Reserve, TenantId, Void, VoidReason, died,
-};
-use tempfile::TempDir;
-use uuid::Uuid;
+use taximeter_ledger::{End, Fault};
 
+use self::bench::{Bench, number, post, reserve, void};
 use super::*;
-
-/// A disk that does what the test says.
-#[derive(Debug, Default)]
-struct Scripted {
-    script: Mutex<Script>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Script {
-    /// Writes reach the disk up to this many bytes, then it is full.
-    full_after: Option<usize>,
-    /// Writes wait.
-    stuck: bool,
-    /// A write is waiting.
-    waiting: bool,
-    /// So many syncs fail.
-    failing_syncs: usize,
-}
-
-impl Scripted {
-    fn set(&self, change: impl FnOnce(&mut Script)) {
-        change(&mut self.script.lock().unwrap());
-        self.changed.notify_all();
-    }
-
-    fn wait_until_stuck(&self) {
-        let script = self.script.lock().unwrap();
-        drop(self.changed.wait_while(script, |script| !script.waiting).unwrap());
-    }
-}
-
-impl Disk for Scripted {
-    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
-        let mut script = self.script.lock().unwrap();
-        while script.stuck {
-            script.waiting = true;
-            self.changed.notify_all();
-            script = self.changed.wait(script).unwrap();
-        }
-        let bytes = match &mut script.full_after {
-            Some(0) => return Err(ErrorKind::StorageFull.into()),
-            Some(room) => {
-                let written = bytes.len().min(*room);
-                *room -= written;
-                &bytes[..written]
-            }
-            None => bytes,
-        };
-        Kernel.write(file, bytes)
-    }
-
-    fn sync(&self, file: &File) -> io::Result<()> {
-        let mut script = self.script.lock().unwrap();
-        match script.failing_syncs.checked_sub(1) {
-            Some(left) => {
-                script.failing_syncs = left;
-                Err(io::Error::other("the device lost it"))
-            }
-            None => Kernel.sync(file),
-        }
-    }
-}
-
-struct Bench {
-    dir: TempDir,
-    disk: Arc<Scripted>,
-    durability: Durability,
-    segment_bytes: u64,
-    queue_bytes_max: usize,
-    told: Arc<Mutex<Vec<String>>>,
-}
-
-impl Bench {
-    fn new(durability: Durability) -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-            disk: Arc::default(),
-            durability,
-            segment_bytes: SEGMENT_BYTES,
-            queue_bytes_max: 1 << 20,
-            told: Arc::default(),
-        }
-    }
-
-    fn try_open(&self) -> Result<(Journal, Recovery), JournalError> {
-        let told = Arc::clone(&self.told);
-        let options = Options {
-            gateway: "pod/0".to_owned(),
-            durability: self.durability,
-            queue_bytes_max: self.queue_bytes_max,
-            now: Timestamp::default,
-            tell: Box::new(move |event| {
-                let event = format!("{event:?}");
-                let name = event.split([' ', '{']).next().unwrap_or_default().to_owned();
-                told.lock().unwrap().push(name);
-            }),
-        };
-        let disk = Arc::clone(&self.disk) as Arc<dyn Disk>;
-        Journal::open_on(self.dir.path(), options, disk, self.segment_bytes)
-    }
-
-    fn open(&self) -> (Journal, Recovery) {
-        self.try_open().unwrap()
-    }
-
-    fn read(&self, from: u64) -> Vec<Framed> {
-        read(self.dir.path(), from).map(Result::unwrap).collect()
-    }
-
-    /// What the entries are about, in order, after checking that none is missing.
-    fn requests(&self) -> Vec<u128> {
-        let framed = self.read(1);
-        assert!(framed.iter().map(|framed| framed.seq).eq(1..=framed.len() as u64));
-        framed.iter().map(|framed| number(&framed.entry)).collect()
-    }
-
-    fn segments(&self) -> Vec<PathBuf> {
-        let listed = files::list(self.dir.path()).unwrap();
-        listed.into_iter().map(|(_, path)| path).collect()
-    }
-
-    fn last_segment(&self) -> PathBuf {
-        self.segments().pop().unwrap()
-    }
-
-    fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
-    }
-}
-
-fn reserve(number: u128) -> Entry {
-    Entry::Reserve(Reserve {
-        id: RequestId(Uuid::from_u128(number)),
-        request_id: format!("req-{number}"),
-        started_at: Timestamp::UNIX_EPOCH,
-        tenant: TenantId::new("acme").unwrap(),
-        key_id: None,
-        identity: Identity::Unknown,
-        labels: BTreeMap::new(),
-        operation: "chat".to_owned(),
-        route: "/v1/chat/completions".to_owned(),
-        stream: true,
-        upstream: "local".to_owned(),
-        provider: "vllm".to_owned(),
-        request_model: Some("m".to_owned()),
-        amount: None,
-    })
-}
-
-fn post(number: u128) -> Entry {
-    match reserve(number) {
-        Entry::Reserve(reserve) => {
-            Entry::Post(Box::new(died(&reserve, reserve.started_at, "pod/0")))
-        }
-        other => other,
-    }
-}
-
-fn void(number: u128) -> Entry {
-    Entry::Void(Void {
-        id: RequestId(Uuid::from_u128(number)),
-        reason: VoidReason::NotSent,
-        ended_at: Timestamp::UNIX_EPOCH,
-    })
-}
-
-fn number(entry: &Entry) -> u128 {
-    let id = match entry {
-        Entry::Reserve(reserve) => reserve.id,
-        Entry::Post(record) => record.id,
-        Entry::Void(void) => void.id,
-    };
-    id.0.as_u128()
-}
 
 fn run<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -437,7 +256,7 @@ fn a_file_that_is_taken_from_us_is_noticed_and_followed_by_another() {
 fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
     let bench = Bench { queue_bytes_max: 4_000, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
-    bench.disk.set(|script| script.stuck = true);
+    bench.disk.set(|script| script.stuck_after = Some(0));
     let mut accepted = 0;
     while journal.append(&reserve(accepted)).map(drop).is_ok() {
         accepted += 1;
@@ -449,7 +268,7 @@ fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
         journal.append_detached(&void(request));
     }
     assert_eq!(journal.lost(), 0);
-    bench.disk.set(|script| script.stuck = false);
+    bench.disk.set(|script| script.stuck_after = None);
     journal.close().unwrap();
     assert_eq!(bench.requests(), (0..accepted).chain(0..accepted).collect::<Vec<_>>());
     journal.append_detached(&void(1));
@@ -460,7 +279,7 @@ fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
 fn a_dropped_future_loses_nothing() {
     let bench = Bench::new(Durability::Os);
     let (journal, _) = bench.open();
-    bench.disk.set(|script| script.stuck = true);
+    bench.disk.set(|script| script.stuck_after = Some(0));
     run(async {
         let mut append = journal.append(&void(1)).unwrap();
         for _ in 0..2 {
@@ -470,9 +289,39 @@ fn a_dropped_future_loses_nothing() {
             assert!(poll.await);
         }
     });
-    bench.disk.set(|script| script.stuck = false);
+    bench.disk.set(|script| script.stuck_after = None);
     wait_for(&journal, 1);
     assert_eq!(bench.requests(), [1]);
+}
+
+#[test]
+fn a_failure_that_passes_between_two_looks_forgets_nobody() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    bench.disk.set(|script| script.stuck_after = Some(0));
+    drop(journal.append(&void(1)).unwrap());
+    bench.disk.wait_until_stuck();
+    run(async {
+        let mut second = journal.append(&void(2)).unwrap();
+        let pending = std::future::poll_fn(|context| {
+            Poll::Ready(Pin::new(&mut second).poll(context).is_pending())
+        });
+        assert!(pending.await);
+        bench.disk.set(|script| {
+            (script.full_after, script.stuck_after) = (Some(0), None);
+        });
+        assert_eq!(journal.append(&void(3)).unwrap().await, Err(AppendError::Unavailable));
+        bench.disk.set(|script| {
+            (script.full_after, script.stuck_after) = (None, Some(1));
+        });
+        bench.disk.wait_until_stuck();
+        let pending = std::future::poll_fn(|context| {
+            Poll::Ready(Pin::new(&mut second).poll(context).is_pending())
+        });
+        assert!(pending.await);
+        bench.disk.set(|script| script.stuck_after = None);
+        assert_eq!(second.await, Ok(2));
+    });
 }
 
 #[derive(Debug, Clone)]

@@ -130,8 +130,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes sure of all that was written up to `last`: what a file that could not be synced, or was
-    /// taken from us, may have lost goes to a fresh one, together with all that follows.
+    /// Makes sure of all that was written up to `last`: what a file that could not be synced, or
+    /// was taken from us, may have lost goes to a fresh one, together with all that follows.
     fn settle(&mut self, last: Position) -> io::Result<()> {
         if !self.segment.is_intact()? && self.queue.doubt() {
             self.queue.tell(&Event::SegmentLost { path: self.segment.path() });

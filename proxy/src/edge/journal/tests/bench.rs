@@ -1,0 +1,197 @@
+//! A journal in a folder of its own, on a disk that fails on demand.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex};
+
+use jiff::Timestamp;
+use taximeter_config::Durability;
+use taximeter_ledger::{
+    Entry, Framed, Identity, RequestId, Reserve, TenantId, Void, VoidReason, died,
+};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::super::files::{self, Disk, Kernel};
+use super::super::{Journal, JournalError, Options, Recovery, SEGMENT_BYTES, read};
+
+/// A disk that does what the test says.
+#[derive(Debug, Default)]
+pub(super) struct Scripted {
+    script: Mutex<Script>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// Writes reach the disk up to this many bytes, then it is full.
+    pub(super) full_after: Option<usize>,
+    /// After this many writes, the next one waits.
+    pub(super) stuck_after: Option<usize>,
+    /// A write is waiting.
+    waiting: bool,
+    /// So many syncs fail.
+    pub(super) failing_syncs: usize,
+}
+
+impl Scripted {
+    pub(super) fn set(&self, change: impl FnOnce(&mut Script)) {
+        let mut script = self.script.lock().unwrap();
+        script.waiting = false;
+        change(&mut script);
+        drop(script);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn wait_until_stuck(&self) {
+        let script = self.script.lock().unwrap();
+        drop(self.changed.wait_while(script, |script| !script.waiting).unwrap());
+    }
+}
+
+impl Disk for Scripted {
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+        let mut script = self.script.lock().unwrap();
+        while script.stuck_after == Some(0) {
+            script.waiting = true;
+            self.changed.notify_all();
+            script = self.changed.wait(script).unwrap();
+        }
+        script.stuck_after = script.stuck_after.map(|writes| writes - 1);
+        let bytes = match &mut script.full_after {
+            Some(0) => return Err(ErrorKind::StorageFull.into()),
+            Some(room) => {
+                let written = bytes.len().min(*room);
+                *room -= written;
+                &bytes[..written]
+            }
+            None => bytes,
+        };
+        Kernel.write(file, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        let mut script = self.script.lock().unwrap();
+        match script.failing_syncs.checked_sub(1) {
+            Some(left) => {
+                script.failing_syncs = left;
+                Err(io::Error::other("the device lost it"))
+            }
+            None => Kernel.sync(file),
+        }
+    }
+}
+
+pub(super) struct Bench {
+    pub(super) dir: TempDir,
+    pub(super) disk: Arc<Scripted>,
+    pub(super) durability: Durability,
+    pub(super) segment_bytes: u64,
+    pub(super) queue_bytes_max: usize,
+    pub(super) told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Bench {
+    pub(super) fn new(durability: Durability) -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            disk: Arc::default(),
+            durability,
+            segment_bytes: SEGMENT_BYTES,
+            queue_bytes_max: 1 << 20,
+            told: Arc::default(),
+        }
+    }
+
+    pub(super) fn try_open(&self) -> Result<(Journal, Recovery), JournalError> {
+        let told = Arc::clone(&self.told);
+        let options = Options {
+            gateway: "pod/0".to_owned(),
+            durability: self.durability,
+            queue_bytes_max: self.queue_bytes_max,
+            now: Timestamp::default,
+            tell: Box::new(move |event| {
+                let event = format!("{event:?}");
+                let name = event.split([' ', '{']).next().unwrap_or_default().to_owned();
+                told.lock().unwrap().push(name);
+            }),
+        };
+        let disk = Arc::clone(&self.disk) as Arc<dyn Disk>;
+        Journal::open_on(self.dir.path(), options, disk, self.segment_bytes)
+    }
+
+    pub(super) fn open(&self) -> (Journal, Recovery) {
+        self.try_open().unwrap()
+    }
+
+    pub(super) fn read(&self, from: u64) -> Vec<Framed> {
+        read(self.dir.path(), from).map(Result::unwrap).collect()
+    }
+
+    /// What the entries are about, in order, after checking that none is missing.
+    pub(super) fn requests(&self) -> Vec<u128> {
+        let framed = self.read(1);
+        assert!(framed.iter().map(|framed| framed.seq).eq(1..=framed.len() as u64));
+        framed.iter().map(|framed| number(&framed.entry)).collect()
+    }
+
+    pub(super) fn segments(&self) -> Vec<PathBuf> {
+        let listed = files::list(self.dir.path()).unwrap();
+        listed.into_iter().map(|(_, path)| path).collect()
+    }
+
+    pub(super) fn last_segment(&self) -> PathBuf {
+        self.segments().pop().unwrap()
+    }
+
+    pub(super) fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+pub(super) fn reserve(number: u128) -> Entry {
+    Entry::Reserve(Reserve {
+        id: RequestId(Uuid::from_u128(number)),
+        request_id: format!("req-{number}"),
+        started_at: Timestamp::UNIX_EPOCH,
+        tenant: TenantId::new("acme").unwrap(),
+        key_id: None,
+        identity: Identity::Unknown,
+        labels: BTreeMap::new(),
+        operation: "chat".to_owned(),
+        route: "/v1/chat/completions".to_owned(),
+        stream: true,
+        upstream: "local".to_owned(),
+        provider: "vllm".to_owned(),
+        request_model: Some("m".to_owned()),
+        amount: None,
+    })
+}
+
+pub(super) fn post(number: u128) -> Entry {
+    match reserve(number) {
+        Entry::Reserve(reserve) => {
+            Entry::Post(Box::new(died(&reserve, reserve.started_at, "pod/0")))
+        }
+        other => other,
+    }
+}
+
+pub(super) fn void(number: u128) -> Entry {
+    Entry::Void(Void {
+        id: RequestId(Uuid::from_u128(number)),
+        reason: VoidReason::NotSent,
+        ended_at: Timestamp::UNIX_EPOCH,
+    })
+}
+
+pub(super) fn number(entry: &Entry) -> u128 {
+    let id = match entry {
+        Entry::Reserve(reserve) => reserve.id,
+        Entry::Post(record) => record.id,
+        Entry::Void(void) => void.id,
+    };
+    id.0.as_u128()
+}
