@@ -26,7 +26,7 @@ pub(crate) enum JournalError {
         source: io::Error,
     },
     /// A segment is not as it was written.
-    #[error("{}: {fault}; nothing was changed: restore it from a copy, or move it away", path.display())]
+    #[error("{}: {fault}; nothing was changed: restore it, or move it away", path.display())]
     Segment {
         /// Which file.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use taximeter_ledger::{Fault, Framed, Position, Reader, SegmentHeader};
@@ -84,8 +85,10 @@ impl Entries {
                 Some(segment) => segment.read(&mut self.piece),
                 None => Ok(None),
             };
+            // A segment that was written anew begins before what has been read.
             if let Some(segment) = &self.segment
                 && segment.reader.header().is_some()
+                && self.position.is_none_or(|last| last.seq < segment.reader.position().seq)
             {
                 self.position = Some(segment.reader.position());
             }
@@ -101,7 +104,8 @@ impl Entries {
         }
     }
 
-    /// Turns to the segment that has the next entry, if that is another one.
+    /// Turns to the segment that has the next entry, if that is another one. Whether there is
+    /// reason to read again: what follows a segment was begun after its last entry was written.
     fn advance(&mut self) -> Result<bool, JournalError> {
         let segments = match files::list(&self.dir) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -116,11 +120,12 @@ impl Entries {
             opened => opened.map_err(JournalError::io("open", path))?,
         };
         let identity = Identity::of(&file.metadata().map_err(JournalError::io("read", path))?);
-        if self.segment.as_ref().is_some_and(|segment| segment.identity == identity) {
-            return Ok(false);
+        let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
+        if let Some(segment) = self.segment.as_mut().filter(|segment| segment.identity == identity)
+        {
+            return Ok(mem::replace(&mut segment.last, last) != last);
         }
         let reader = Reader::new(self.position, self.from);
-        let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
         self.segment = Some(Segment { path: path.clone(), file, identity, reader, last });
         Ok(true)
     }

@@ -253,6 +253,26 @@ fn a_file_that_is_taken_from_us_is_noticed_and_followed_by_another() {
 }
 
 #[test]
+fn a_reader_that_follows_is_told_of_a_hole() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    let mut follower = read(bench.dir.path(), 1);
+    assert!(follower.next().is_none());
+    for request in 1..=3 {
+        append(&journal, &void(request)).unwrap();
+    }
+    let hole = bench.read(3)[0].offset;
+    let file = File::options().write(true).open(bench.last_segment()).unwrap();
+    file.set_len(hole).unwrap();
+    append(&journal, &void(4)).unwrap();
+    assert_eq!(follower.by_ref().map_while(Result::ok).count(), 2);
+    let error = follower.next().unwrap().unwrap_err();
+    let JournalError::Segment { fault, .. } = &error else { panic!("{error}") };
+    let gap = Fault::Damaged { offset: hole, what: "last sequence", expected: 3, found: 2 };
+    assert_eq!(*fault, gap);
+}
+
+#[test]
 fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
     let bench = Bench { queue_bytes_max: 4_000, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
