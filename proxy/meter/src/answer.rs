@@ -54,19 +54,24 @@ impl Answer {
         self.is_over |= facts.is_end;
     }
 
-    /// A running total that still says zero although text has passed says nothing, on a stream that never
-    /// got to its end (Ollama).
+    /// A running total that still says zero although text has passed says nothing, on a stream that
+    /// never got to its end (Ollama).
     pub(crate) fn drop_false_zero(&mut self) {
         if !self.is_over && self.finish_reasons.is_empty() && self.text_bytes > 0 {
             self.reports.drop_zero();
         }
     }
 
-    fn add_text(&mut self, text: &Text<'_>) {
+    /// Adds generated text.
+    pub(crate) fn add_text(&mut self, text: &Text<'_>) {
         let text = text.decode();
         self.text_bytes += text.len() as u64;
         let room = OUTPUT_TEXT_BYTES_MAX.saturating_sub(self.text.len());
-        self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+        if text.len() <= room {
+            self.text.push_str(&text);
+        } else {
+            self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+        }
     }
 
     fn finish(&mut self, choice: u64, reason: &Text<'_>) {

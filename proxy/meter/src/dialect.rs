@@ -46,8 +46,8 @@ impl Dialect {
         }
     }
 
-    /// Whether output may be counted in nothing but the total (Gemini's thinking, behind its OpenAI routes).
-    /// Engines that are known by name count all they generate.
+    /// Whether output may be counted in nothing but the total (Gemini's thinking, behind its OpenAI
+    /// routes). Engines that are known by name count all they generate.
     pub(crate) const fn hides_thinking(self) -> bool {
         matches!(self, Self::Auto | Self::OpenAi)
     }

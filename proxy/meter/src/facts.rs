@@ -1,7 +1,16 @@
 //! The few facts that every wire format boils down to.
 
-use crate::json::Text;
+use crate::json::{Malformed, Text};
+use crate::sse::Event;
 use crate::usage::Report;
+
+/// What one wire format's answers say, in the facts that all share.
+pub(crate) trait Format: std::fmt::Debug + Send + Sync {
+    /// Reads one event of a stream.
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed>;
+    /// Reads a whole answer.
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed>;
+}
 
 /// What one event, or one whole answer, says.
 #[derive(Debug, Default)]
@@ -20,15 +29,37 @@ pub(crate) struct Facts<'a> {
     pub(crate) usage: Option<Box<Report>>,
     /// llama.cpp's counts.
     pub(crate) timings: Option<Box<Report>>,
-    /// A usage object and an empty list of choices: what an engine sends because usage was asked for.
+    /// A usage object and an empty list of choices: what an engine sends because usage was asked
+    /// for.
     pub(crate) is_only_usage: bool,
+    /// Members that differ from event to event and say nothing: padding, a sequence number.
+    pub(crate) fillers: [Option<Text<'a>>; 2],
     /// The provider failed: a plain word for how.
     pub(crate) error: Option<String>,
     /// The provider's own end mark.
     pub(crate) is_end: bool,
 }
 
-impl Facts<'_> {
+/// `error.type` of an error that goes by no plain word.
+pub(crate) const OTHER_ERROR: &str = "_OTHER";
+
+impl<'a> Facts<'a> {
+    /// An error of which nothing is known.
+    pub(crate) fn error() -> Self {
+        Self { error: Some(OTHER_ERROR.to_owned()), ..Self::default() }
+    }
+
+    /// The one text that was generated, if that and names are all that is said.
+    pub(crate) fn only_text(&self) -> Option<&Text<'a>> {
+        let says_more = self.usage.is_some()
+            || self.timings.is_some()
+            || self.error.is_some()
+            || self.is_end
+            || self.is_only_usage
+            || !self.finish_reasons.is_empty();
+        if says_more { None } else { self.content.single() }
+    }
+
     /// Whether it brought generated content. An error's does not count.
     pub(crate) const fn has_content(&self) -> bool {
         self.content.began && self.error.is_none()
@@ -61,6 +92,11 @@ impl<'a> Content<'a> {
         self.began = true;
     }
 
+    fn single(&self) -> Option<&Text<'a>> {
+        self.first.as_ref().filter(|_| self.more.is_empty())
+    }
+
+    /// All texts, in order.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Text<'a>> {
         self.first.iter().chain(&self.more)
     }

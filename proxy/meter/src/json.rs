@@ -1,9 +1,9 @@
 //! A forward reader over JSON bytes: no tree, no copy, no recursion.
 //!
-//! Lenient wherever leniency loses nothing, because these bytes have already gone to the client and a usage
-//! object behind an oddity still counts: a member of an unexpected type is stepped over, the last of two
-//! equal keys wins, control characters in strings and Python's `NaN` pass. It is `Malformed` when the
-//! structure that is walked through does not hold.
+//! Lenient wherever leniency loses nothing, because these bytes have already gone to the client and
+//! a usage object behind an oddity still counts: a member of an unexpected type is stepped over,
+//! the last of two equal keys wins, control characters in strings and Python's `NaN` pass. It is
+//! `Malformed` when the structure that is walked through does not hold.
 
 use std::borrow::Cow;
 
@@ -61,8 +61,8 @@ impl<'a> Reader<'a> {
         self.end()
     }
 
-    /// Reads one object and hands each member to `member`, which must read its value. Steps over any
-    /// other type.
+    /// Reads one object and hands each member to `member`, which must read its value. Steps over
+    /// any other type.
     pub(crate) fn object(
         &mut self,
         mut member: impl FnMut(&[u8], &mut Self) -> Result<(), Malformed>,
@@ -89,7 +89,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one array and calls `element` before each, which must read it. Steps over any other type.
+    /// Reads one array and calls `element` before each, which must read it. Steps over any other
+    /// type.
     pub(crate) fn array(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), Malformed>,
@@ -152,7 +153,7 @@ impl<'a> Reader<'a> {
         self.skip()?;
         let length = from.len() - self.rest.len();
         let (raw, _) = from.split_at_checked(length).ok_or(Malformed)?;
-        Ok(Text { raw, escaped: false })
+        Ok(Text::plain(raw))
     }
 
     /// Nothing but blanks may be left.
@@ -205,7 +206,8 @@ impl<'a> Reader<'a> {
     /// A number or a literal.
     fn word(&mut self) -> Result<&'a [u8], Malformed> {
         self.peek();
-        let ends = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
+        let ends =
+            |byte: &u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
         let length = self.rest.iter().position(ends).unwrap_or(self.rest.len());
         let (word, tail) = self.rest.split_at_checked(length).ok_or(Malformed)?;
         if word.is_empty() {
@@ -260,13 +262,25 @@ impl<'a> Text<'a> {
         self.raw.is_empty()
     }
 
-    /// Whether it reads `word`.
-    pub(crate) fn is(&self, word: &str) -> bool {
-        self.decode() == word
+    /// A string without escapes.
+    pub(crate) const fn plain(raw: &'a [u8]) -> Self {
+        Self { raw, escaped: false }
     }
 
-    /// The characters meant. What is none (a lone surrogate, broken UTF-8, an unknown escape) becomes
-    /// U+FFFD.
+    /// Whether it reads `word`.
+    pub(crate) fn is(&self, word: &str) -> bool {
+        if self.escaped { self.decode() == word } else { self.raw == word.as_bytes() }
+    }
+
+    /// Where it begins and ends in the document that it was read from.
+    pub(crate) fn place_in(&self, document: &[u8]) -> Option<(usize, usize)> {
+        let from = self.raw.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
+        let to = from + self.raw.len();
+        (document.get(from..to)? == self.raw).then_some((from, to))
+    }
+
+    /// The characters meant. What is none (a lone surrogate, broken UTF-8, an unknown escape)
+    /// becomes U+FFFD.
     pub(crate) fn decode(&self) -> Cow<'a, str> {
         if !self.escaped {
             return std::str::from_utf8(self.raw)

@@ -14,6 +14,7 @@ mod prompt;
 mod request;
 mod sniff;
 mod sse;
+mod template;
 mod timing;
 mod usage;
 mod wire;

@@ -6,13 +6,15 @@ use bytes::{Bytes, BytesMut};
 
 use crate::answer::Answer;
 use crate::dialect::Dialect;
+use crate::facts::{Facts, Format};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
 use crate::sniff::{Kind, Sniffer};
 use crate::sse::{Event, Splitter};
+use crate::template::Template;
 use crate::timing::Stopwatch;
-use crate::wire::{Format, Wire};
+use crate::wire::Wire;
 
 /// Longest answer that is read as one document, in bytes. A longer one passes unread.
 pub const DECODE_BYTES_MAX: usize = 32 << 20;
@@ -57,14 +59,15 @@ impl Meter {
             body: Body::default(),
             listener: Listener {
                 format: setup.wire.format(),
+                template: Template::default(),
                 stopwatch: Stopwatch::new(setup.started_at),
                 answer: Answer::default(),
             },
         }
     }
 
-    /// What the head of the answer said. The bytes have the last word on the type; a body that is encoded
-    /// passes unread.
+    /// What the head of the answer said. The bytes have the last word on the type; a body that is
+    /// encoded passes unread.
     pub fn on_head(
         &mut self,
         status: u16,
@@ -83,7 +86,7 @@ impl Meter {
             self.sniff(&read);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events => self.on_events(read),
+            Kind::Unsure | Kind::Events => self.on_events(&read),
             Kind::Document => {
                 if self.listener.format.is_some() {
                     self.body.push(&read);
@@ -94,8 +97,8 @@ impl Meter {
         }
     }
 
-    /// Bytes that are withheld because their event is not whole; at the end of the body they go on. An
-    /// unfinished usage event that only we asked for is dropped here too.
+    /// Bytes that are withheld because their event is not whole; at the end of the body they go on.
+    /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
         let verdict = self.close();
         let withheld = self.gate.release();
@@ -139,10 +142,10 @@ impl Meter {
         }
     }
 
-    fn on_events(&mut self, read: Bytes) -> Passage {
-        let mut crossing = self.gate.cross(read.clone());
+    fn on_events(&mut self, read: &Bytes) -> Passage {
+        let mut crossing = self.gate.cross(read);
         let mut at = 0;
-        while let Some(block) = self.splitter.next(&read, &mut at) {
+        while let Some(block) = self.splitter.next(read, &mut at) {
             let verdict = match block.event.map(|event| self.listener.hear(&event)) {
                 Some(Ok(verdict)) => verdict,
                 Some(Err(Malformed)) => {
@@ -205,6 +208,7 @@ impl Meter {
 #[derive(Debug)]
 struct Listener {
     format: Option<&'static dyn Format>,
+    template: Template,
     stopwatch: Stopwatch,
     answer: Answer,
 }
@@ -226,7 +230,19 @@ impl Listener {
             return Ok(Verdict::End);
         }
         let Some(format) = self.format else { return Ok(Verdict::Pass) };
-        let facts = format.event(event)?;
+        if let Some(text) = self.template.text_of(event.data).filter(|_| !event.is_error) {
+            if !text.is_empty() {
+                self.stopwatch.content();
+                self.answer.add_text(&text);
+            }
+            return Ok(Verdict::Pass);
+        }
+        let facts = match format.event(event) {
+            // An error may be plain words.
+            Err(Malformed) if event.is_error => Facts::error(),
+            facts => facts?,
+        };
+        self.template.learn(event.data, &facts);
         if facts.has_content() {
             self.stopwatch.content();
         }

@@ -1,17 +1,18 @@
 //! Which bytes of a read go on at once, and which wait.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 /// Longest event that is withheld until it is whole, in bytes. A longer one passes as it comes.
 const WITHHELD_BYTES_MAX: usize = 64 << 10;
 
-/// One read, divided. `forward` then `hold` are the read's bytes, but for what stays withheld and what only
-/// we asked for.
+/// One read, divided. `forward` then `hold` are the read's bytes, but for what stays withheld and
+/// what only we asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Passage {
     /// To be forwarded now.
     pub forward: Bytes,
-    /// To be forwarded when the exchange has been settled: the provider's end mark and all behind it.
+    /// To be forwarded when the exchange has been settled: the provider's end mark and all behind
+    /// it.
     pub hold: Bytes,
 }
 
@@ -31,7 +32,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Gate {
     /// Blocks may have to be removed: one that is not whole is withheld.
     removes: bool,
-    withheld: BytesMut,
+    withheld: Vec<u8>,
     /// The unfinished block grew too long and has begun to pass.
     is_passing: bool,
     /// What became of the last block, if it ended with CR: an LF that follows belongs to it.
@@ -43,7 +44,7 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 pub(crate) struct Crossing<'g> {
     gate: &'g mut Gate,
-    read: Bytes,
+    read: &'g Bytes,
     /// Where the current block begins in `read`.
     block: usize,
     /// Where that begins which goes on but is not in `forward` yet.
@@ -58,7 +59,7 @@ impl Gate {
         Self { removes, ..Self::default() }
     }
 
-    pub(crate) fn cross(&mut self, read: Bytes) -> Crossing<'_> {
+    pub(crate) fn cross<'g>(&'g mut self, read: &'g Bytes) -> Crossing<'g> {
         let hold = self.is_over.then(|| read.clone());
         let mut crossing =
             Crossing { gate: self, read, block: 0, run: 0, forward: Joined::default(), hold };
@@ -68,7 +69,7 @@ impl Gate {
 
     /// What is withheld.
     pub(crate) fn release(&mut self) -> Bytes {
-        if self.withheld.is_empty() { Bytes::new() } else { self.withheld.split().freeze() }
+        std::mem::take(&mut self.withheld).into()
     }
 }
 
@@ -88,18 +89,19 @@ impl Crossing<'_> {
         };
         match verdict {
             Verdict::End => {
-                self.forward.push(slice(&self.read, self.run, self.block));
+                self.forward.push(slice(self.read, self.run, self.block));
                 let mut hold = Joined::default();
                 hold.push(self.gate.release());
-                hold.push(slice(&self.read, self.block, self.read.len()));
+                hold.push(slice(self.read, self.block, self.read.len()));
                 self.hold = Some(hold.finish());
                 self.gate.is_over = true;
             }
             Verdict::Remove => {
-                self.forward.push(slice(&self.read, self.run, self.block));
+                self.forward.push(slice(self.read, self.run, self.block));
                 self.gate.withheld.clear();
                 self.run = end;
             }
+            Verdict::Pass if self.gate.withheld.is_empty() => {}
             Verdict::Pass => self.forward.push(self.gate.release()),
         }
         self.gate.after_cr = ended_with_cr.then_some(verdict);
@@ -114,13 +116,17 @@ impl Crossing<'_> {
         }
         let end = self.read.len();
         let unfinished = self.gate.withheld.len() + end.saturating_sub(self.block);
+        if unfinished == 0 {
+            self.forward.push(slice(self.read, self.run, end));
+            return Passage { forward: self.forward.finish(), hold: Bytes::new() };
+        }
         if self.gate.removes && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
-            self.forward.push(slice(&self.read, self.run, self.block));
-            self.gate.withheld.extend_from_slice(&slice(&self.read, self.block, end));
+            self.forward.push(slice(self.read, self.run, self.block));
+            self.gate.withheld.extend_from_slice(&slice(self.read, self.block, end));
         } else {
             self.gate.is_passing = true;
             self.forward.push(self.gate.release());
-            self.forward.push(slice(&self.read, self.run, end));
+            self.forward.push(slice(self.read, self.run, end));
         }
         Passage { forward: self.forward.finish(), hold: Bytes::new() }
     }
@@ -139,14 +145,20 @@ impl Crossing<'_> {
 }
 
 fn slice(read: &Bytes, from: usize, to: usize) -> Bytes {
-    if from < to { read.slice(from..to) } else { Bytes::new() }
+    if from == 0 && to == read.len() {
+        read.clone()
+    } else if from < to {
+        read.slice(from..to)
+    } else {
+        Bytes::new()
+    }
 }
 
 /// Pieces put together; a single one is not copied.
 #[derive(Debug, Default)]
 struct Joined {
     first: Bytes,
-    all: BytesMut,
+    all: Vec<u8>,
 }
 
 impl Joined {
@@ -165,6 +177,6 @@ impl Joined {
     }
 
     fn finish(self) -> Bytes {
-        if self.all.is_empty() { self.first } else { self.all.freeze() }
+        if self.all.is_empty() { self.first } else { self.all.into() }
     }
 }

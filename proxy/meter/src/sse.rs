@@ -1,7 +1,7 @@
 //! Server-sent events by the WHATWG rules, from reads that may begin and end anywhere.
 //!
-//! An event that lies whole inside one read is handed out in place; only what crosses a read is copied, up
-//! to a limit with a name.
+//! An event that lies whole inside one read is handed out in place; only what crosses a read is
+//! copied, up to a limit with a name.
 
 use memchr::memchr2;
 
@@ -95,8 +95,8 @@ impl Splitter {
         }
     }
 
-    /// The end of the stream: what an unfinished last block says. The standard drops it; servers that
-    /// forget the last blank line are common.
+    /// The end of the stream: what an unfinished last block says. The standard drops it; servers
+    /// that forget the last blank line are common.
     pub(crate) fn close(&mut self) -> Option<Event<'_>> {
         if !self.line.is_empty() || self.line_is_too_long {
             self.finish_line(None);
@@ -286,7 +286,8 @@ mod tests {
         let long = "x".repeat(SSE_LINE_BYTES_MAX);
         let half = "x".repeat(SSE_LINE_BYTES_MAX / 2);
         let stream = format!(
-            "data: {long}\ndata: tail\n\n:{long}\ndata: a\n\ndata: {half}\ndata: {half}\n\ndata: b\n\n"
+            "data: {long}\ndata: tail\n\n:{long}\ndata: a\n\n\
+             data: {half}\ndata: {half}\n\ndata: b\n\n"
         );
         for step in [4096, 65_536, 1_000_003, stream.len()] {
             let (events, too_long) = events(stream.as_bytes(), step);

@@ -33,19 +33,19 @@ impl Stopwatch {
 
     /// That event brought generated content.
     pub(crate) fn content(&mut self) {
-        let elapsed = self.elapsed();
         if let Some(before) = self.content_at.replace(self.read_at) {
             let gap = self.read_at.saturating_duration_since(before);
             self.timing.gaps.record(gap);
             self.timing.longest_stall = self.timing.longest_stall.max(Some(gap));
         } else {
-            self.timing.time_to_first_token = Some(elapsed);
+            self.timing.time_to_first_token = Some(self.elapsed());
         }
-        self.timing.time_to_last_token = Some(elapsed);
         self.timing.output_chunks += 1;
     }
 
     pub(crate) fn finish(mut self, now: Instant) -> Timing {
+        self.timing.time_to_last_token =
+            self.content_at.map(|last| last.saturating_duration_since(self.started_at));
         self.timing.duration = now.saturating_duration_since(self.started_at);
         self.timing
     }
@@ -56,7 +56,8 @@ impl Stopwatch {
 }
 
 impl Timing {
-    /// (last − first content event) ÷ (`output_tokens` − 1); `None` below two tokens or without content.
+    /// (last − first content event) ÷ (`output_tokens` − 1); `None` below two tokens or without
+    /// content.
     #[must_use]
     pub fn time_per_output_token(&self, output_tokens: u64) -> Option<Duration> {
         let intervals = output_tokens.checked_sub(1).filter(|intervals| *intervals > 0)?;

@@ -1,6 +1,7 @@
 //! Usage as engines report it, and the rules that make one `Usage` of it.
 //!
-//! The shape is told by the names of the members, so that a provider behind another's dialect is read right.
+//! The shape is told by the names of the members, so that a provider behind another's dialect is
+//! read right.
 
 use taximeter_pricing::{Flag, Pass, Usage};
 
@@ -259,8 +260,8 @@ impl Report {
         Some(output)
     }
 
-    /// Iterations that the numbers at the top leave out: all but those of the answer itself, which is the
-    /// fall-back's where there was one.
+    /// Iterations that the numbers at the top leave out: all but those of the answer itself, which
+    /// is the fall-back's where there was one.
     fn settle_passes(&self, flags: &mut Vec<Flag>) -> Vec<Pass> {
         let fell_back = self.iterations.iter().any(|pass| pass.kind == "fallback_message");
         let answer = if fell_back { "fallback_message" } else { "message" };

@@ -8,9 +8,7 @@ mod error;
 mod messages;
 mod responses;
 
-use crate::facts::Facts;
-use crate::json::Malformed;
-use crate::sse::Event;
+use crate::facts::Format;
 
 /// Shape of an exchange; follows from the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,14 +25,6 @@ pub enum Wire {
     Embeddings,
     /// Anything else: times are measured, usage stays unknown.
     Opaque,
-}
-
-/// What one wire format's answers say, in the facts that all share.
-pub(crate) trait Format: std::fmt::Debug + Send + Sync {
-    /// Reads one event of a stream.
-    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed>;
-    /// Reads a whole answer.
-    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed>;
 }
 
 impl Wire {

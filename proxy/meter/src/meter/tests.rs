@@ -394,6 +394,38 @@ fn an_answer_that_is_not_a_success_is_complete_and_read() {
 }
 
 #[test]
+fn an_error_event_need_not_be_json() {
+    let found = measure(Exchange::chat(), "event: error\ndata: the engine is gone\n\n");
+    assert_eq!(found.ending, Ending::UpstreamError);
+    assert_eq!(found.error_type.as_deref(), Some("_OTHER"));
+}
+
+#[test]
+fn times_are_those_of_events_and_of_content() {
+    let started_at = epoch();
+    let chat = Exchange::chat();
+    let mut meter =
+        Meter::new(Setup { wire: chat.wire, dialect: chat.dialect, started_at, hide_usage: false });
+    let at = |seconds| started_at + std::time::Duration::from_secs(seconds);
+    for (seconds, read) in [
+        (1, ": waiting\n\n"),
+        (2, "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"),
+        (3, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n"),
+        (5, "\n"),
+        (9, "data: {\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\ndata: [DONE]\n\n"),
+    ] {
+        meter.on_bytes(at(seconds), Bytes::from_static(read.as_bytes()));
+    }
+    let timing = meter.finish(at(10), StreamEnd::Clean).timing;
+    let seconds = |time: Option<std::time::Duration>| time.unwrap().as_secs();
+    assert_eq!(seconds(timing.time_to_first_chunk), 2);
+    assert_eq!(seconds(timing.time_to_first_token), 5);
+    assert_eq!(seconds(timing.time_to_last_token), 9);
+    assert_eq!(seconds(timing.longest_stall), 4);
+    assert_eq!((timing.output_chunks, timing.duration.as_secs()), (2, 10));
+}
+
+#[test]
 fn encoded_bodies_pass_unread() {
     let started_at = epoch();
     let mut meter = Meter::new(Setup {

@@ -53,6 +53,8 @@ pub(super) fn read<'a>(
             // SGLang and LMDeploy give errors without an envelope.
             b"object" => is_flat_error |= value.text()?.is_some_and(|object| object.is("error")),
             b"code" | b"type" => flat_error.read_member(key, value)?,
+            // OpenAI
+            b"obfuscation" => facts.fillers = [value.text()?, None],
             _ => value.skip()?,
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! `/v1/completions`.
 
-use super::{Format, choices};
-use crate::facts::{Content, Facts};
+use super::choices;
+use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
 

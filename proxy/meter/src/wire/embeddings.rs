@@ -1,8 +1,7 @@
 //! `/v1/embeddings`, rerank and score: they read and generate nothing.
 
-use super::Format;
 use super::error;
-use crate::facts::Facts;
+use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
 use crate::usage::Report;

@@ -1,9 +1,7 @@
 //! Errors inside answers: one plain word each.
 
+use crate::facts::OTHER_ERROR;
 use crate::json::{Count, Malformed, Reader, Text};
-
-/// For errors that are named by no plain word.
-pub(super) const OTHER: &str = "_OTHER";
 
 /// Longest word, in bytes.
 const WORD_BYTES_MAX: usize = 64;
@@ -44,7 +42,7 @@ impl<'a> Names<'a> {
             .map(|name| name.decode().into_owned())
             .find(|name| is_plain(name))
             .or_else(|| self.number.map(|number| number.to_string()))
-            .unwrap_or_else(|| OTHER.to_owned())
+            .unwrap_or_else(|| OTHER_ERROR.to_owned())
     }
 }
 
@@ -62,10 +60,10 @@ pub(super) fn read(value: &mut Reader<'_>) -> Result<Option<String>, Malformed> 
         }
         Some(b'"') => {
             let said = value.text()?.is_some_and(|text| !text.is_empty());
-            Ok(said.then(|| OTHER.to_owned()))
+            Ok(said.then(|| OTHER_ERROR.to_owned()))
         }
         Some(b'n' | b'f') => value.skip().map(|()| None),
-        _ => value.skip().map(|()| Some(OTHER.to_owned())),
+        _ => value.skip().map(|()| Some(OTHER_ERROR.to_owned())),
     }
 }
 
@@ -87,9 +85,9 @@ mod tests {
         assert_eq!(word(r#"{"code":"rate_limited","type":"x"}"#).unwrap(), "rate_limited");
         assert_eq!(word(r#"{"code":null,"type":"server_error"}"#).unwrap(), "server_error");
         assert_eq!(word(r#"{"code":400,"type":"BadRequestError"}"#).unwrap(), "400");
-        assert_eq!(word(r#"{"message":"x"}"#).unwrap(), OTHER);
-        assert_eq!(word(r#""it broke""#).unwrap(), OTHER);
-        assert_eq!(word("true").unwrap(), OTHER);
+        assert_eq!(word(r#"{"message":"x"}"#).unwrap(), OTHER_ERROR);
+        assert_eq!(word(r#""it broke""#).unwrap(), OTHER_ERROR);
+        assert_eq!(word("true").unwrap(), OTHER_ERROR);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! `/v1/messages`.
 
-use super::Format;
-use super::error::{self, OTHER};
-use crate::facts::{Content, Facts};
+use super::error;
+use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -39,7 +38,7 @@ impl Format for Messages {
             Ok(())
         })?;
         if is_error && facts.error.is_none() {
-            facts.error = Some(OTHER.to_owned());
+            facts.error = Some(OTHER_ERROR.to_owned());
         }
         if let Some(report) = &mut facts.usage {
             report.is_partial = true;

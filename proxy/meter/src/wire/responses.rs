@@ -1,8 +1,7 @@
 //! `/v1/responses`.
 
-use super::Format;
-use super::error::{self, Names, OTHER};
-use crate::facts::{Content, Facts};
+use super::error::{self, Names};
+use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -16,6 +15,7 @@ impl Format for Responses {
         let mut names = Names::default();
         let mut kind = None;
         let mut delta = None;
+        let (mut obfuscation, mut sequence) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => kind = value.text()?,
@@ -27,15 +27,18 @@ impl Format for Responses {
                 })?,
                 b"error" => facts.error = error::read(value)?,
                 b"code" => names.read_member(key, value)?,
+                b"obfuscation" => obfuscation = value.text()?,
+                b"sequence_number" => sequence = Some(value.verbatim()?),
                 _ => value.skip()?,
             }
             Ok(())
         })?;
+        facts.fillers = [obfuscation, sequence];
         match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" => facts.is_end = true,
             "response.failed" => {
                 facts.is_end = true;
-                facts.error = facts.error.or_else(|| Some(OTHER.to_owned()));
+                facts.error = facts.error.or_else(|| Some(OTHER_ERROR.to_owned()));
             }
             "error" => facts.error = facts.error.or_else(|| Some(names.word())),
             kind => generated(kind, delta, &mut facts.content),

@@ -1,4 +1,5 @@
-//! Streams recorded by others, where the machine has them: data to check against, never part of this tree.
+//! Streams recorded by others, where the machine has them: data to check against, never part of
+//! this tree.
 
 use std::path::Path;
 
