@@ -24,7 +24,6 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
 use taximeter_ledger::Entry;
-use tokio::sync::watch;
 
 pub(crate) use self::error::{AppendError, JournalError};
 pub(crate) use self::options::{Event, Options};
@@ -33,7 +32,7 @@ pub(crate) use self::recover::Recovery;
 
 use self::files::{Disk, Kernel};
 use self::queue::Queue;
-use super::store::{Entries as StoreEntries, JournalError as StoreFault};
+use super::store::{Entries as StoreEntries, ReadError as StoreFault};
 
 /// A segment that is this long is followed by another one, in bytes.
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -90,6 +89,7 @@ impl Journal {
     }
 
     /// Entries lost by `append_detached`.
+    #[cfg(test)]
     #[must_use]
     pub(crate) fn lost(&self) -> u64 {
         self.0.queue.lost()
@@ -105,12 +105,6 @@ impl Journal {
     #[must_use]
     pub(crate) fn sequence(&self) -> u64 {
         self.0.queue.sequence()
-    }
-
-    /// Follows [`Journal::sequence`].
-    #[must_use]
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.queue.subscribe()
     }
 
     /// Takes no more entries, writes and syncs what is queued. Blocks.

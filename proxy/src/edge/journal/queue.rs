@@ -14,7 +14,6 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use taximeter_ledger::{Draft, Entry, Position};
-use tokio::sync::watch;
 
 use super::error::AppendError;
 use super::options::{Event, Options};
@@ -49,7 +48,6 @@ pub(super) struct Queue {
     state: Mutex<State>,
     work: Condvar,
     sync_work: Condvar,
-    written: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -117,7 +115,6 @@ impl Queue {
             state: Mutex::new(state),
             work: Condvar::new(),
             sync_work: Condvar::new(),
-            written: watch::Sender::new(last.seq),
         }
     }
 
@@ -169,6 +166,7 @@ impl Queue {
         self.tell(&Event::EntryLost { error });
     }
 
+    #[cfg(test)]
     pub(super) fn lost(&self) -> u64 {
         self.lock().lost
     }
@@ -206,11 +204,7 @@ impl Queue {
     }
 
     pub(super) fn sequence(&self) -> u64 {
-        *self.written.borrow()
-    }
-
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.written.subscribe()
+        self.lock().written
     }
 
     /// Takes no more entries.
@@ -266,7 +260,6 @@ impl Queue {
         if wake_syncer {
             self.sync_work.notify_one();
         }
-        self.written.send_replace(written);
         for (_, waker) in ready {
             waker.wake();
         }
