@@ -202,3 +202,35 @@ fn more(from: &mut impl Read, unread: &mut Vec<u8>) -> std::io::Result<usize> {
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
+
+#[test]
+fn messages_are_read_the_same_however_their_bytes_arrive() {
+    /// Gives one byte a read.
+    struct Drip<'a>(&'a [u8]);
+    impl Read for Drip<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
+            into[0] = *first;
+            self.0 = rest;
+            Ok(1)
+        }
+    }
+    let read = |mut from: &mut dyn Read, unread: &mut Vec<u8>| {
+        read_message(&mut from, unread, Unframed::UntilClose).expect("a message")
+    };
+    for bytes in [
+        json_answer("{\"a\":1}"),
+        stream_answer(&["data: 1\n\n", "data: 2\n\n"]),
+        post("/v1/x", "A: b\r\n", "body"),
+        b"HTTP/1.1 200 OK\r\n\r\nup to the close".to_vec(),
+        json_answer("cut short")[..70].to_vec(),
+    ] {
+        let whole = read(&mut bytes.as_slice(), &mut Vec::new());
+        assert_eq!(read(&mut Drip(&bytes), &mut Vec::new()), whole);
+        assert_eq!(whole.complete, bytes.len() != 70, "{whole:?}");
+    }
+    let mut unread = Vec::new();
+    let both = [json_answer("1"), json_answer("2")].concat();
+    assert_eq!(read(&mut both.as_slice(), &mut unread).text(), "1");
+    assert_eq!(unread, json_answer("2"));
+}

@@ -195,14 +195,14 @@ fn bills_are_the_sum_of_the_records() {
     let bill: Value =
         serde_json::from_str(&bill(&gateway, &["--by", "tenant", "--format", "json"]))
             .expect("JSON");
-    let lines = bill["lines"].as_array().expect("lines");
+    let lines = bill["rows"].as_array().expect("lines");
     assert_eq!(lines.len(), 2, "{bill:#}");
     for (tenant, owed) in expected {
         let records = records.iter().filter(|record| record["tenant"] == tenant);
         let sum: Decimal = records.map(|record| decimal(&record["cost"]["amount"])).sum();
         assert_eq!(sum, owed, "{tenant}");
         let line = lines.iter().find(|line| line["tenant"] == tenant).expect("a line");
-        assert_eq!(decimal(&line["amount"]), owed, "{line}");
+        assert_eq!(decimal(&line["cost"]), owed, "{line}");
     }
 }
 
