@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer, post};
 
 #[test]
@@ -152,4 +152,24 @@ fn clients_that_leave_in_a_crowd_leave_one_record_each() {
     let ids: std::collections::BTreeSet<_> = records.iter().map(|r| r["id"].to_string()).collect();
     assert_eq!(ids.len(), CROWD);
     assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");
+}
+
+#[test]
+fn a_client_that_does_not_read_slows_the_engine_and_is_cut_in_the_end() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {client_write_timeout_seconds: 0.5}")
+        .start();
+    let client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    let event = chunk(HELLO.repeat(100));
+    // Far more than all buffers on the way hold: sending ends only because the gateway gives up.
+    let sent = (0..100_000).take_while(|_| connection.try_send(&event).is_ok()).count();
+    assert!(sent < 100_000, "the gateway took it all");
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_stalled");
+    assert_eq!(record["usage"]["source"], "counted");
+    drop(client);
 }

@@ -128,6 +128,8 @@ fn sigterm_lets_a_running_stream_finish() {
     assert_eq!(client.next_chunk(), Some(HELLO.into()));
     gateway.terminate();
     gateway.await_refusal();
+    assert_eq!(gateway.admin("/readyz").status(), 503);
+    assert_eq!(gateway.admin("/healthz").status(), 200);
     connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
     connection.send(LAST_CHUNK);
     let mut rest = Vec::new();

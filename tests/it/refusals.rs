@@ -320,3 +320,33 @@ fn refusals_to_anthropics_clients_have_anthropics_form() {
     assert!(body["error"]["message"].as_str().is_some_and(|text| text.contains("model")), "{body}");
     assert_eq!(body["request_id"].as_str(), answer.header("x-request-id"));
 }
+
+#[test]
+fn a_head_that_comes_too_slowly_ends_the_connection() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {header_read_timeout_seconds: 0.3}")
+        .start();
+    let mut client =
+        Client::saying(gateway.address(), b"POST /v1/chat/completions HTTP/1.1\r\nHost: l");
+    if let Ok(answer) = client.try_answer() {
+        assert_eq!(answer.status(), 408);
+    }
+    client.assert_closed();
+}
+
+#[test]
+fn a_body_that_comes_too_slowly_is_a_408() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {body_read_timeout_seconds: 0.3}")
+        .start();
+    let whole = post("/v1/chat/completions", "", CHAT);
+    let mut client = Client::saying(gateway.address(), &whole[..whole.len() - 1]);
+    assert_refused(&client.answer(), 408, "timeout_error", "request_timeout");
+    client.assert_closed();
+    engine.assert_untouched();
+    assert!(gateway.records().is_empty());
+}
