@@ -20,6 +20,7 @@ impl Client {
     pub(crate) fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, unread: Vec::new() })
     }

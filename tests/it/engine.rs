@@ -28,6 +28,7 @@ impl Engine {
         listener.set_read_timeout(Some(PATIENCE)).expect("set the time limit");
         let (stream, _) = self.listener.accept().expect("the gateway did not connect in time");
         stream.set_read_timeout(Some(PATIENCE)).expect("set the time limit");
+        stream.set_write_timeout(Some(PATIENCE)).expect("set the time limit");
         stream.set_nodelay(true).expect("set nodelay");
         Connection { stream, unread: Vec::new() }
     }
