@@ -1,10 +1,10 @@
 //! A client on a bare socket: says exactly what it is told to, keeps exactly what it hears.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use crate::PATIENCE;
-use crate::http::{Message, Unframed, next_chunk, read_head, read_message};
+use crate::http::{Message, Unframed, ends, next_chunk, read_head, read_message};
 
 pub(crate) struct Client {
     stream: TcpStream,
@@ -72,11 +72,7 @@ impl Client {
     /// Fails unless the gateway closes the connection without another byte.
     pub(crate) fn assert_closed(&mut self) {
         assert!(self.unread.is_empty(), "unread: {:?}", String::from_utf8_lossy(&self.unread));
-        match self.stream.read(&mut [0; 1]) {
-            Ok(0) => {}
-            Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
-            other => panic!("the gateway kept the connection open: {other:?}"),
-        }
+        assert!(ends(&mut self.stream), "the gateway sent more");
     }
 }
 

@@ -186,6 +186,11 @@ fn fill(from: &mut impl Read, unread: &mut Vec<u8>, length: usize) -> std::io::R
     Ok(true)
 }
 
+/// Waits until the connection ends, politely or not; false when something comes instead.
+pub(crate) fn ends(from: &mut impl Read) -> bool {
+    more(from, &mut Vec::new()).expect("the connection stays open") == 0
+}
+
 /// One read; 0 when the connection has ended, politely or not.
 fn more(from: &mut impl Read, unread: &mut Vec<u8>) -> std::io::Result<usize> {
     let mut buffer = [0; 16 << 10];
@@ -195,6 +200,7 @@ fn more(from: &mut impl Read, unread: &mut Vec<u8>) -> std::io::Result<usize> {
             Ok(count)
         }
         Err(e) if e.kind() == ErrorKind::ConnectionReset => Ok(0),
+        Err(e) if e.kind() == ErrorKind::Interrupted => more(from, unread),
         Err(e) => Err(e),
     }
 }

@@ -85,11 +85,11 @@ fn a_client_that_leaves_mid_stream_owes_what_it_was_sent() {
 fn a_client_that_leaves_mid_answer_cancels_the_engines_work() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", CHAT);
+    let client = gateway.chat("", CHAT);
     let (mut connection, _) = engine.request();
     let answer = json_answer(CHAT_ANSWER);
+    // The gateway keeps the head back for the receipt: the client has seen nothing yet.
     connection.send(&answer[..answer.len() - 200]);
-    client.head();
     drop(client);
     connection.assert_closed_by_gateway();
     assert_eq!(gateway.await_records(1)[0]["end"], "client_left");

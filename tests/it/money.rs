@@ -16,6 +16,8 @@ use crate::http::{json_answer, post, stream_answer};
 const CHAT_COST: &str = "0.00018";
 /// claude-sonnet-4-5: 600 × 3 + 400 cached × 0.30 + 100 × 15 USD a million.
 const MESSAGE_COST: &str = "0.00342";
+/// text-embedding-3-small: 8 × 0.02 USD a million.
+const EMBEDDINGS_COST: &str = "0.00000016";
 
 fn decimal(value: &Value) -> Decimal {
     let text = value.as_str().unwrap_or_else(|| panic!("money is a string, not {value}"));
@@ -150,6 +152,21 @@ fn usage_that_an_engine_reports_as_null_is_counted_and_zero_is_zero() {
 }
 
 #[test]
+fn messages_of_anthropic_are_priced_with_their_cache_inside_the_input() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: anthropic").start();
+    let mut client = Client::saying(gateway.address(), &post("/v1/messages", "", MESSAGE));
+    engine.answer_once(&json_answer(MESSAGE_ANSWER));
+    let answer = client.answer();
+    assert_eq!(answer.text(), MESSAGE_ANSWER);
+    assert!(answer.header("x-taximeter-cost").is_some_and(|cost| cost.starts_with(MESSAGE_COST)));
+    let record = gateway.record();
+    assert_eq!(record["usage"]["input_tokens"], 1000);
+    assert_eq!(record["usage"]["cache_read_input_tokens"], 400);
+    assert_eq!(decimal(&record["cost"]["amount"]), MESSAGE_COST.parse().expect("a decimal"));
+}
+
+#[test]
 fn embeddings_have_input_and_no_output() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
@@ -159,8 +176,7 @@ fn embeddings_have_input_and_no_output() {
     let record = gateway.record();
     assert_eq!(record["operation"], "embeddings");
     assert_eq!(record["usage"]["input_tokens"], 8);
-    // text-embedding-3-small: 8 × 0.02 USD a million.
-    assert_eq!(decimal(&record["cost"]["amount"]), "0.00000016".parse().expect("a decimal"));
+    assert_eq!(decimal(&record["cost"]["amount"]), EMBEDDINGS_COST.parse().expect("a decimal"));
 }
 
 #[test]
@@ -182,14 +198,15 @@ fn bills_are_the_sum_of_the_records() {
             client.answer();
         }
     }
-    let request = post("/v1/messages", "x-tenant-id: zeta\r\n", MESSAGE);
+    let request = post("/v1/embeddings", "x-tenant-id: zeta\r\n", EMBEDDINGS);
     let mut client = Client::saying(gateway.address(), &request);
-    engine.answer_once(&json_answer(MESSAGE_ANSWER));
+    engine.answer_once(&json_answer(EMBEDDINGS_ANSWER));
     client.answer();
 
     let chat: Decimal = CHAT_COST.parse().expect("a decimal");
-    let message: Decimal = MESSAGE_COST.parse().expect("a decimal");
-    let expected = [("acme", chat * Decimal::from(6)), ("zeta", chat * Decimal::from(4) + message)];
+    let embeddings: Decimal = EMBEDDINGS_COST.parse().expect("a decimal");
+    let expected =
+        [("acme", chat * Decimal::from(6)), ("zeta", chat * Decimal::from(4) + embeddings)];
     let records = gateway.records();
     assert_eq!(records.len(), 11);
     let bill: Value =

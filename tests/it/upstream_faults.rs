@@ -107,7 +107,7 @@ fn an_engine_that_closes_without_an_answer_is_a_502() {
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "upstream_reset");
     engine.assert_untouched();
-    let record = gateway.record();
+    let record = &gateway.await_records(1)[0];
     assert_eq!(record["end"], "upstream_error");
 }
 
@@ -142,7 +142,7 @@ fn an_engine_that_is_silent_before_its_answer_is_a_504() {
     assert_eq!(answer.status(), 504);
     assert_eq!(answer.json()["error"]["code"], "upstream_timeout");
     connection.assert_closed_by_gateway();
-    let record = gateway.record();
+    let record = &gateway.await_records(1)[0];
     assert_eq!(record["usage"]["output_tokens"], 0, "{record}");
     assert_eq!(record["usage"]["source"], "counted", "{record}");
 }

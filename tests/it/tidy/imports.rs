@@ -38,16 +38,20 @@ fn module(path: &str) -> Option<Module> {
     Some(module)
 }
 
+/// The part of a file before the tests at its foot.
+pub(super) fn product(text: &str) -> &str {
+    text.split("#[cfg(test)]\n").next().unwrap_or_default()
+}
+
 /// The files that one file imports.
 fn imports<'a, T>(
     from: &Module,
     text: &str,
     files: &'a BTreeMap<Module, T>,
 ) -> BTreeSet<&'a Module> {
-    // Tests at the foot import their own file and whatever they like.
-    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    // Tests import their own file and whatever they like.
     let code: Vec<&str> =
-        code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+        product(text).lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let code = without_reexports(&code.join("\n"));
     let mut paths = Vec::new();
     for statement in code.split("use ").skip(1) {
