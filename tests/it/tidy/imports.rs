@@ -49,9 +49,7 @@ fn imports<'a, T>(
     text: &str,
     files: &'a BTreeMap<Module, T>,
 ) -> BTreeSet<&'a Module> {
-    // Tests import their own file and whatever they like.
-    let code: Vec<&str> =
-        product(text).lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let code = code_lines(text);
     let code = without_reexports(&code.join("\n"));
     let mut paths = Vec::new();
     for statement in code.split("use ").skip(1) {
@@ -60,6 +58,18 @@ fn imports<'a, T>(
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     paths.extend(code.split(|c| !word(c)).filter(|path| path.contains("::")).map(str::to_owned));
     paths.iter().filter_map(|path| resolve(from, path, files)).filter(|to| *to != from).collect()
+}
+
+/// Lines of the product, without what is quoted. Inside a module within the file, `super` is the file itself.
+fn code_lines(text: &str) -> Vec<String> {
+    let mut inside = false;
+    let lines = product(text).lines().map(|line| {
+        let line: String = line.split('"').step_by(2).collect();
+        let line = line.split("//").next().unwrap_or_default();
+        inside = (inside && line != "}") || (line.contains("mod ") && line.ends_with('{'));
+        if inside { line.replacen("super::", "self::", 1) } else { line.to_owned() }
+    });
+    lines.collect()
 }
 
 /// `pub use` shows what another file has; it does not lean on it.
@@ -152,7 +162,7 @@ fn circles_are_found_through_groups_children_and_paths_in_code() {
             "x/src/b.rs",
             "use std::fmt;\nfn f() { crate::a::deep::h() }\n#[cfg(test)]\nmod tests { use crate::c; }\n",
         ),
-        source("x/src/c.rs", "// use crate::b;\nuse super::b::f;\n"),
+        source("x/src/c.rs", "// use crate::b;\nuse super::b::f;\nmod i {\n    use super::x;\n}\n"),
     ];
     assert_eq!(circles(&sources), ["x/src/a/deep.rs ↔ x/src/b.rs ↔ x/src/c.rs"]);
 }
