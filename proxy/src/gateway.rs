@@ -11,7 +11,7 @@ use taximeter_pricing::PriceBook;
 
 use crate::edge::journal::Journal;
 use crate::edge::upstream::Dialer;
-use crate::journey::identify::Directory;
+use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::telemetry::Telemetry;
 

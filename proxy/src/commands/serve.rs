@@ -158,7 +158,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
     recognise::start(&gateway);
     let listen = workers.address;
-    gateway.telemetry.log().info(
+    gateway.telemetry.log.info(
         "listening",
         &[
             ("listen", listen.to_string().into()),
@@ -218,7 +218,7 @@ fn book(config: &Config) -> anyhow::Result<PriceBook> {
 }
 
 fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
-    telemetry.log().info(
+    telemetry.log.info(
         "ledger_opened",
         &[
             ("entries", recovery.entries.into()),
@@ -253,7 +253,7 @@ impl Running {
     }
 
     fn begin_drain(&self) {
-        self.gateway.telemetry.log().info("draining", &[]);
+        self.gateway.telemetry.log.info("draining", &[]);
         self.gateway.drain();
         self.workers.drain();
     }
@@ -264,6 +264,8 @@ impl Running {
         let ended = self
             .runtime
             .block_on(async { tokio::time::timeout(CUT_WAIT, self.idle()).await.is_ok() });
+        // Those who left are still being counted.
+        self.runtime.block_on(async { tokio::time::timeout(CUT_WAIT, self.settled()).await.ok() });
         let Self { gateway, workers, feeder, runtime, .. } = self;
         if ended {
             workers.join();
@@ -272,7 +274,14 @@ impl Running {
         // The writer has told what it could not write.
         let _ = gateway.journal.close();
         feeder.stop();
-        gateway.telemetry.log().info("stopped", &[]);
+        gateway.telemetry.log.info("stopped", &[]);
+    }
+
+    async fn settled(&self) {
+        let mut period = tokio::time::interval(Duration::from_millis(10));
+        while self.gateway.telemetry.metrics.has_open_fares() {
+            period.tick().await;
+        }
     }
 
     async fn idle(&self) {

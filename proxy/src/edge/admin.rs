@@ -88,5 +88,5 @@ async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str
 async fn metrics(State(gateway): State<Arc<Gateway>>) -> impl IntoResponse {
     let ledger =
         LedgerState { entries: gateway.journal.sequence(), healthy: gateway.journal.is_healthy() };
-    ([(header::CONTENT_TYPE, METRICS_TYPE)], gateway.telemetry.render(&ledger))
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], gateway.telemetry.metrics.render(&ledger))
 }

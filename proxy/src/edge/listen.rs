@@ -5,8 +5,10 @@
 
 mod connection;
 mod peer;
+mod worker;
 mod workers;
 
 pub(crate) use connection::Busy;
 pub(crate) use peer::Peer;
-pub(crate) use workers::{Worker, Workers};
+pub(crate) use worker::Worker;
+pub(crate) use workers::Workers;

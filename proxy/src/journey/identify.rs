@@ -1,11 +1,12 @@
 //! Who calls, and what for: the tenant from the credential, the operation from the route.
 
 mod routes;
-mod tenant;
+pub(crate) mod tenant;
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use jiff::Timestamp;
@@ -18,8 +19,11 @@ use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
 
 pub(crate) use routes::{Billing, Route};
-pub(crate) use tenant::{Caller, Directory, strip_credential};
+use tenant::Caller;
+pub(crate) use tenant::strip_credential;
 
+/// The only expectation that HTTP defines.
+const CONTINUE: &[u8] = b"100-continue";
 /// Longest `x-request-id` of a client that is kept, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -80,6 +84,7 @@ pub(crate) fn call(
     arrival: &Arrival,
     head: &mut Parts,
 ) -> Result<Call, Refusal> {
+    framing(&head.headers)?;
     let path = head.uri.path();
     let (route, path_model) = routes::find(&head.method, path, gateway.config.passthrough)?;
     let headers = &mut head.headers;
@@ -102,6 +107,18 @@ pub(crate) fn call(
         caller,
         receipt,
     })
+}
+
+/// Refuses what another reader of the same head could read differently.
+fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get(EXPECT).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(CONTINUE)) {
+        return Err(Refusal::Expectation);
+    }
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let drops_ours = named
+        .flat_map(|names| names.split(','))
+        .any(|name| tenant::is_reserved(&name.trim().to_ascii_lowercase()));
+    if drops_ours { Err(Refusal::BadFraming) } else { Ok(()) }
 }
 
 impl Call {

@@ -5,6 +5,9 @@ use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, 
 use http::{HeaderValue, Response, StatusCode};
 use taximeter_meter::RequestFault;
 
+/// One text for a key that is missing, unknown or wrong: it says nothing about which keys exist.
+const NO_KEY: &str =
+    "no valid API key was sent; send one as `authorization: Bearer KEY`, `x-api-key` or `api-key`";
 /// Model names are cut at this many bytes in messages.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Suggested wait where we cannot know better.
@@ -16,11 +19,9 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 pub(crate) enum Refusal {
     #[error("two different credentials were sent; send one")]
     CredentialsDiffer,
-    #[error("the API key is not valid; check the key and the base URL")]
+    #[error("{NO_KEY}")]
     InvalidKey,
-    #[error(
-        "no API key was sent; send it as `authorization: Bearer KEY`, `x-api-key` or `api-key`"
-    )]
+    #[error("{NO_KEY}")]
     MissingKey,
     #[error("no route {path}; this gateway serves the OpenAI and Anthropic routes under /v1")]
     UnknownRoute { path: String },
@@ -38,6 +39,8 @@ pub(crate) enum Refusal {
     TooLarge { bytes_max: usize },
     #[error("the path is longer than {bytes_max} bytes")]
     UriTooLong { bytes_max: usize },
+    #[error("the only expectation that is met is 100-continue")]
+    Expectation,
     #[error("the body did not arrive in time")]
     BodyTimeout,
     #[error("the body could not be read; check its framing")]
@@ -84,6 +87,7 @@ impl Refusal {
             Self::Encoding => "unsupported_encoding",
             Self::TooLarge { .. } => "request_too_large",
             Self::UriTooLong { .. } => "uri_too_long",
+            Self::Expectation => "expectation_failed",
             Self::BodyTimeout => "request_timeout",
             Self::BadFraming => "bad_framing",
             Self::UnknownPrice { .. } => "unknown_price",
@@ -114,6 +118,7 @@ impl Refusal {
             Self::MediaType | Self::Encoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID),
             Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, INVALID),
             Self::UriTooLong { .. } => (StatusCode::URI_TOO_LONG, INVALID),
+            Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
             Self::LedgerUnavailable | Self::Overloaded | Self::Draining => {
                 (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error")
@@ -135,6 +140,7 @@ impl Refusal {
             Self::ModelNotFound { .. } | Self::UnknownPrice { .. } => Some("model".into()),
             Self::Request(fault) => Some(fault.param().into_owned()),
             Self::MediaType => Some("content-type".into()),
+            Self::Expectation => Some("expect".into()),
             Self::Encoding => Some("content-encoding".into()),
             _ => None,
         }
@@ -246,6 +252,7 @@ mod tests {
             Refusal::Encoding,
             Refusal::TooLarge { bytes_max: 1 },
             Refusal::UriTooLong { bytes_max: 1 },
+            Refusal::Expectation,
             Refusal::BodyTimeout,
             Refusal::BadFraming,
             Refusal::UnknownPrice { model: "m".into() },

@@ -3,8 +3,10 @@
 //! Dropping the answer's body before its end means that the client left: the connection to the engine is dropped
 //! with it, which cancels the engine's work, and the fare settles itself.
 
+mod fault;
 mod gather;
 mod headers;
+mod pieces;
 mod reply;
 mod watch;
 
@@ -44,7 +46,7 @@ pub(super) async fn open(
             if let Some(fare) = fare {
                 match settled {
                     Unsent::Void => fare.void(VoidReason::NotSent),
-                    Unsent::Post(end) => fare.settle_later(end),
+                    Unsent::Post(end) => drop(fare.settle(end).await),
                 }
             }
             return Err(refusal);

@@ -6,7 +6,7 @@ use taximeter_meter::Measurement;
 
 use super::identify::Arrival;
 use super::refuse::Refusal;
-use super::settle::Open;
+use super::settle::open::Open;
 use crate::edge::clock;
 use crate::gateway::Gateway;
 use crate::telemetry::events::{

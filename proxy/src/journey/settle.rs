@@ -2,6 +2,7 @@
 //! whatever happens: dropping an open fare settles it as left by the client.
 
 mod count;
+pub(crate) mod open;
 mod record;
 
 use std::future::Future;
@@ -22,34 +23,15 @@ use super::report;
 use super::route::Chosen;
 use crate::edge::clock;
 use crate::edge::listen::Peer;
-use crate::edge::upstream::RequestBody;
-use crate::gateway::{Gateway, HeldBytes};
+use crate::gateway::Gateway;
 use crate::telemetry::events::EntryLost;
 use count::Count;
+use open::Open;
 
 pub(crate) use record::Receipt;
 
 /// One request's open settlement.
 pub(crate) struct Fare(Option<Box<Open>>);
-
-/// Everything that a record is made of, while its request runs.
-pub(crate) struct Open {
-    pub(crate) gateway: Arc<Gateway>,
-    pub(crate) call: Call,
-    peer: Arc<Peer>,
-    /// Index into the configured upstreams.
-    pub(crate) upstream: usize,
-    pub(crate) request_model: Option<String>,
-    request_tier: Option<String>,
-    pub(crate) stream: bool,
-    /// What the client sent, if it is kept, and its length in bytes.
-    kept: Option<RequestBody>,
-    body_bytes: u64,
-    _held: HeldBytes,
-    sent_at: Option<Instant>,
-    pub(crate) status: Option<u16>,
-    meter: Option<Meter>,
-}
 
 impl Fare {
     /// Opens the settlement of a request that has just been reserved.
@@ -59,7 +41,7 @@ impl Fare {
         call: Call,
         chosen: &mut Chosen,
     ) -> Self {
-        gateway.telemetry.fare_opened();
+        gateway.telemetry.metrics.fare_opened();
         let meter = Meter::new(Setup {
             wire: call.wire(),
             dialect: chosen.dialect,
@@ -138,11 +120,6 @@ impl Fare {
         }
     }
 
-    /// Settles without waiting.
-    pub(crate) fn settle_later(self, end: StreamEnd) {
-        drop(self.settle(end));
-    }
-
     /// Nothing is owed.
     pub(crate) fn void(mut self, reason: VoidReason) {
         if let Some(open) = self.0.take() {
@@ -173,9 +150,8 @@ impl Open {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some(meter) = self.meter.take() else { return Settling::done() };
         let measurement = meter.finish(clock::now(), end);
-        self.gateway.telemetry.fare_closed();
         if self.status.is_some_and(|status| status >= 400) && measurement.reported.is_none() {
-            self.append_void(VoidReason::UpstreamRefused);
+            self.void(VoidReason::UpstreamRefused);
             return Settling::done();
         }
         let Some(job) = self.count_job(&measurement) else {
@@ -193,14 +169,10 @@ impl Open {
         Settling::counting(told)
     }
 
-    fn void(self: Box<Self>, reason: VoidReason) {
-        self.gateway.telemetry.fare_closed();
-        self.append_void(reason);
-    }
-
-    fn append_void(&self, reason: VoidReason) {
+    fn void(&self, reason: VoidReason) {
         let entry = Entry::Void(Void { id: self.call.id, reason, ended_at: clock::wall() });
         self.gateway.journal.append_detached(&entry);
+        self.gateway.telemetry.metrics.fare_closed();
         report::voided(self, reason);
     }
 
@@ -239,6 +211,7 @@ impl Open {
                 Box::pin(std::future::ready(()))
             }
         };
+        self.gateway.telemetry.metrics.fare_closed();
         (written, receipt)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use metrics::{HistogramFn as _, Label};
+use ::metrics::{HistogramFn as _, Label};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
 
-use super::Telemetry;
 use super::log::Log;
+use super::metrics::Metrics;
 use super::names::{Instrument, key};
 use super::series::serde_word;
 use crate::edge::journal;
@@ -15,7 +15,7 @@ use crate::edge::journal;
 /// Something that happened.
 pub(crate) trait Event {
     /// What it adds to the metrics.
-    fn count(&self, to: &Telemetry);
+    fn count(&self, to: &Metrics);
 
     /// Its log line, if it has one.
     fn line(&self, _to: &Log) {}
@@ -34,7 +34,7 @@ pub(crate) struct Http<'a> {
 }
 
 impl Http<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         let method = if self.method.as_str().len() <= 7 { self.method.as_str() } else { "_OTHER" };
         let mut labels = vec![
             Label::new(key::HTTP_REQUEST_METHOD, method.to_owned()),
@@ -65,7 +65,7 @@ pub(crate) struct RequestSettled<'a> {
 }
 
 impl Event for RequestSettled<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         self.http.count(to);
         to.requests.record(&to.instruments, self.record, self.measurement);
         let counts = &self.measurement.counts;
@@ -91,7 +91,7 @@ pub(crate) struct RequestVoided<'a> {
 }
 
 impl Event for RequestVoided<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         // A refusal of ours is counted as an HTTP request where it is answered.
         if self.http.status.is_some() || self.reason == VoidReason::ClientLeft {
             self.http.count(to);
@@ -109,7 +109,7 @@ pub(crate) struct RequestRefused<'a> {
 }
 
 impl Event for RequestRefused<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         self.http.count(to);
         to.count(Instrument::Refusals, 1, &[(key::CODE, self.code)]);
     }
@@ -130,7 +130,7 @@ impl Event for RequestRefused<'_> {
 pub(crate) struct RequestPassed<'a>(pub(crate) Http<'a>);
 
 impl Event for RequestPassed<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         self.0.count(to);
     }
 }
@@ -143,7 +143,7 @@ pub(crate) struct UpstreamUnreachable<'a> {
 }
 
 impl Event for UpstreamUnreachable<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         let labels = [(key::UPSTREAM, self.upstream), (key::CAUSE, self.cause)];
         to.count(Instrument::UpstreamFaults, 1, &labels);
     }
@@ -166,7 +166,7 @@ pub(crate) struct UpstreamRefusedUs<'a> {
 }
 
 impl Event for UpstreamRefusedUs<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         let labels = [(key::UPSTREAM, self.upstream), (key::CAUSE, "credential")];
         to.count(Instrument::UpstreamFaults, 1, &labels);
     }
@@ -180,7 +180,7 @@ impl Event for UpstreamRefusedUs<'_> {
 pub(crate) struct LedgerTold<'a>(pub(crate) &'a journal::Event<'a>);
 
 impl Event for LedgerTold<'_> {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         if let journal::Event::EntryLost { .. } = self.0 {
             to.count(Instrument::EntriesLost, 1, &[]);
         }
@@ -213,7 +213,7 @@ pub(crate) struct StoreFailed {
 }
 
 impl Event for StoreFailed {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         to.count(Instrument::StoreFaults, 1, &[]);
     }
 
@@ -228,7 +228,7 @@ pub(crate) struct EntryLost {
 }
 
 impl Event for EntryLost {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         to.count(Instrument::EntriesLost, 1, &[]);
     }
 
@@ -241,7 +241,7 @@ impl Event for EntryLost {
 pub(crate) struct ConnectionRefused;
 
 impl Event for ConnectionRefused {
-    fn count(&self, to: &Telemetry) {
+    fn count(&self, to: &Metrics) {
         to.count(Instrument::ConnectionsRefused, 1, &[]);
     }
 

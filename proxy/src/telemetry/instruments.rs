@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use metrics::{CounterFn, GaugeFn, HistogramFn, Key, Label};
+use ::metrics::{CounterFn, GaugeFn, HistogramFn, Key, Label};
 use metrics_util::registry::{Registry, Storage};
 use taximeter_meter::GapHistogram;
 

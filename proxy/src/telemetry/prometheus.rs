@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use metrics::{Key, Label};
+use ::metrics::{Key, Label};
 
 use super::instruments::Value;
 use super::names::{Instrument, Kind, Spec, escaped};
@@ -72,7 +72,7 @@ fn quoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use metrics::{CounterFn as _, HistogramFn as _};
+    use ::metrics::{CounterFn as _, HistogramFn as _};
 
     use super::super::instruments::Instruments;
     use super::super::names::key;

@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use ::metrics::{CounterFn as _, HistogramFn as _, Label};
 use dashmap::{DashMap, DashSet};
-use metrics::{CounterFn as _, HistogramFn as _, Label};
 use taximeter_ledger::{End, Record};
 use taximeter_meter::Measurement;
 use taximeter_pricing::Source;

@@ -110,12 +110,7 @@ impl Queue {
             lost: 0,
             unsynced: Unsynced::default(),
         };
-        Self {
-            options,
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            sync_work: Condvar::new(),
-        }
+        Self { options, state: Mutex::new(state), work: Condvar::new(), sync_work: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

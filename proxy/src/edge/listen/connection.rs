@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::peer::{Peer, PeerSocket, Verdict};
-use super::workers::{Phase, Worker};
+use super::worker::{Phase, Worker};
 use crate::edge::clock;
 use crate::journey::{self, ReplyBody};
 

@@ -11,31 +11,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use super::connection;
-use crate::edge::clock;
-use crate::edge::upstream::Pool;
+use super::worker::{Phase, Worker};
 use crate::gateway::Gateway;
 use crate::telemetry::events::ConnectionRefused;
 
-/// How often idle engine connections are looked over.
-const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 /// Pause after the kernel refuses to accept (no descriptors left), so that accepting does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// What the gateway is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    Serving,
-    /// No new connections; running requests finish.
-    Draining,
-    /// Running streams end now.
-    Cutting,
-}
-
-/// What the requests of one thread share.
-pub(crate) struct Worker {
-    pub(crate) gateway: Arc<Gateway>,
-    pub(crate) pool: Pool,
-}
 
 /// All threads that carry requests.
 pub(crate) struct Workers {
@@ -70,7 +51,7 @@ impl Workers {
             lanes.push(lane);
             let (gateway, phases) = (gateway.clone(), phases.clone());
             threads.push(thread(index, move || async move {
-                let worker = worker(gateway);
+                let worker = Worker::new(gateway);
                 while let Some(socket) = sockets.recv().await {
                     if let Ok(socket) = TcpStream::from_std(socket) {
                         carry(&worker, socket, &phases, &count, &total);
@@ -81,7 +62,7 @@ impl Workers {
         }
         let (gateway, total) = (gateway.clone(), open.clone());
         threads.push(thread(0, move || async move {
-            let worker = worker(gateway);
+            let worker = Worker::new(gateway);
             let own = Arc::new(AtomicUsize::new(0));
             if let Ok(listener) = TcpListener::from_std(listener) {
                 accept(&worker, &listener, &phases, &lanes, &own, &total).await;
@@ -124,21 +105,6 @@ fn thread<F: Future<Output = ()>>(
     std::thread::Builder::new()
         .name(format!("carry-{index}"))
         .spawn(move || runtime.block_on(work()))
-}
-
-fn worker(gateway: Arc<Gateway>) -> Arc<Worker> {
-    let pool = Pool::new(gateway.config.upstreams.len(), gateway.config.limits.upstream_keep_alive);
-    let worker = Arc::new(Worker { gateway, pool });
-    let weak = Arc::downgrade(&worker);
-    tokio::spawn(async move {
-        let mut period = tokio::time::interval(SWEEP_PERIOD);
-        loop {
-            period.tick().await;
-            let Some(worker) = weak.upgrade() else { return };
-            worker.pool.sweep(clock::now());
-        }
-    });
-    worker
 }
 
 async fn accept(

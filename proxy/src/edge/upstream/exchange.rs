@@ -225,6 +225,11 @@ impl Exchange {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
+    /// Whether the body's framing says that nothing more will come.
+    pub(crate) fn is_end(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
     /// The connection, if it can carry another request. Asked once, when the body has ended.
     pub(crate) fn take_link(&mut self, cx: &mut Context<'_>) -> Option<Link> {
         let mut link = self.link.take()?;

@@ -145,6 +145,17 @@ impl Directory {
     }
 }
 
+/// Names that a client must not be able to drop by naming them in `connection`: credentials, and
+/// what we set.
+pub(super) fn is_reserved(name: &str) -> bool {
+    KEY_HEADERS.contains(&name)
+        || name == "x-request-id"
+        || name == "host"
+        || name == "content-length"
+        || name == "x-tenant-id"
+        || name.starts_with("x-taximeter-")
+}
+
 /// Takes the client's credential off a request.
 pub(crate) fn strip_credential(headers: &mut HeaderMap) {
     for name in KEY_HEADERS {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -18,10 +18,11 @@ use crate::edge::upstream::RequestBody;
 use crate::gateway::Gateway;
 
 /// Belong to one hop (RFC 9110 §7.6.1).
-const HOP_BY_HOP: [HeaderName; 6] = [
+const HOP_BY_HOP: [HeaderName; 7] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHORIZATION,
     TE,
     TRANSFER_ENCODING,
     UPGRADE,

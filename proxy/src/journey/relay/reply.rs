@@ -6,23 +6,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::fault::{Flush, RelayFault};
 use super::watch::Watch;
 use crate::edge::listen::Busy;
-
-/// Why a client's answer was cut.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum RelayFault {
-    /// The engine's message broke off.
-    #[error("the engine's answer broke off")]
-    UpstreamReset(#[source] hyper::Error),
-    /// The engine fell silent.
-    #[error("the engine was silent for too long")]
-    UpstreamStalled,
-    /// We are shutting down.
-    #[error("the gateway is shutting down")]
-    Shutdown,
-}
 
 /// The body of an answer to a client.
 pub(crate) struct ReplyBody {
@@ -35,7 +21,7 @@ enum Kind {
     /// All of it, known beforehand.
     Whole(Bytes),
     /// A part, then the cut that the engine's answer had.
-    Broken(Bytes, Option<RelayFault>),
+    Broken(Bytes, Option<RelayFault>, Flush),
     /// As it comes.
     Watch(Box<Watch>),
 }
@@ -47,8 +33,8 @@ impl ReplyBody {
     }
 
     /// A part, and then the message breaks off as the engine's did.
-    pub(super) const fn broken(bytes: Bytes, fault: RelayFault) -> Self {
-        Self { kind: Kind::Broken(bytes, Some(fault)), busy: None }
+    pub(super) fn broken(bytes: Bytes, fault: RelayFault) -> Self {
+        Self { kind: Kind::Broken(bytes, Some(fault), Flush::default()), busy: None }
     }
 
     /// As it comes.
@@ -74,16 +60,18 @@ impl Body for ReplyBody {
         match &mut self.kind {
             Kind::Watch(watch) => watch.poll_frame(cx),
             Kind::Whole(bytes) => Poll::Ready(data(bytes)),
-            Kind::Broken(bytes, fault) => {
-                Poll::Ready(data(bytes).or_else(|| fault.take().map(Err)))
-            }
+            Kind::Broken(bytes, fault, flush) => match data(bytes) {
+                Some(frame) => Poll::Ready(Some(frame)),
+                None if fault.is_some() && flush.poll(cx).is_pending() => Poll::Pending,
+                None => Poll::Ready(fault.take().map(Err)),
+            },
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Broken(bytes, fault) => bytes.is_empty() && fault.is_none(),
+            Kind::Broken(bytes, fault, _) => bytes.is_empty() && fault.is_none(),
             Kind::Watch(watch) => watch.is_end(),
         }
     }

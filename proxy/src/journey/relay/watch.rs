@@ -15,8 +15,8 @@ use tokio::time::Sleep;
 
 use super::super::refuse::stream_error;
 use super::super::settle::{Fare, Settling};
-use super::gather::Pieces;
-use super::reply::RelayFault;
+use super::fault::{Flush, RelayFault};
+use super::pieces::Pieces;
 use crate::edge::clock;
 use crate::edge::listen::Worker;
 use crate::edge::upstream::Exchange;
@@ -34,6 +34,7 @@ pub(crate) struct Watch {
     held: Pieces,
     /// Given to the client after everything else.
     fault: Option<RelayFault>,
+    flush: Flush,
     trailers: Option<HeaderMap>,
     silence: Pin<Box<Sleep>>,
     last_read: Instant,
@@ -55,6 +56,7 @@ impl Watch {
             settling: None,
             held: Pieces::default(),
             fault: None,
+            flush: Flush::default(),
             trailers: None,
             silence: Box::pin(tokio::time::sleep(limit)),
             last_read: clock::now(),
@@ -89,6 +91,9 @@ impl Watch {
                 }
             }
             if self.exchange.is_none() {
+                if self.fault.is_some() {
+                    ready!(self.flush.poll(cx));
+                }
                 return Poll::Ready(match (self.fault.take(), self.trailers.take()) {
                     (Some(fault), _) => Some(Err(fault)),
                     (None, Some(trailers)) => Some(Ok(Frame::trailers(trailers))),
@@ -144,7 +149,14 @@ impl Watch {
                     Some(fare) => fare.on_bytes(now, data),
                     None => Passage { forward: data, hold: Bytes::new() },
                 };
-                out.push(forward);
+                // With a known length the client has the whole answer when it has its last byte.
+                let last =
+                    self.fare.is_some() && self.exchange.as_ref().is_some_and(Exchange::is_end);
+                if last {
+                    self.held.push(forward)
+                } else {
+                    out.push(forward)
+                }
                 self.held.push(hold);
             }
             Err(frame) => {

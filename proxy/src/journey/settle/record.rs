@@ -6,8 +6,8 @@ use taximeter_ledger::{Counted, End, Record, RecordCost, RecordLine, RecordTimin
 use taximeter_meter::{Ending, Measurement, StreamEnd, Wire};
 use taximeter_pricing::{Cost, Flag, Query, Source, Usage};
 
-use super::Open;
 use super::count::Count;
+use super::open::Open;
 use crate::edge::clock;
 
 /// What a client may be told of its own request.

@@ -1,0 +1,30 @@
+//! What a record is made of, while its request runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use taximeter_meter::Meter;
+
+use crate::edge::listen::Peer;
+use crate::edge::upstream::RequestBody;
+use crate::gateway::{Gateway, HeldBytes};
+use crate::journey::identify::Call;
+
+/// Everything that a record is made of, while its request runs.
+pub(crate) struct Open {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) call: Call,
+    pub(super) peer: Arc<Peer>,
+    /// Index into the configured upstreams.
+    pub(crate) upstream: usize,
+    pub(crate) request_model: Option<String>,
+    pub(super) request_tier: Option<String>,
+    pub(crate) stream: bool,
+    /// What the client sent, if it is kept, and its length in bytes.
+    pub(super) kept: Option<RequestBody>,
+    pub(super) body_bytes: u64,
+    pub(super) _held: HeldBytes,
+    pub(super) sent_at: Option<Instant>,
+    pub(crate) status: Option<u16>,
+    pub(super) meter: Option<Meter>,
+}
