@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod failure;
 pub(crate) mod keys;
 mod ledger;
+mod load;
 pub(crate) mod prices;
 pub(crate) mod records;
 pub(crate) mod serve;

@@ -19,6 +19,7 @@ mod kill;
 mod leaving;
 mod money;
 mod operations;
+mod readme;
 mod refusals;
 mod streams;
 mod tidy;

@@ -1,17 +1,14 @@
 //! `taximeter check FILE`: every mistake of a configuration. Starts nothing.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taximeter_config::{Config, Mistakes, UnknownCaller};
+use taximeter_config::{Config, UnknownCaller};
 
-/// Exit code of a configuration that does not do.
-pub(crate) const EXIT_CONFIGURATION: u8 = 64;
-/// Longest file that a configuration may refer to, in bytes; books of prices are the longest.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+use super::load;
+use crate::exit::Exit;
 
 /// Checks a configuration and starts nothing.
 #[derive(Debug, clap::Args)]
@@ -25,23 +22,6 @@ pub(crate) struct CheckArgs {
     file: PathBuf,
 }
 
-/// Why there is no configuration.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum LoadError {
-    /// The file itself.
-    #[error("{path}: cannot be read: {source}; nothing was started", path = path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// What it holds.
-    #[error(transparent)]
-    Mistakes(#[from] Mistakes),
-}
-
 /// Tells every mistake on `err`, or on `out` what would run.
 ///
 /// Errors: only those of writing.
@@ -50,32 +30,16 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> io::Result<ExitCode> {
-    match load(&args.file) {
+    match load::config(&args.file).and_then(|config| load::book(&config).map(|_| config)) {
         Ok(config) => {
             writeln!(out, "{}: good; {}", args.file.display(), summary(&config))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
             writeln!(err, "{error}")?;
-            Ok(ExitCode::from(EXIT_CONFIGURATION))
+            Ok(Exit::Configuration.into())
         }
     }
-}
-
-/// The configuration in `path`, with this process's environment and files.
-///
-/// Errors: `Unreadable` for the file itself, else every mistake in it.
-pub(crate) fn load(path: &Path) -> Result<Config, LoadError> {
-    let text =
-        read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
-    let env = |name: &str| std::env::var(name).ok();
-    Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &read)?)
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// What would run, in a line.

@@ -118,7 +118,12 @@ fn show(row: &Row, out: &mut impl Write) -> anyhow::Result<()> {
         };
         (word, &long.card)
     });
-    let cards = std::iter::once((String::new(), &row.card)).chain(long);
+    let short = match row.long_context.first().map(|long| long.threshold) {
+        Some(Threshold::Over(tokens)) => format!("≤ {tokens}"),
+        Some(Threshold::AtLeast(tokens)) => format!("< {tokens}"),
+        None => String::new(),
+    };
+    let cards = std::iter::once((short, &row.card)).chain(long);
     for (context, card) in cards {
         add("standard", &context, &card.rates);
         for tier in tiers {
@@ -147,7 +152,7 @@ fn prices(rates: &Rates) -> impl Iterator<Item = String> + '_ {
 
 fn table(first: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::NOTHING);
     table.set_header(first.iter().copied().chain(COLUMNS.iter().map(|(name, _)| *name)));
     for (index, column) in table.column_iter_mut().enumerate() {
         if index >= first.len() {

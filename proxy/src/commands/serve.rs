@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use taximeter_config::{Config, Overrides};
-use taximeter_pricing::PriceBook;
 use tokio::runtime::Runtime;
 
+use super::load;
 use crate::edge::feeder::Feeder;
 use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery};
 use crate::edge::listen::Workers;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let config = match configuration(args) {
         Ok(config) => config,
         Err(mistakes) => {
-            exit::complain(&mistakes.to_string());
+            exit::complain(&mistakes);
             return Ok(Exit::Configuration.into());
         }
     };
@@ -83,27 +83,20 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn configuration(args: &ServeArgs) -> Result<Config, String> {
+    let config = match (&args.config, &args.upstream) {
+        (Some(file), _) => load::config(file).map_err(|fault| fault.to_string())?,
+        (None, Some(url)) => Config::zero(url).map_err(|mistakes| mistakes.to_string())?,
+        (None, None) => {
+            return Err("nothing to stand before: give --upstream URL or --config FILE".into());
+        }
+    };
     let overrides = Overrides {
         upstream: args.upstream.clone(),
         listen: args.listen.clone(),
         admin: args.admin.clone(),
         data_dir: args.data_dir.clone(),
     };
-    let config = match (&args.config, &args.upstream) {
-        (Some(file), _) => {
-            let name = file.display().to_string();
-            let text = std::fs::read_to_string(file)
-                .map_err(|fault| format!("{name}: cannot be read: {fault}"))?;
-            Config::from_yaml(&text, &name, &|key| std::env::var(key).ok(), &|path| {
-                std::fs::read_to_string(path)
-            })
-        }
-        (None, Some(url)) => Config::zero(url),
-        (None, None) => {
-            return Err("nothing to stand before: give --upstream URL or --config FILE".into());
-        }
-    };
-    config.and_then(|config| config.with(&overrides)).map_err(|mistakes| mistakes.to_string())
+    config.with(&overrides).map_err(|mistakes| mistakes.to_string())
 }
 
 /// A running gateway.
@@ -130,7 +123,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         .build()
         .context("cannot start a runtime")?;
     let id = gateway_id(&config);
-    let book = book(&config)?;
+    let book = load::book(&config)?;
     let telemetry = Arc::new(Telemetry::new(log, &config));
     let (journal, recovery) = Journal::open(
         &config.data_dir,
@@ -207,14 +200,6 @@ fn gateway_id(config: &Config) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = config.resource.get("k8s.pod.name").map_or(host.trim(), String::as_str);
     format!("{}/0", if host.is_empty() { "gateway" } else { host })
-}
-
-fn book(config: &Config) -> anyhow::Result<PriceBook> {
-    let book = PriceBook::builtin()?;
-    let Some(file) = &config.prices.overrides else { return Ok(book) };
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    Ok(book.with_overrides(&text, &name)?)
 }
 
 fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {

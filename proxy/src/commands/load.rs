@@ -1,0 +1,57 @@
+//! Reading a configuration and the prices that it names, with this process's environment and files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use taximeter_config::{Config, Mistakes};
+use taximeter_pricing::{BookError, PriceBook};
+
+/// Longest file that a configuration may refer to, in bytes; books of prices are the longest.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum LoadError {
+    /// The file itself.
+    #[error("{path}: cannot be read: {source}; nothing was started", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What it holds.
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+    /// The prices that it names.
+    #[error("{0}; nothing was started")]
+    Prices(#[from] BookError),
+}
+
+/// The configuration in `path`, with this process's environment and files.
+///
+/// Errors: `Unreadable` for the file itself, else every mistake in it.
+pub(crate) fn config(path: &Path) -> Result<Config, LoadError> {
+    let text =
+        read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    let env = |name: &str| std::env::var(name).ok();
+    Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &read)?)
+}
+
+/// The price book of a configuration: the built-in one, under the overrides.
+///
+/// Errors: `Unreadable` or `Prices` for the overrides.
+pub(crate) fn book(config: &Config) -> Result<PriceBook, LoadError> {
+    let book = PriceBook::builtin()?;
+    let Some(path) = &config.prices.overrides else { return Ok(book) };
+    let text = read(path).map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
+    Ok(book.with_overrides(&text, &path.to_string_lossy())?)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}

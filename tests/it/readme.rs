@@ -1,0 +1,42 @@
+//! What the README shows can be done as it stands.
+
+use std::fs;
+
+use crate::gateway;
+
+/// Each `yaml` block of the README: the name it has, if it has one, and its text.
+fn yaml_blocks(readme: &str) -> Vec<(Option<String>, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = readme.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```yaml") else { continue };
+        let name = info.trim().strip_prefix("file=").map(str::to_owned);
+        let text: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+        blocks.push((name, text.join("\n")));
+    }
+    blocks
+}
+
+#[test]
+fn every_configuration_in_the_readme_is_good() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let blocks = yaml_blocks(&readme);
+    let (files, configurations): (Vec<_>, Vec<_>) =
+        blocks.into_iter().partition(|(name, _)| name.is_some());
+    for (name, text) in files {
+        fs::write(dir.path().join(name.unwrap()), text).unwrap();
+    }
+    assert!(configurations.len() >= 3, "the README configures by example");
+    for (number, (_, text)) in configurations.iter().enumerate() {
+        let file = dir.path().join(format!("{number}.yaml"));
+        fs::write(&file, text).unwrap();
+        let checked = std::process::Command::new(gateway::binary())
+            .args(["check".as_ref(), file.as_os_str()])
+            .env("OPENAI_API_KEY", "sk-x")
+            .env("ANTHROPIC_API_KEY", "sk-y")
+            .output()
+            .unwrap();
+        assert!(checked.status.success(), "{text}\n{}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
