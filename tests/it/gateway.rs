@@ -110,10 +110,16 @@ impl Gateway {
 
     /// Without a file: on free ports, in a data directory of its own, and these flags.
     pub(crate) fn by_flags(flags: &[&str]) -> Self {
+        Self::by_flags_with(flags, &[])
+    }
+
+    /// The same, with these variables in its environment.
+    pub(crate) fn by_flags_with(flags: &[&str], environment: &[(&str, &Path)]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut serve = Command::new(binary());
         serve.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         serve.arg("--data-dir").arg(folder.path().join("data")).args(flags);
+        serve.envs(environment.iter().copied());
         Self::run(&mut serve, folder)
     }
 

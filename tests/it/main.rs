@@ -23,6 +23,7 @@ mod readme;
 mod refusals;
 mod streams;
 mod tidy;
+mod tls;
 mod upstream_faults;
 
 /// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a failed test.
