@@ -21,6 +21,11 @@ const LIFE_MAX: Duration = Duration::from_millis(400);
 /// Between two events of the engine.
 const PACE: Duration = Duration::from_millis(2);
 
+/// Asks for an answer that is relayed while it comes.
+const LONG_CHAT: &str = r#"{"model":"gpt-4o-mini","user":"long","messages":[]}"#;
+/// Larger than what a gateway gathers before it answers.
+const LONG_BYTES: usize = 200_000;
+
 /// Set it to what a failed run has printed, to have the same moments and the same mix of requests again.
 const SEED_VARIABLE: &str = "TAXIMETER_TEST_SEED";
 
@@ -71,7 +76,8 @@ fn serve(mut stream: &TcpStream, seen: &Sender<String>) -> std::io::Result<()> {
         stream.write_all(LAST_CHUNK)
     } else {
         pass(PACE);
-        stream.write_all(&json_answer(CHAT_ANSWER))
+        let blanks = if request.text() == LONG_CHAT { LONG_BYTES } else { 0 };
+        stream.write_all(&json_answer(CHAT_ANSWER.to_owned() + &" ".repeat(blanks)))
     }
 }
 
@@ -86,9 +92,10 @@ fn ride(gateway: SocketAddr, name: &str, random: &mut Random, rides: &Sender<Rid
     for number in 0.. {
         let request_id = format!("{name}-{number}");
         let headers = format!("x-request-id: {request_id}\r\n");
-        let (body, leaves_early) = match random.below(4) {
+        let (body, leaves_early) = match random.below(5) {
             0 => (CHAT, false),
-            1 => (STREAM_CHAT, true),
+            1 => (LONG_CHAT, false),
+            2 => (STREAM_CHAT, true),
             _ => (STREAM_CHAT, false),
         };
         let Ok(mut client) = Client::try_connect(gateway) else { return };
@@ -101,7 +108,11 @@ fn ride(gateway: SocketAddr, name: &str, random: &mut Random, rides: &Sender<Rid
         } else {
             client.try_answer().ok().map(|answer| {
                 answer.status() == 200
-                    && if body == CHAT { answer.complete } else { answer.text().ends_with(DONE) }
+                    && if body == STREAM_CHAT {
+                        answer.text().ends_with(DONE)
+                    } else {
+                        answer.complete
+                    }
             })
         };
         let _ = rides.send(Ride { request_id, finished: finished.unwrap_or(false) });

@@ -1,5 +1,6 @@
 //! Running it: start, check, health, metrics, end.
 
+use std::io::BufRead;
 use std::process::Command;
 
 use crate::engine::Engine;
@@ -238,4 +239,53 @@ fn the_demo_runs_by_itself_and_ends_with_a_bill() {
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.to_lowercase().contains("total") && said.contains("metrics"), "{said}");
+}
+
+#[test]
+fn tokens_of_a_text_and_of_a_request_are_counted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("text");
+    std::fs::write(&file, "To the station").expect("write the text");
+    let output = taximeter(["count", "--model", "gpt-4o-mini", file.to_str().expect("UTF-8")]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.starts_with("3 tokens"), "{output:?}");
+    std::fs::write(&file, CHAT).expect("write the request");
+    let output = taximeter(["count", "--model", "gpt-4o-mini", file.to_str().expect("UTF-8")]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("request"), "{output:?}");
+}
+
+#[test]
+fn the_price_book_shows_what_a_model_costs_and_says_when_it_does_not_know() {
+    let output = taximeter(["prices", "show", "gpt-4o-mini"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("0.15") && said.contains("0.075"),
+        "{output:?}"
+    );
+    assert_eq!(taximeter(["prices", "show", "home-grown"]).status.code(), Some(1));
+    let output = taximeter(["prices", "list"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("claude-sonnet-4-5"), "{output:?}");
+}
+
+#[test]
+fn the_simulated_engine_answers_a_gateway() {
+    let mut simulated = Command::new(binary())
+        .args(["simulate", "--listen", "127.0.0.1:0", "--prefill-ms", "1", "--gap-ms", "1"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("start the engine");
+    let mut line = String::new();
+    let stdout = simulated.stdout.take().expect("its standard output");
+    std::io::BufReader::new(stdout).read_line(&mut line).expect("a line");
+    let url =
+        line.split_whitespace().find(|word| word.starts_with("http://")).expect("its address");
+    let gateway = Setup::with_upstream(&format!("name: e, url: \"{url}\", dialect: vllm")).start();
+    let answer = gateway.chat("", STREAM_CHAT).answer();
+    let record = gateway.record();
+    simulated.kill().expect("kill the engine");
+    simulated.wait().expect("reap the engine");
+    assert!(answer.text().ends_with(DONE), "{answer:?}");
+    assert_eq!(record["usage"]["source"], "reported");
+    assert_eq!(record["usage"]["output_tokens"], 64);
 }
