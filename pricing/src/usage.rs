@@ -48,6 +48,18 @@ pub enum Source {
     Unknown,
 }
 
+impl Source {
+    /// The word, as records have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Counted => "counted",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What a reader of a usage should know about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -24,6 +24,11 @@ Examples:
   taximeter records --follow                         each request, as it ends
   taximeter bill                                     who owes what this month";
 
+/// A request allocates some sixty times, and streams come and go by the thousand: this allocator is
+/// cheaper than the system's at the first and gives memory back after the second.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Meters and prices every token between your clients and your inference engines.
 #[derive(Debug, Parser)]
 #[command(name = "taximeter", version, after_help = EXAMPLES, arg_required_else_help = true)]

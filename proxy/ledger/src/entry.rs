@@ -83,3 +83,16 @@ pub enum VoidReason {
     /// The client left before anything was sent.
     ClientLeft,
 }
+
+impl VoidReason {
+    /// The word, as records have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotSent => "not_sent",
+            Self::UpstreamRefused => "upstream_refused",
+            Self::UpstreamAuth => "upstream_auth",
+            Self::ClientLeft => "client_left",
+        }
+    }
+}

@@ -8,8 +8,7 @@
 //! chain of the frame before. So a changed, removed or moved frame shows, a frame's end is known
 //! before its payload is trusted, and one lock only has to cover 17 bytes of arithmetic.
 
-use serde::Serialize;
-
+use crate::compact;
 use crate::entry::Entry;
 
 /// Longest payload, in bytes. What is in a record is bounded where it comes in; this bounds a
@@ -77,17 +76,17 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Writes `entry` into `buffer`, whose content is replaced. A record's own `seq` is left out
-    /// when it is 0.
+    /// Writes `entry` into `buffer`, whose content is replaced. A record's own `seq` is left out:
+    /// the frame has it.
     ///
     /// # Errors
     /// When the entry is longer than [`ENTRY_BYTES_MAX`] or no JSON.
     pub fn new(entry: &Entry, buffer: &'a mut Vec<u8>) -> Result<Self, EncodeError> {
         buffer.clear();
         let kind = match entry {
-            Entry::Reserve(reserve) => write(Kind::Reserve, reserve, buffer)?,
-            Entry::Post(record) => write(Kind::Post, record, buffer)?,
-            Entry::Void(void) => write(Kind::Void, void, buffer)?,
+            Entry::Reserve(reserve) => compact::reserve(reserve, buffer).map(|()| Kind::Reserve)?,
+            Entry::Post(record) => compact::post(record, buffer).map(|()| Kind::Post)?,
+            Entry::Void(void) => compact::void(void, buffer).map(|()| Kind::Void)?,
         };
         let bytes = buffer.len();
         match u32::try_from(bytes) {
@@ -120,14 +119,6 @@ impl<'a> Draft<'a> {
         out.extend_from_slice(self.payload);
         Position { seq: head.seq, chain }
     }
-}
-
-fn write(
-    kind: Kind,
-    value: &impl Serialize,
-    buffer: &mut Vec<u8>,
-) -> Result<Kind, serde_json::Error> {
-    serde_json::to_writer(buffer, value).map(|()| kind)
 }
 
 /// The fields of a frame's head that its chain covers.

@@ -4,6 +4,7 @@
 //! request that was reserved ends in exactly one post or void. Refuses to know files, provider
 //! dialects and export formats.
 
+mod compact;
 mod entry;
 mod fold;
 mod frame;

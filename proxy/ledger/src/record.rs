@@ -21,6 +21,18 @@ pub enum Identity {
     Unknown,
 }
 
+impl Identity {
+    /// The word, as records have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ApiKey => "api_key",
+            Self::Header => "header",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// How a request ended (`spec.md` §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,6 +63,27 @@ pub enum End {
     Refused,
 }
 
+impl End {
+    /// The word, as records have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ClientLeft => "client_left",
+            Self::ClientStalled => "client_stalled",
+            Self::Truncated => "truncated",
+            Self::UpstreamError => "upstream_error",
+            Self::UpstreamStalled => "upstream_stalled",
+            Self::UpstreamRefused => "upstream_refused",
+            Self::Deadline => "deadline",
+            Self::BudgetCut => "budget_cut",
+            Self::Shutdown => "shutdown",
+            Self::GatewayDied => "gateway_died",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// One request, settled (`spec.md` §6). Money is exact; tokens are integers; times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -77,6 +110,7 @@ pub struct Record {
     /// How the tenant was identified.
     pub identity: Identity,
     /// Labels of the key.
+    #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// `gen_ai.operation.name`.
     pub operation: String,
@@ -103,6 +137,7 @@ pub struct Record {
     /// `error.type`; `None` on success.
     pub error_type: Option<String>,
     /// One per choice.
+    #[serde(default)]
     pub finish_reasons: Vec<String>,
     /// Tokens.
     pub usage: RecordUsage,
@@ -111,6 +146,7 @@ pub struct Record {
     /// Money; `None` is unknown, never zero.
     pub cost: Option<RecordCost>,
     /// Where it ran (`k8s.pod.name` …).
+    #[serde(default)]
     pub resource: BTreeMap<String, String>,
 }
 
@@ -139,6 +175,7 @@ pub struct RecordUsage {
     /// What our tokenizer counted, when it did.
     pub counted: Option<Counted>,
     /// What to know about the numbers.
+    #[serde(default)]
     pub flags: Vec<Flag>,
 }
 

@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rust_decimal::Decimal;
+use taximeter_pricing::{Flag, Pass, Source, Usage};
 use uuid::Uuid;
 
 use super::*;
@@ -354,4 +355,88 @@ fn a_request_that_was_open_when_we_died_costs_unknown_not_zero() {
     assert_eq!(record.timing, RecordTiming { duration: 1.5, ..RecordTiming::default() });
     let backwards = died(&reserve(1, None), at(-1), "pod/0");
     assert_eq!((backwards.ended_at, backwards.timing.duration), (at(0), 0.0));
+}
+
+#[test]
+fn whatever_a_record_holds_is_read_back() {
+    let nasty = "a\"b\\c\nd\u{1}é😀".to_owned();
+    let mut record = died(&reserve(1, None), at(5), "g");
+    record.request_model = Some(nasty.clone());
+    record.status = Some(200);
+    record.end = End::Complete;
+    record.error_type = None;
+    record.finish_reasons = vec!["stop".to_owned(), nasty.clone()];
+    record.resource = BTreeMap::from([("k8s.pod.name".to_owned(), nasty)]);
+    let pass = Pass { model: Some("m".to_owned()), usage: Usage::default() };
+    record.usage = RecordUsage {
+        source: Source::Reported,
+        input_tokens: Some(1),
+        cache_read_input_tokens: Some(2),
+        cache_write_input_tokens: Some(3),
+        cache_write_long_input_tokens: Some(4),
+        output_tokens: Some(u64::MAX),
+        reasoning_output_tokens: Some(6),
+        modalities: Some(BTreeMap::from([("audio".to_owned(), 7)])),
+        passes: Some(vec![pass]),
+        counted: Some(Counted { input_tokens: Some(8), output_tokens: None }),
+        flags: vec![Flag::Estimated, Flag::Missing],
+    };
+    record.timing = RecordTiming {
+        time_to_first_chunk: Some(0.041),
+        time_to_first_token: Some(0.1 + 0.2),
+        time_per_output_token: Some(1e-9),
+        output_chunks: 9,
+        longest_stall: Some(12345.678),
+        duration: 1e21,
+        gateway: 0.0,
+    };
+    let line = |model| RecordLine {
+        meter: "input".to_owned(),
+        model,
+        tokens: 44,
+        unit_price: Decimal::new(5, 10),
+        amount: Decimal::new(220, 10),
+    };
+    let lines = vec![line(None), line(Some("m".to_owned()))];
+    record.cost = Some(RecordCost { lines, ..cost(Decimal::MAX) });
+    let entry = Entry::Post(Box::new(record));
+    let mut payload = Vec::new();
+    Draft::new(&entry, &mut payload).unwrap();
+    let read: Record = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(Entry::Post(Box::new(read)), entry);
+}
+
+#[test]
+fn words_are_the_same_written_by_hand_and_by_serde() {
+    fn agrees(word: &str, value: &impl serde::Serialize) {
+        assert_eq!(serde_json::to_value(value).unwrap(), word);
+    }
+    use {End::*, VoidReason as Reason};
+    for end in [
+        Complete,
+        ClientLeft,
+        ClientStalled,
+        Truncated,
+        UpstreamError,
+        UpstreamStalled,
+        UpstreamRefused,
+        Deadline,
+        BudgetCut,
+        Shutdown,
+        GatewayDied,
+        Refused,
+    ] {
+        agrees(end.as_str(), &end);
+    }
+    for identity in [Identity::ApiKey, Identity::Header, Identity::Unknown] {
+        agrees(identity.as_str(), &identity);
+    }
+    for source in [Source::Reported, Source::Counted, Source::Unknown] {
+        agrees(source.as_str(), &source);
+    }
+    for reason in
+        [Reason::NotSent, Reason::UpstreamRefused, Reason::UpstreamAuth, Reason::ClientLeft]
+    {
+        agrees(reason.as_str(), &reason);
+    }
 }

@@ -9,7 +9,6 @@ use taximeter_meter::Measurement;
 use super::log::Log;
 use super::metrics::Metrics;
 use super::names::{Instrument, key};
-use super::series::serde_word;
 use crate::edge::journal;
 
 /// Something that happened.
@@ -96,7 +95,7 @@ impl Event for RequestVoided<'_> {
         if self.http.status.is_some() || self.reason == VoidReason::ClientLeft {
             self.http.count(to);
         }
-        to.count(Instrument::Voids, 1, &[(key::REASON, &serde_word(&self.reason))]);
+        to.count(Instrument::Voids, 1, &[(key::REASON, self.reason.as_str())]);
     }
 }
 

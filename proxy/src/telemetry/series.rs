@@ -181,9 +181,10 @@ impl Series {
     fn record(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
         self.record_times(to, record, measurement);
         self.record_tokens(to, record);
-        let end = serde_word(&self.end);
         self.requests
-            .get_or_init(|| to.count(Instrument::Requests, self.with([Label::new(key::END, end)])))
+            .get_or_init(|| {
+                to.count(Instrument::Requests, self.with([Label::new(key::END, self.end.as_str())]))
+            })
             .increment(1);
         match &record.cost {
             Some(cost) => self
@@ -257,7 +258,7 @@ impl Series {
             slot.get_or_init(|| to.buckets(Instrument::TokenUsage, self.with([kind.clone()])))
                 .record(tokens as f64);
             if let Some(count) = self.tokens.get(at) {
-                let source = Label::new(key::SOURCE, serde_word(&usage.source));
+                let source = Label::new(key::SOURCE, usage.source.as_str());
                 count
                     .get_or_init(|| to.count(Instrument::Tokens, self.with([kind, source])))
                     .increment(tokens);
@@ -273,14 +274,6 @@ impl Series {
                 slot.get_or_init(|| to.count(instrument, self.with([]))).increment(tokens);
             }
         }
-    }
-}
-
-/// The word of a fixed set, as records have it.
-pub(super) fn serde_word(word: &impl serde::Serialize) -> String {
-    match serde_json::to_value(word) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => OTHER.to_owned(),
     }
 }
 

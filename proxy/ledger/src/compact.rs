@@ -1,0 +1,233 @@
+//! Entries as JSON, written by hand: what is absent is left out, and names are written as they are.
+//!
+//! Each request writes two entries before its last byte may leave, so their length and the work
+//! to write them are a part of what metering costs. `serde` reads them back.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::entry::{Reserve, Void};
+use crate::record::{Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
+
+/// Writes one object; the first member needs no comma.
+struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> Object<'a> {
+    fn new(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    fn end(self) {
+        self.out.push(b'}');
+    }
+
+    /// Names are ours and need no escape.
+    fn name(&mut self, name: &'static str) {
+        self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
+        self.empty = false;
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    fn text(&mut self, name: &'static str, text: &str) {
+        self.name(name);
+        write_text(self.out, text);
+    }
+
+    fn maybe_text(&mut self, name: &'static str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(name, text);
+        }
+    }
+
+    /// What is written without escapes: identifiers, times, decimals.
+    fn plain(&mut self, name: &'static str, value: &impl std::fmt::Display) {
+        self.name(name);
+        // Writing to a vector cannot fail.
+        let _ = write!(self.out, "\"{value}\"");
+    }
+
+    fn at(&mut self, name: &'static str, at: Timestamp) {
+        self.plain(name, &at);
+    }
+
+    fn value(&mut self, name: &'static str, value: &impl Serialize) -> Written {
+        self.name(name);
+        serde_json::to_writer(&mut *self.out, value)
+    }
+
+    fn number(&mut self, name: &'static str, number: Option<u64>) -> Written {
+        number.map_or(Ok(()), |number| self.value(name, &number))
+    }
+
+    fn seconds(&mut self, name: &'static str, seconds: Option<f64>) -> Written {
+        seconds.map_or(Ok(()), |seconds| self.value(name, &seconds))
+    }
+
+    fn map(&mut self, name: &'static str, map: &BTreeMap<String, String>) -> Written {
+        if map.is_empty() { Ok(()) } else { self.value(name, map) }
+    }
+
+    fn object(
+        &mut self,
+        name: &'static str,
+        members: impl FnOnce(&mut Object<'_>) -> Written,
+    ) -> Written {
+        self.name(name);
+        write_object(self.out, members)
+    }
+}
+
+type Written = Result<(), serde_json::Error>;
+
+fn write_object(out: &mut Vec<u8>, members: impl FnOnce(&mut Object<'_>) -> Written) -> Written {
+    let mut object = Object::new(out);
+    members(&mut object)?;
+    object.end();
+    Ok(())
+}
+
+/// Most texts need no escape, and one look tells.
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        // A string is always JSON.
+        let _ = serde_json::to_writer(out, text);
+        return;
+    }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
+/// A reservation.
+pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> Written {
+    write_object(out, |object| {
+        object.plain("id", &reserve.id);
+        object.text("request_id", &reserve.request_id);
+        object.at("started_at", reserve.started_at);
+        object.text("tenant", reserve.tenant.as_str());
+        object.maybe_text("key_id", reserve.key_id.as_deref());
+        object.text("identity", reserve.identity.as_str());
+        object.map("labels", &reserve.labels)?;
+        object.text("operation", &reserve.operation);
+        object.text("route", &reserve.route);
+        object.value("stream", &reserve.stream)?;
+        object.text("upstream", &reserve.upstream);
+        object.text("provider", &reserve.provider);
+        object.maybe_text("request_model", reserve.request_model.as_deref());
+        if let Some(amount) = &reserve.amount {
+            object.plain("amount", amount);
+        }
+        Ok(())
+    })
+}
+
+/// A void.
+pub(crate) fn void(void: &Void, out: &mut Vec<u8>) -> Written {
+    write_object(out, |object| {
+        object.plain("id", &void.id);
+        object.text("reason", void.reason.as_str());
+        object.at("ended_at", void.ended_at);
+        Ok(())
+    })
+}
+
+/// A post: its record, without `seq`, which the frame has.
+pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> Written {
+    write_object(out, |object| {
+        object.plain("id", &record.id);
+        object.text("request_id", &record.request_id);
+        object.value("attempt", &record.attempt)?;
+        object.text("gateway", &record.gateway);
+        object.at("started_at", record.started_at);
+        object.at("ended_at", record.ended_at);
+        object.text("tenant", record.tenant.as_str());
+        object.maybe_text("key_id", record.key_id.as_deref());
+        object.text("identity", record.identity.as_str());
+        object.map("labels", &record.labels)?;
+        object.text("operation", &record.operation);
+        object.text("route", &record.route);
+        object.value("stream", &record.stream)?;
+        object.text("upstream", &record.upstream);
+        object.text("provider", &record.provider);
+        object.maybe_text("request_model", record.request_model.as_deref());
+        object.maybe_text("response_model", record.response_model.as_deref());
+        object.maybe_text("response_id", record.response_id.as_deref());
+        object.maybe_text("service_tier", record.service_tier.as_deref());
+        object.number("status", record.status.map(u64::from))?;
+        object.text("end", record.end.as_str());
+        object.maybe_text("error_type", record.error_type.as_deref());
+        if !record.finish_reasons.is_empty() {
+            object.value("finish_reasons", &record.finish_reasons)?;
+        }
+        object.object("usage", |object| usage(&record.usage, object))?;
+        object.object("timing", |object| timing(&record.timing, object))?;
+        if let Some(money) = &record.cost {
+            object.object("cost", |object| cost(money, object))?;
+        }
+        object.map("resource", &record.resource)
+    })
+}
+
+fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
+    object.text("source", usage.source.as_str());
+    object.number("input_tokens", usage.input_tokens)?;
+    object.number("cache_read_input_tokens", usage.cache_read_input_tokens)?;
+    object.number("cache_write_input_tokens", usage.cache_write_input_tokens)?;
+    object.number("cache_write_long_input_tokens", usage.cache_write_long_input_tokens)?;
+    object.number("output_tokens", usage.output_tokens)?;
+    object.number("reasoning_output_tokens", usage.reasoning_output_tokens)?;
+    if let Some(modalities) = &usage.modalities {
+        object.value("modalities", modalities)?;
+    }
+    if let Some(passes) = &usage.passes {
+        object.value("passes", passes)?;
+    }
+    if let Some(counted) = &usage.counted {
+        object.value("counted", counted)?;
+    }
+    if usage.flags.is_empty() { Ok(()) } else { object.value("flags", &usage.flags) }
+}
+
+fn timing(timing: &RecordTiming, object: &mut Object<'_>) -> Written {
+    object.seconds("time_to_first_chunk", timing.time_to_first_chunk)?;
+    object.seconds("time_to_first_token", timing.time_to_first_token)?;
+    object.seconds("time_per_output_token", timing.time_per_output_token)?;
+    object.value("output_chunks", &timing.output_chunks)?;
+    object.seconds("longest_stall", timing.longest_stall)?;
+    object.value("duration", &timing.duration)?;
+    object.value("gateway", &timing.gateway)
+}
+
+fn cost(cost: &RecordCost, object: &mut Object<'_>) -> Written {
+    object.text("currency", &cost.currency);
+    object.plain("amount", &cost.amount);
+    object.plain("list_amount", &cost.list_amount);
+    object.text("price_id", &cost.price_id);
+    object.name("lines");
+    object.out.push(b'[');
+    for (index, one) in cost.lines.iter().enumerate() {
+        if index > 0 {
+            object.out.push(b',');
+        }
+        write_object(object.out, |object| line(one, object))?;
+    }
+    object.out.push(b']');
+    Ok(())
+}
+
+fn line(line: &RecordLine, object: &mut Object<'_>) -> Written {
+    object.text("meter", &line.meter);
+    object.maybe_text("model", line.model.as_deref());
+    object.value("tokens", &line.tokens)?;
+    object.plain("unit_price", &line.unit_price);
+    object.plain("amount", &line.amount);
+    Ok(())
+}
