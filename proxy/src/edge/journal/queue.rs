@@ -14,6 +14,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use taximeter_ledger::{Draft, Entry, Position};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::error::AppendError;
 use super::options::{Event, Options};
@@ -60,13 +61,22 @@ struct State {
     held_bytes: usize,
     written: u64,
     waiting: Vec<(u64, Waker)>,
-    writer_sleeps: bool,
+    bell: Bell,
     stage: Stage,
     /// Writing failed, and has not succeeded since.
     failing: bool,
     /// Entries that nobody waited for and that were not taken.
     lost: u64,
     unsynced: Unsynced,
+}
+
+/// Whether the writer is to take what is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bell {
+    Quiet,
+    /// Who was told so by `push` will ring.
+    Due,
+    Rung,
 }
 
 /// The way to the end: each stage has all that the ones before it forbid.
@@ -104,7 +114,7 @@ impl Queue {
             held_bytes: 0,
             written: last.seq,
             waiting: Vec::new(),
-            writer_sleeps: false,
+            bell: Bell::Quiet,
             stage: Stage::Open,
             failing: false,
             lost: 0,
@@ -124,7 +134,7 @@ impl Queue {
     // For callers.
 
     /// Gives an entry its place. Half of the room is kept for settling what has been reserved.
-    pub(super) fn push(&self, entry: &Entry) -> Result<u64, AppendError> {
+    pub(super) fn push(self: &Arc<Self>, entry: &Entry) -> Result<u64, AppendError> {
         PAYLOAD.with_borrow_mut(|payload| {
             let draft = Draft::new(entry, payload).map_err(|_| AppendError::Invalid)?;
             let mut state = self.lock();
@@ -146,10 +156,13 @@ impl Queue {
             let before = state.last;
             state.last = draft.seal(before, &mut state.bytes);
             let seq = state.last.seq;
-            let wake = mem::take(&mut state.writer_sleeps);
+            let is_first = state.bell == Bell::Quiet;
+            if is_first {
+                state.bell = Bell::Due;
+            }
             drop(state);
-            if wake {
-                self.work.notify_one();
+            if is_first {
+                ring_after_turn(Ring(Arc::clone(self)));
             }
             Ok(seq)
         })
@@ -215,12 +228,14 @@ impl Queue {
     /// Waits for entries, or for a doubt to be settled; `None` when closed and all is taken.
     pub(super) fn take(&self, spare: Vec<u8>) -> Option<Batch> {
         let mut state = self.lock();
-        while state.bytes.is_empty() && !state.unsynced.doubtful {
+        while !state.unsynced.doubtful && !state.is_due() {
             if state.stage > Stage::Open {
                 return None;
             }
-            state.writer_sleeps = true;
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.bell == Bell::Rung {
+            state.bell = Bell::Quiet;
         }
         let bytes = mem::replace(&mut state.bytes, spare);
         let last = state.last;
@@ -358,6 +373,37 @@ impl Queue {
                 self.doubt();
             }
         }
+    }
+}
+
+impl State {
+    /// Whether what is queued is to be written now.
+    fn is_due(&self) -> bool {
+        !self.bytes.is_empty() && (self.bell == Bell::Rung || self.stage > Stage::Open)
+    }
+}
+
+/// Rings for the writer when dropped.
+struct Ring(Arc<Queue>);
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        // The writer may have been there already, to settle a doubt.
+        state.bell = if state.bytes.is_empty() { Bell::Quiet } else { Bell::Rung };
+        drop(state);
+        self.0.work.notify_one();
+    }
+}
+
+/// Rings behind the tasks that are ready now on a thread that carries requests: what they append
+/// shares one write and one wake. Elsewhere at once, since nobody should wait for that thread.
+fn ring_after_turn(ring: Ring) {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread => {
+            runtime.spawn(async move { drop(ring) });
+        }
+        _ => drop(ring),
     }
 }
 

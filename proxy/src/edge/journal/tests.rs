@@ -47,6 +47,20 @@ fn entries_are_in_the_file_when_their_futures_are_done() {
 }
 
 #[test]
+fn what_is_appended_in_one_turn_shares_one_write() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    let before = bench.disk.writes();
+    run(async {
+        let appended: Vec<_> = (0..50).map(|n| journal.append(&reserve(n)).unwrap()).collect();
+        for (append, seq) in appended.into_iter().zip(1..) {
+            assert_eq!(append.await, Ok(seq));
+        }
+    });
+    assert_eq!(bench.disk.writes() - before, 1);
+}
+
+#[test]
 fn many_may_append_at_once() {
     let bench = Bench { segment_bytes: 10_000, ..Bench::new(Durability::Group) };
     let (journal, _) = bench.open();

@@ -30,6 +30,8 @@ pub(super) struct Script {
     pub(super) full_after: Option<usize>,
     /// After this many writes, the next one waits.
     pub(super) stuck_after: Option<usize>,
+    /// Writes so far.
+    writes: usize,
     /// A write is waiting.
     waiting: bool,
     /// So many syncs fail.
@@ -43,6 +45,10 @@ impl Scripted {
         change(&mut script);
         drop(script);
         self.changed.notify_all();
+    }
+
+    pub(super) fn writes(&self) -> usize {
+        self.script.lock().unwrap().writes
     }
 
     pub(super) fn wait_until_stuck(&self) {
@@ -60,6 +66,7 @@ impl Disk for Scripted {
             script = self.changed.wait(script).unwrap();
         }
         script.stuck_after = script.stuck_after.map(|writes| writes - 1);
+        script.writes += 1;
         let bytes = match &mut script.full_after {
             Some(0) => return Err(ErrorKind::StorageFull.into()),
             Some(room) => {
