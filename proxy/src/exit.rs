@@ -21,6 +21,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// A fault with its causes; a cause that the text before it already has is left out.
+pub(crate) fn told(fault: &anyhow::Error) -> String {
+    fault.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
+        match (told.is_empty(), told.contains(&cause)) {
+            (true, _) => cause,
+            (false, true) => told,
+            (false, false) => format!("{told}: {cause}"),
+        }
+    })
+}
+
 /// Says on stderr what is wrong.
 pub(crate) fn complain(message: &str) {
     // A closed stderr changes nothing about the exit code.

@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use commands::failure::Failure;
 use commands::{bill, check, count, demo, keys, prices, records, serve, simulate};
 use edge::{clock, journal};
-use exit::complain;
+use exit::{complain, told};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(fault) if is_broken_pipe(&fault) => ExitCode::SUCCESS,
         Err(fault) => {
-            complain(&format!("taximeter: {fault:#}"));
+            complain(&format!("taximeter: {}", told(&fault)));
             fault
                 .downcast_ref::<Failure>()
                 .map_or(ExitCode::FAILURE, |failure| ExitCode::from(failure.exit_code()))

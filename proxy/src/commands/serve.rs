@@ -30,6 +30,8 @@ const BLOCKING_THREADS_MAX: usize = 4;
 /// How often the store looks whether the journal has grown.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
 const CUT_WAIT: Duration = Duration::from_secs(1);
+/// How long what they owe may take to be counted: the first count loads a vocabulary.
+const SETTLE_WAIT: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,7 +75,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let running = match start(config, Log::new(args.log_format)) {
         Ok(running) => running,
         Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
-            exit::complain(&format!("{fault:#}"));
+            exit::complain(&exit::told(&fault));
             return Ok(Exit::InUse.into());
         }
         Err(fault) => return Err(fault),
@@ -250,7 +252,8 @@ impl Running {
             .runtime
             .block_on(async { tokio::time::timeout(CUT_WAIT, self.idle()).await.is_ok() });
         // Those who left are still being counted.
-        self.runtime.block_on(async { tokio::time::timeout(CUT_WAIT, self.settled()).await.ok() });
+        self.runtime
+            .block_on(async { tokio::time::timeout(SETTLE_WAIT, self.settled()).await.ok() });
         let Self { gateway, workers, feeder, runtime, .. } = self;
         if ended {
             workers.join();

@@ -8,6 +8,7 @@ use taximeter_meter::{RequestFacts, RequestReader, Wire};
 
 use super::identify::Call;
 use super::refuse::Refusal;
+use crate::edge::clock;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
 
@@ -38,12 +39,11 @@ pub(crate) async fn read(
     let mut body = RequestBody::default();
     let mut held = gateway.hold();
     loop {
-        let frame = tokio::time::timeout(limits.body_read_timeout, incoming.frame());
-        let frame = match frame.await {
-            Err(_) => return Err(Refusal::BodyTimeout),
-            Ok(None) => break,
-            Ok(Some(Err(_))) => return Err(Refusal::BadFraming),
-            Ok(Some(Ok(frame))) => frame,
+        let frame = match clock::within(limits.body_read_timeout, incoming.frame()).await {
+            None => return Err(Refusal::BodyTimeout),
+            Some(None) => break,
+            Some(Some(Err(_))) => return Err(Refusal::BadFraming),
+            Some(Some(Ok(frame))) => frame,
         };
         let Ok(piece) = frame.into_data() else { continue };
         if body.len() + piece.len() as u64 > bytes_max as u64 {

@@ -42,8 +42,8 @@ pub(super) fn passed(gateway: &Gateway, arrival: &Arrival, method: &Method, stat
 
 /// A request ended with a record.
 pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) {
-    let http = http(open);
-    open.gateway.telemetry.emit(&RequestSettled { http, record, measurement });
+    let method = &open.call.method;
+    open.gateway.telemetry.emit(&RequestSettled { method, record, measurement });
 }
 
 /// A reserved request ended without one.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use ::metrics::{HistogramFn as _, Label};
+use ::metrics::HistogramFn as _;
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
 
 use super::log::Log;
 use super::metrics::Metrics;
 use super::names::{Instrument, key};
+use super::series::http_labels;
 use crate::edge::journal;
 
 /// Something that happened.
@@ -34,22 +35,8 @@ pub(crate) struct Http<'a> {
 
 impl Http<'_> {
     fn count(&self, to: &Metrics) {
-        let method = if self.method.as_str().len() <= 7 { self.method.as_str() } else { "_OTHER" };
-        let mut labels = vec![
-            Label::new(key::HTTP_REQUEST_METHOD, method.to_owned()),
-            Label::new(key::URL_SCHEME, "http"),
-        ];
-        labels.extend(self.route.map(|route| Label::new(key::HTTP_ROUTE, route)));
-        if let Some(status) = self.status {
-            labels.push(Label::new(key::HTTP_RESPONSE_STATUS_CODE, status.to_string()));
-            if status >= 500 {
-                labels.push(Label::new(key::ERROR_TYPE, status.to_string()));
-            }
-        } else {
-            labels.push(Label::new(key::ERROR_TYPE, "client_disconnect"));
-        }
-        let tenant = self.tenant.map(|tenant| to.requests.tenant(tenant).to_owned());
-        labels.extend(tenant.map(|tenant| Label::new(key::TENANT, tenant)));
+        let tenant = self.tenant.map(|tenant| to.requests.tenant(tenant));
+        let labels = http_labels(self.method, self.route, self.status, tenant);
         to.instruments
             .buckets(Instrument::HttpServerRequestDuration, labels)
             .record(self.duration.as_secs_f64());
@@ -58,15 +45,14 @@ impl Http<'_> {
 
 /// A request ended with a record.
 pub(crate) struct RequestSettled<'a> {
-    pub(crate) http: Http<'a>,
+    pub(crate) method: &'a http::Method,
     pub(crate) record: &'a Record,
     pub(crate) measurement: &'a Measurement,
 }
 
 impl Event for RequestSettled<'_> {
     fn count(&self, to: &Metrics) {
-        self.http.count(to);
-        to.requests.record(&to.instruments, self.record, self.measurement);
+        to.requests.record(&to.instruments, self.method, self.record, self.measurement);
         let counts = &self.measurement.counts;
         for (kind, count) in [
             ("not_json", counts.not_json),

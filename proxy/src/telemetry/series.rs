@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::metrics::{CounterFn as _, HistogramFn as _, Label};
 use dashmap::{DashMap, DashSet};
+use http::Method;
 use taximeter_ledger::{End, Record};
 use taximeter_meter::Measurement;
 use taximeter_pricing::Source;
@@ -52,6 +53,9 @@ struct Kind {
     response_model: Option<Box<str>>,
     error_type: Option<Box<str>>,
     end: End,
+    method: &'static str,
+    route: Box<str>,
+    status: Option<u16>,
 }
 
 /// Where an upstream is, for `server.address`.
@@ -86,12 +90,18 @@ impl Requests {
     }
 
     /// Records one request everywhere.
-    pub(super) fn record(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
-        let series = self.series(record);
+    pub(super) fn record(
+        &self,
+        to: &Instruments,
+        method: &Method,
+        record: &Record,
+        measurement: &Measurement,
+    ) {
+        let series = self.series(method, record);
         series.record(to, record, measurement);
     }
 
-    fn series(&self, record: &Record) -> Arc<Series> {
+    fn series(&self, method: &Method, record: &Record) -> Arc<Series> {
         // Names that no engine has answered to are never a label.
         let served = record.status.is_some_and(|status| status < 400);
         let model = |name: &Option<String>| {
@@ -106,6 +116,9 @@ impl Requests {
             response_model: model(&record.response_model),
             error_type: record.error_type.as_deref().map(Into::into),
             end: record.end,
+            method: method_label(method),
+            route: record.route.as_str().into(),
+            status: record.status,
         };
         if let Some(series) = self.kinds.get(&kind) {
             return series.clone();
@@ -116,12 +129,64 @@ impl Requests {
     }
 }
 
+/// A method from the fixed set that OpenTelemetry knows.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::CONNECT => "CONNECT",
+        Method::TRACE => "TRACE",
+        _ => "_OTHER",
+    }
+}
+
+/// Attributes of `http.server.request.duration`.
+pub(super) fn http_labels(
+    method: &Method,
+    route: Option<&str>,
+    status: Option<u16>,
+    tenant: Option<&str>,
+) -> Vec<Label> {
+    labels_of(method_label(method), route, status, tenant)
+}
+
+fn labels_of(
+    method: &'static str,
+    route: Option<&str>,
+    status: Option<u16>,
+    tenant: Option<&str>,
+) -> Vec<Label> {
+    let mut labels =
+        vec![Label::new(key::HTTP_REQUEST_METHOD, method), Label::new(key::URL_SCHEME, "http")];
+    labels.extend(route.map(|route| Label::new(key::HTTP_ROUTE, route.to_owned())));
+    match status {
+        Some(status) => {
+            let status_text = status.to_string();
+            if status >= 500 {
+                labels.push(Label::new(key::ERROR_TYPE, status_text.clone()));
+            }
+            labels.push(Label::new(key::HTTP_RESPONSE_STATUS_CODE, status_text));
+        }
+        None => labels.push(Label::new(key::ERROR_TYPE, "client_disconnect")),
+    }
+    labels.extend(tenant.map(|tenant| Label::new(key::TENANT, tenant.to_owned())));
+    labels
+}
+
 /// One kind of request's series, each made when it is first needed.
 struct Series {
     /// On the GenAI instruments.
     genai: Vec<Label>,
     error_type: Option<Label>,
     end: End,
+    /// On the HTTP instrument.
+    http: Vec<Label>,
+    http_duration: OnceLock<Arc<Buckets>>,
     usage: [OnceLock<Arc<Buckets>>; 2],
     durations: [OnceLock<Arc<Buckets>>; 2],
     first_chunk: OnceLock<Arc<Buckets>>,
@@ -159,6 +224,8 @@ impl Series {
             genai,
             error_type: kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word)),
             end: kind.end,
+            http: labels_of(kind.method, Some(&kind.route), kind.status, Some(&kind.tenant)),
+            http_duration: OnceLock::new(),
             usage: Default::default(),
             durations: Default::default(),
             first_chunk: OnceLock::new(),
@@ -203,6 +270,9 @@ impl Series {
 
     fn record_times(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
         let timing = &record.timing;
+        self.http_duration
+            .get_or_init(|| to.buckets(Instrument::HttpServerRequestDuration, self.http.clone()))
+            .record(timing.duration);
         let [operation, server] = &self.durations;
         for (slot, instrument) in [
             (operation, Instrument::OperationDuration),

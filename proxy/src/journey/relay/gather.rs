@@ -36,14 +36,13 @@ pub(super) async fn answer(
     let limit = worker.gateway.config.limits.upstream_idle_timeout;
     let mut pieces = Pieces::default();
     let end = loop {
-        let frame = tokio::time::timeout(limit, poll_fn(|cx| exchange.poll_frame(cx)));
-        match frame.await {
-            Err(_) => break Err((RelayFault::UpstreamStalled, StreamEnd::UpstreamStalled)),
-            Ok(None) => break Ok(()),
-            Ok(Some(Err(fault))) => {
+        match clock::within(limit, poll_fn(|cx| exchange.poll_frame(cx))).await {
+            None => break Err((RelayFault::UpstreamStalled, StreamEnd::UpstreamStalled)),
+            Some(None) => break Ok(()),
+            Some(Some(Err(fault))) => {
                 break Err((RelayFault::UpstreamReset(fault), StreamEnd::UpstreamReset));
             }
-            Ok(Some(Ok(frame))) => {
+            Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     fare.on_bytes(clock::now(), data.clone());
                     pieces.push(data);
