@@ -16,7 +16,6 @@ mod write;
 
 use std::future::Future;
 use std::io;
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,7 +77,7 @@ impl Journal {
     /// or takes too long, it is to be settled all the same.
     pub(crate) fn append(&self, entry: &Entry) -> Result<Append, AppendError> {
         let seq = self.0.queue.push(entry)?;
-        Ok(Append { queue: Arc::clone(&self.0.queue), seq, polled: false })
+        Ok(Append { queue: Arc::clone(&self.0.queue), seq, lane: None })
     }
 
     /// Queues an entry where nobody can wait. One that is not taken is counted and told.
@@ -140,15 +139,24 @@ impl Drop for Handle {
 pub(crate) struct Append {
     queue: Arc<Queue>,
     seq: u64,
-    polled: bool,
+    /// Where it waits, while it does.
+    lane: Option<u64>,
 }
 
 impl Future for Append {
     type Output = Result<u64, AppendError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let again = mem::replace(&mut self.polled, true);
-        self.queue.poll_written(self.seq, context.waker(), again)
+        let Self { queue, seq, lane } = &mut *self;
+        queue.poll_written(*seq, context.waker(), lane)
+    }
+}
+
+impl Drop for Append {
+    fn drop(&mut self) {
+        if let Some(lane) = self.lane {
+            self.queue.leave(self.seq, lane);
+        }
     }
 }
 

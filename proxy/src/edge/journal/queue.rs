@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -29,9 +30,14 @@ const SYNC_DELAY: Duration = Duration::from_millis(10);
 /// When syncs are slower than that, the oldest are only in the file.
 const UNSYNCED_BYTES_MAX: usize = 16 << 20;
 
+/// Threads that have waited.
+static LANES: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     /// Payload of the entry that this thread appends.
     static PAYLOAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Tells this thread's waiters from those of others.
+    static LANE: u64 = LANES.fetch_add(1, Relaxed);
 }
 
 /// Frames that are written together.
@@ -60,7 +66,9 @@ struct State {
     /// Bytes queued and being written.
     held_bytes: usize,
     written: u64,
-    waiting: Vec<(u64, Waker)>,
+    waiting: Vec<Waiter>,
+    /// Their entries are written, and one of the same lane has been woken to wake them.
+    ready: Vec<Waiter>,
     bell: Bell,
     stage: Stage,
     /// Writing failed, and has not succeeded since.
@@ -68,6 +76,16 @@ struct State {
     /// Entries that nobody waited for and that were not taken.
     lost: u64,
     unsynced: Unsynced,
+}
+
+/// Who waits for an entry.
+#[derive(Debug)]
+struct Waiter {
+    seq: u64,
+    /// Its thread. To wake a task of another thread is a call to the system, to wake one of the same
+    /// is not.
+    lane: u64,
+    waker: Waker,
 }
 
 /// Whether the writer is to take what is queued.
@@ -114,6 +132,7 @@ impl Queue {
             held_bytes: 0,
             written: last.seq,
             waiting: Vec::new(),
+            ready: Vec::new(),
             bell: Bell::Quiet,
             stage: Stage::Open,
             failing: false,
@@ -179,16 +198,19 @@ impl Queue {
         self.lock().lost
     }
 
-    /// Whether entry `seq` is written; if not, `waker` is woken when it may be. `again` on all
-    /// calls but the first for an entry.
+    /// Whether entry `seq` is written; if not, `waker` is woken when it may be. `lane` is where it
+    /// waits, once it does.
     pub(super) fn poll_written(
         &self,
         seq: u64,
         waker: &Waker,
-        again: bool,
+        lane: &mut Option<u64>,
     ) -> Poll<Result<u64, AppendError>> {
         let mut state = self.lock();
         if state.written >= seq {
+            let others = lane.take().map(|lane| state.take_ready(lane)).unwrap_or_default();
+            drop(state);
+            others.into_iter().for_each(Waker::wake);
             return Poll::Ready(Ok(seq));
         }
         if state.failing {
@@ -198,12 +220,24 @@ impl Queue {
             return Poll::Ready(Err(AppendError::Closed));
         }
         // A failure that has passed by now may have taken the earlier waker.
-        let earlier = state.waiting.iter_mut().find(|(waiting, _)| again && *waiting == seq);
+        let earlier = state.waiting.iter_mut().find(|waiter| lane.is_some() && waiter.seq == seq);
         match earlier {
-            Some((_, earlier)) => earlier.clone_from(waker),
-            None => state.waiting.push((seq, waker.clone())),
+            Some(waiter) => waiter.waker.clone_from(waker),
+            None => {
+                let lane = *lane.get_or_insert_with(|| LANE.with(|lane| *lane));
+                state.waiting.push(Waiter { seq, lane, waker: waker.clone() });
+            }
         }
         Poll::Pending
+    }
+
+    /// Nobody waits for entry `seq` any longer; whom it was to wake are woken now.
+    pub(super) fn leave(&self, seq: u64, lane: u64) {
+        let mut state = self.lock();
+        state.waiting.retain(|waiter| waiter.seq != seq);
+        let others = state.take_ready(lane);
+        drop(state);
+        others.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn is_healthy(&self) -> bool {
@@ -255,7 +289,7 @@ impl Queue {
         let written = batch.last.seq;
         state.written = written;
         let recovered = mem::take(&mut state.failing);
-        let ready: Vec<_> = state.waiting.extract_if(.., |(seq, _)| *seq <= written).collect();
+        let first = state.call(written);
         state.held_bytes -= batch.bytes.len();
         let mut wake_syncer = false;
         if let Some(file) = file {
@@ -270,9 +304,7 @@ impl Queue {
         if wake_syncer {
             self.sync_work.notify_one();
         }
-        for (_, waker) in ready {
-            waker.wake();
-        }
+        first.into_iter().for_each(Waker::wake);
         if recovered {
             self.tell(&Event::Recovered);
         }
@@ -285,8 +317,8 @@ impl Queue {
         let first = !mem::replace(&mut state.failing, true);
         let waiting = mem::take(&mut state.waiting);
         drop(state);
-        for (_, waker) in waiting {
-            waker.wake();
+        for waiter in waiting {
+            waiter.waker.wake();
         }
         if first {
             self.tell(&Event::WriteFailed { path, error });
@@ -339,8 +371,8 @@ impl Queue {
         let waiting = mem::take(&mut state.waiting);
         drop(state);
         self.sync_work.notify_one();
-        for (_, waker) in waiting {
-            waker.wake();
+        for waiter in waiting {
+            waiter.waker.wake();
         }
     }
 
@@ -404,6 +436,29 @@ fn ring_after_turn(ring: Ring) {
             runtime.spawn(async move { drop(ring) });
         }
         _ => drop(ring),
+    }
+}
+
+impl State {
+    /// Those whose entries are written: of each lane the first is to be woken, and wakes the others.
+    fn call(&mut self, written: u64) -> Vec<Waker> {
+        let mut first: Vec<Waiter> = Vec::new();
+        for waiter in self.waiting.extract_if(.., |waiter| waiter.seq <= written) {
+            if first.iter().any(|other| other.lane == waiter.lane) {
+                self.ready.push(waiter);
+            } else {
+                first.push(waiter);
+            }
+        }
+        first.into_iter().map(|waiter| waiter.waker).collect()
+    }
+
+    fn take_ready(&mut self, lane: u64) -> Vec<Waker> {
+        if self.ready.is_empty() {
+            return Vec::new();
+        }
+        let mine = self.ready.extract_if(.., |waiter| waiter.lane == lane);
+        mine.map(|waiter| waiter.waker).collect()
     }
 }
 

@@ -4,6 +4,7 @@ mod bench;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -349,6 +350,8 @@ fn a_failure_that_passes_between_two_looks_forgets_nobody() {
         bench.disk.set(|script| {
             (script.full_after, script.stuck_after) = (None, Some(1));
         });
+        // The bell is rung by a task of this runtime, which is about to be blocked.
+        tokio::task::yield_now().await;
         bench.disk.wait_until_stuck();
         let pending = std::future::poll_fn(|context| {
             Poll::Ready(Pin::new(&mut second).poll(context).is_pending())
@@ -435,4 +438,29 @@ proptest! {
             .collect();
         prop_assert_eq!(found, model);
     }
+}
+
+#[test]
+fn who_stops_waiting_leaves_nobody_asleep() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        for round in 0..50 {
+            let tasks: Vec<_> = (0..20)
+                .map(|request| {
+                    let append = journal.append(&reserve(round * 20 + request)).unwrap();
+                    tokio::spawn(append)
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            for task in tasks.iter().step_by(3) {
+                task.abort();
+            }
+            for (index, task) in tasks.into_iter().enumerate() {
+                let written = tokio::time::timeout(Duration::from_secs(30), task).await.unwrap();
+                assert!(index % 3 == 0 || written.unwrap().is_ok());
+            }
+        }
+    });
 }
