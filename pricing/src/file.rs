@@ -1,15 +1,12 @@
 //! The text of a price file → rows, or the mistake with its line and column.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use jiff::civil::Date;
-use rust_decimal::Decimal;
-use serde::de::{Deserializer, Visitor};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
 use crate::row::{
-    CacheWithoutRate, Card, Currency, Hours, LongContext, OffPeak, Rates, Row, Threshold, Tiers,
+    CacheWithoutRate, Card, Currency, LongContext, OffPeak, Rates, Row, Threshold, Tiers,
 };
 
 /// A price file that cannot be used.
@@ -184,60 +181,6 @@ fn long_context(model: &str, raw: Vec<RawLongContext>) -> Result<Vec<LongContext
         Ok(steps)
     } else {
         Err(format!("the thresholds in `long_context` of {model:?} must rise"))
-    }
-}
-
-/// A price per 1,000,000 tokens, read as decimal text and never through a float, as a price per
-/// token.
-pub(crate) fn per_token<'de, D>(deserializer: D) -> Result<Option<Decimal>, D::Error>
-where
-    D: Deserializer<'de>,
-{
-    struct PerMillion;
-
-    impl Visitor<'_> for PerMillion {
-        type Value = Decimal;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a price per 1,000,000 tokens in plain digits, like 2.50")
-        }
-
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Decimal, E> {
-            million_to_one(text)
-                .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
-        }
-    }
-
-    deserializer.deserialize_str(PerMillion).map(Some)
-}
-
-fn million_to_one(text: &str) -> Option<Decimal> {
-    // The parser alone would also take signs and underscores.
-    if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return None;
-    }
-    let mut price = Decimal::from_str_exact(text).ok()?;
-    price.set_scale(price.scale().checked_add(6)?).ok()?;
-    Some(price.normalize())
-}
-
-impl TryFrom<Cow<'_, str>> for Hours {
-    type Error = &'static str;
-
-    fn try_from(text: Cow<'_, str>) -> Result<Self, Self::Error> {
-        const EXPECTED: &str = "hours are like \"22:00-24:00\", within one day; split at midnight";
-        let minute = |text: &str| {
-            let (hour, minute) = text.split_once(':')?;
-            let two_digits = |text: &str| {
-                (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
-                    .then(|| text.parse::<u16>().ok())?
-            };
-            let (hour, minute) = (two_digits(hour)?, two_digits(minute)?);
-            (minute < 60 && hour * 60 + minute <= 24 * 60).then_some(hour * 60 + minute)
-        };
-        let (from, until) = text.split_once('-').ok_or(EXPECTED)?;
-        let (from, until) = (minute(from).ok_or(EXPECTED)?, minute(until).ok_or(EXPECTED)?);
-        if from < until { Ok(Self { from, until }) } else { Err(EXPECTED) }
     }
 }
 

@@ -53,6 +53,7 @@ mod book;
 mod builtin;
 mod cost;
 mod file;
+mod per_million;
 mod row;
 mod usage;
 

@@ -1,8 +1,12 @@
 //! One row of the book: what one model costs, and which of its rates a request pays.
 
+use std::borrow::Cow;
+
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use rust_decimal::Decimal;
 use serde::Deserialize;
+
+use crate::per_million::per_token;
 
 /// Currency of a book.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -104,22 +108,22 @@ impl ServiceTier {
 #[serde(default, deny_unknown_fields)]
 pub struct Rates {
     /// Of [`MeterName::Input`].
-    #[serde(deserialize_with = "crate::file::per_token")]
+    #[serde(deserialize_with = "per_token")]
     pub input: Option<Decimal>,
     /// Of [`MeterName::CacheRead`].
-    #[serde(deserialize_with = "crate::file::per_token")]
+    #[serde(deserialize_with = "per_token")]
     pub cache_read: Option<Decimal>,
     /// Of [`MeterName::CacheWrite`].
-    #[serde(deserialize_with = "crate::file::per_token")]
+    #[serde(deserialize_with = "per_token")]
     pub cache_write: Option<Decimal>,
     /// Of [`MeterName::CacheWriteLong`].
-    #[serde(deserialize_with = "crate::file::per_token")]
+    #[serde(deserialize_with = "per_token")]
     pub cache_write_long: Option<Decimal>,
     /// Of [`MeterName::Output`].
-    #[serde(deserialize_with = "crate::file::per_token")]
+    #[serde(deserialize_with = "per_token")]
     pub output: Option<Decimal>,
     /// Of [`MeterName::Reasoning`].
-    #[serde(deserialize_with = "crate::file::per_token")]
+    #[serde(deserialize_with = "per_token")]
     pub reasoning: Option<Decimal>,
 }
 
@@ -259,12 +263,33 @@ impl From<Weekday> for Day {
 
 /// A part of one day, UTC, in minutes since midnight: `from` included, `until` (at most 1440) not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "std::borrow::Cow<'_, str>")]
+#[serde(try_from = "Cow<'_, str>")]
 pub struct Hours {
     /// First minute.
     pub from: u16,
     /// The minute after the last.
     pub until: u16,
+}
+
+/// As files say them, `22:00-24:00`.
+impl TryFrom<Cow<'_, str>> for Hours {
+    type Error = &'static str;
+
+    fn try_from(text: Cow<'_, str>) -> Result<Self, Self::Error> {
+        const EXPECTED: &str = "hours are like \"22:00-24:00\", within one day; split at midnight";
+        let minute = |text: &str| {
+            let (hour, minute) = text.split_once(':')?;
+            let two_digits = |text: &str| {
+                (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
+                    .then(|| text.parse::<u16>().ok())?
+            };
+            let (hour, minute) = (two_digits(hour)?, two_digits(minute)?);
+            (minute < 60 && hour * 60 + minute <= 24 * 60).then_some(hour * 60 + minute)
+        };
+        let (from, until) = text.split_once('-').ok_or(EXPECTED)?;
+        let (from, until) = (minute(from).ok_or(EXPECTED)?, minute(until).ok_or(EXPECTED)?);
+        if from < until { Ok(Self { from, until }) } else { Err(EXPECTED) }
+    }
 }
 
 impl OffPeak {
