@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::bill::BillRow;
+use crate::row::BillRow;
 
 /// One property of a request that a bill can be split by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -8,8 +8,10 @@ mod bill;
 mod group;
 mod period;
 mod render;
+mod row;
 
-pub use bill::{Bill, BillError, BillLine, BillRow, Biller, Sums};
+pub use bill::{Bill, BillError, BillLine, Biller, Sums};
 pub use group::{Dimension, GroupError, Grouping};
 pub use period::{Period, PeriodError, instant};
 pub use render::{csv, json, table};
+pub use row::BillRow;

@@ -1,3 +1,6 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
