@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ask::{Ask, CacheTtl};
 use crate::behaviour::Behaviour;
 use crate::prefix::{Prefix, PrefixCache};
-use crate::routes::Route;
+use crate::route::Route;
 use crate::text;
 
 /// Longest `x-request-id` that becomes part of the answer's id, in bytes.

@@ -11,13 +11,16 @@
 
 mod ask;
 mod behaviour;
+mod broken;
 mod clock;
 mod job;
 mod journal;
 mod metrics;
 mod prefix;
 mod reply;
+mod route;
 mod routes;
+mod served;
 mod server;
 mod shapes;
 mod stream;
@@ -27,5 +30,5 @@ mod text;
 mod tests;
 
 pub use behaviour::{Behaviour, BehaviourError, Fault};
-pub use journal::{End, Served};
+pub use served::{End, Served};
 pub use server::Simulator;

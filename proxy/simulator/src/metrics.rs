@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
-use crate::journal::Served;
+use crate::served::Served;
 
 /// Models with series of their own; the rest share [`OTHER`].
 const MODELS_MAX: usize = 100;

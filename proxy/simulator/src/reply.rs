@@ -8,6 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 
+use crate::broken::Broken;
 use crate::stream::Stream;
 
 /// The body of an answer.
@@ -27,18 +28,6 @@ enum Kind {
     },
     Stream(Box<Stream>),
 }
-
-/// The connection breaks, as it was told to.
-#[derive(Debug)]
-pub(crate) struct Broken;
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the simulated engine breaks the connection, as it was told to")
-    }
-}
-
-impl std::error::Error for Broken {}
 
 /// Tells the connection to close, when dropped.
 pub(crate) struct HangUp(pub(crate) Arc<Notify>);

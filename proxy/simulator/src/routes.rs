@@ -10,63 +10,15 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::ask::{Ask, BODY_BYTES_MAX};
 use crate::behaviour::{Behaviour, Fault};
+use crate::broken::Broken;
 use crate::clock::Clock;
 use crate::job::{Foreman, Job};
-use crate::journal::{Books, End, Visit};
-use crate::reply::{Broken, Reply};
+use crate::journal::{Books, Visit};
+use crate::reply::Reply;
+use crate::route::Route;
+use crate::served::End;
 use crate::shapes;
 use crate::stream::Stream;
-
-/// A route that generates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
-    Chat,
-    Completions,
-    Responses,
-    Messages,
-    Embeddings,
-}
-
-impl Route {
-    const ALL: [Self; 5] =
-        [Self::Chat, Self::Completions, Self::Responses, Self::Messages, Self::Embeddings];
-
-    fn from_path(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|route| route.path() == path)
-    }
-
-    pub(crate) const fn path(self) -> &'static str {
-        match self {
-            Self::Chat => "/v1/chat/completions",
-            Self::Completions => "/v1/completions",
-            Self::Responses => "/v1/responses",
-            Self::Messages => "/v1/messages",
-            Self::Embeddings => "/v1/embeddings",
-        }
-    }
-
-    pub(crate) const fn id_prefix(self) -> &'static str {
-        match self {
-            Self::Chat => "chatcmpl-",
-            Self::Completions => "cmpl-",
-            Self::Responses => "resp_",
-            Self::Messages => "msg_",
-            Self::Embeddings => "embd-",
-        }
-    }
-
-    pub(crate) const fn has_choices(self) -> bool {
-        matches!(self, Self::Chat | Self::Completions)
-    }
-
-    pub(crate) const fn reasons(self) -> bool {
-        matches!(self, Self::Chat | Self::Responses | Self::Messages)
-    }
-
-    pub(crate) const fn calls_tools(self) -> bool {
-        self.reasons()
-    }
-}
 
 /// What all connections share.
 #[derive(Debug)]

@@ -17,12 +17,14 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::behaviour::Behaviour;
+use crate::broken::Broken;
 use crate::clock::Clock;
 use crate::job::Foreman;
-use crate::journal::{Books, Journal, Served};
+use crate::journal::{Books, Journal};
 use crate::metrics::Metrics;
-use crate::reply::{Broken, HangUp, Reply};
+use crate::reply::{HangUp, Reply};
 use crate::routes::{Engine, refusal};
+use crate::served::Served;
 
 /// Waits after an `accept` that failed (too many open files), so as not to spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

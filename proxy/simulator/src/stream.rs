@@ -9,10 +9,11 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::behaviour::Fault;
+use crate::broken::Broken;
 use crate::clock::Clock;
 use crate::job::Job;
-use crate::journal::{End, Visit};
-use crate::reply::Broken;
+use crate::journal::Visit;
+use crate::served::End;
 use crate::shapes::{Page, Shape, Template};
 
 /// One answer on its way. Dropped before its end, its visit is written down as cancelled.

@@ -1,6 +1,8 @@
 //! Chat completions, as vLLM says them.
 
-use super::{FAILURE, NUMBER, Numbers, Page, Shape, TEXT, Template, openai_usage};
+use super::choices::{FAILURE, finish_reason, usage};
+use super::page::{NUMBER, Numbers, Page, TEXT, Template};
+use super::shape::Shape;
 use crate::job::{Finish, Job};
 
 pub(super) struct Chat;
@@ -49,7 +51,7 @@ impl Shape for Chat {
             ));
         }
         if job.include_usage && !job.behaviour.no_usage {
-            page.data(format_args!(r#"{head},"choices":[]{}}}"#, openai_usage(job)));
+            page.data(format_args!(r#"{head},"choices":[]{}}}"#, usage(job)));
         }
         if !job.behaviour.no_done {
             page.data(format_args!("[DONE]"));
@@ -73,7 +75,7 @@ impl Shape for Chat {
                 )
             })
             .collect();
-        let (choices, usage) = (choices.join(","), openai_usage(job));
+        let (choices, usage) = (choices.join(","), usage(job));
         format!(
             r#"{{"id":"{id}","object":"chat.completion","created":{created},"model":{model_json},
                "choices":[{choices}],"service_tier":null,"system_fingerprint":null{usage}}}"#
@@ -119,12 +121,4 @@ fn message(job: &Job, choice: u64) -> String {
         r#"{{"role":"assistant","content":{content},"refusal":null,"tool_calls":[{calls}],
            "reasoning":{reasoning}}}"#
     )
-}
-
-pub(super) fn finish_reason(finish: Finish) -> &'static str {
-    match finish {
-        Finish::Stop => "stop",
-        Finish::Length => "length",
-        Finish::ToolCall => "tool_calls",
-    }
 }

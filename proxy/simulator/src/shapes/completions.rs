@@ -1,7 +1,8 @@
 //! The older completions, as vLLM says them.
 
-use super::chat::finish_reason;
-use super::{FAILURE, NUMBER, Numbers, Page, Shape, TEXT, Template, openai_usage};
+use super::choices::{FAILURE, finish_reason, usage};
+use super::page::{NUMBER, Numbers, Page, TEXT, Template};
+use super::shape::Shape;
 use crate::job::Job;
 
 pub(super) struct Completions;
@@ -33,7 +34,7 @@ impl Shape for Completions {
             ));
         }
         if job.include_usage && !job.behaviour.no_usage {
-            page.data(format_args!(r#"{head},"choices":[]{}}}"#, openai_usage(job)));
+            page.data(format_args!(r#"{head},"choices":[]{}}}"#, usage(job)));
         }
         if !job.behaviour.no_done {
             page.data(format_args!("[DONE]"));
@@ -56,7 +57,7 @@ impl Shape for Completions {
                 )
             })
             .collect();
-        format!(r#"{},"choices":[{}]{}}}"#, head(job), choices.join(","), openai_usage(job))
+        format!(r#"{},"choices":[{}]{}}}"#, head(job), choices.join(","), usage(job))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Anthropic's messages.
 
-use super::{Numbers, Page, Shape, TEXT, Template};
+use super::page::{Numbers, Page, TEXT, Template};
+use super::shape::Shape;
 use crate::ask::CacheTtl;
 use crate::job::{Finish, Job};
 

@@ -1,6 +1,7 @@
 //! OpenAI's responses: typed events, each numbered; the last one carries usage.
 
-use super::{NUMBER, Numbers, Page, Shape, TEXT, Template};
+use super::page::{NUMBER, Numbers, Page, TEXT, Template};
+use super::shape::Shape;
 use crate::job::{Finish, Job};
 
 pub(super) struct Responses;
