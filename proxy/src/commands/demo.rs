@@ -1,11 +1,10 @@
 //! `taximeter demo`: a simulated engine, the gateway, three tenants; a live table, then the bill.
 
 mod client;
+mod gateway;
 mod live;
-mod metering;
 mod traffic;
 
-use std::future::Future;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,11 +17,10 @@ use taximeter_simulator::{Behaviour, Simulator};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use self::gateway::Gateway;
 use self::live::Screen;
 use self::traffic::{HABITS, Traffic};
 use crate::edge::signals::Stop;
-
-pub(crate) use self::live::LiveRow;
 
 /// How long clients may finish their answers when the time is over.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -50,39 +48,10 @@ pub(crate) struct DemoArgs {
     data_dir: Option<PathBuf>,
 }
 
-/// What the demo needs of a running gateway.
-pub(crate) trait Metering {
-    /// Where clients connect.
-    fn listen(&self) -> SocketAddr;
-    /// Where the metrics are.
-    fn admin(&self) -> SocketAddr;
-    /// What it has measured so far, in an order that does not change.
-    fn rows(&self) -> Vec<LiveRow>;
-    /// Tells the bill of everything so far.
-    fn bill(&self, out: &mut dyn Write) -> anyhow::Result<()>;
-    /// Ends it.
-    fn stop(self) -> anyhow::Result<()>;
-}
-
-/// The whole ride with a real gateway, until its time is over or the user stops it.
-pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
-    run(args, metering::Gateway::start, || async {
-        match Stop::new() {
-            Ok(mut stop) => stop.wait().await,
-            Err(_) => std::future::pending().await,
-        }
-    })
-}
-
-/// Runs the demo. `start` starts a gateway from the text of a configuration file; `stop` waits for
-/// the user to end it.
+/// The whole ride, until its time is over or the user stops it.
 ///
 /// Errors: what could not be started, and the first request that failed.
-fn run<G: Metering, S: Future<Output = ()>>(
-    args: &DemoArgs,
-    start: impl FnOnce(&str) -> anyhow::Result<G>,
-    stop: impl Fn() -> S,
-) -> anyhow::Result<()> {
+pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let home = Home::new(args)?;
     // One thread for engine, clients and table is plenty. The gateway brings its own, so that it
     // is started and stopped outside of this runtime.
@@ -90,30 +59,24 @@ fn run<G: Metering, S: Future<Output = ()>>(
     let engine = runtime
         .block_on(Simulator::bind("127.0.0.1:0", Behaviour::default()))
         .context("cannot start the simulated engine")?;
-    let gateway = start(&configuration(engine.addr(), home.path()))?;
-    let outcome = ride(args, &home, &runtime, &gateway, stop);
-    gateway.stop()?;
+    let gateway = Gateway::start(&configuration(engine.addr(), home.path()))?;
+    let outcome = ride(args, &home, &runtime, &gateway);
+    gateway.stop();
     outcome
 }
 
 /// All that happens while the gateway runs.
-fn ride<S: Future<Output = ()>>(
-    args: &DemoArgs,
-    home: &Home,
-    runtime: &Runtime,
-    gateway: &impl Metering,
-    stop: impl Fn() -> S,
-) -> anyhow::Result<()> {
+fn ride(args: &DemoArgs, home: &Home, runtime: &Runtime, gateway: &Gateway) -> anyhow::Result<()> {
     let mut out = io::stdout();
     let seconds = Duration::from_secs(args.seconds);
     writeln!(out, "{}", opening(gateway))?;
     let mut screen = Screen::new(io::stdout(), out.is_terminal());
-    let end = runtime.block_on(drive(gateway, &mut screen, seconds, stop()))?;
+    let end = runtime.block_on(drive(gateway, &mut screen, seconds))?;
     writeln!(out, "\nThe bill:\n")?;
     gateway.bill(&mut out)?;
     writeln!(out, "\n{}", where_to_look(gateway, home, args.keep))?;
     if args.keep && end == End::TimeOver {
-        runtime.block_on(stop());
+        runtime.block_on(stopped());
     }
     Ok(())
 }
@@ -127,15 +90,14 @@ enum End {
 
 /// Lets the tenants call, and shows what the gateway measures of it.
 async fn drive(
-    gateway: &impl Metering,
+    gateway: &Gateway,
     screen: &mut Screen<impl Write>,
     seconds: Duration,
-    stop: impl Future<Output = ()>,
 ) -> anyhow::Result<End> {
     let mut traffic = Traffic::start(gateway.listen());
     let mut ticks = tokio::time::interval(screen.period());
     let started = ticks.tick().await;
-    let mut stop = std::pin::pin!(stop);
+    let mut stop = std::pin::pin!(stopped());
     let mut over = std::pin::pin!(tokio::time::sleep_until(started + seconds));
     let end = loop {
         tokio::select! {
@@ -150,6 +112,14 @@ async fn drive(
     let now = ticks.tick().await;
     screen.last(&gateway.rows(), now - started)?;
     Ok(end)
+}
+
+/// Done when the user ends the demo.
+async fn stopped() {
+    match Stop::new() {
+        Ok(mut stop) => stop.wait().await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// Where the ledger goes.
@@ -211,7 +181,7 @@ tenants:
     text
 }
 
-fn opening(gateway: &impl Metering) -> String {
+fn opening(gateway: &Gateway) -> String {
     format!(
         "A simulated engine behind a gateway on http://{}, and three tenants:\n\
          acme streams chat and sometimes hangs up, globex caches its prompts, initech reasons.\n",
@@ -219,7 +189,7 @@ fn opening(gateway: &impl Metering) -> String {
     )
 }
 
-fn where_to_look(gateway: &impl Metering, home: &Home, keep: bool) -> String {
+fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
     let path = home.path().display();
     let (listen, admin) = (gateway.listen(), gateway.admin());
     let ledger = format!("Records: taximeter records --data-dir {path}");

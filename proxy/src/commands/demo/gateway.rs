@@ -1,4 +1,5 @@
-//! A real gateway for the demo: what it has measured is read from its own journal, as a bill would be.
+//! A real gateway for the demo: what it has measured is read from its own journal, as a bill would
+//! be.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -12,7 +13,7 @@ use rust_decimal::Decimal;
 use taximeter_config::Config;
 use taximeter_ledger::{Entry, Record, RequestId};
 
-use super::{LiveRow, Metering};
+use super::live::LiveRow;
 use crate::commands::{bill, serve};
 use crate::edge::{clock, journal};
 use crate::telemetry::log::{Format, Log};
@@ -44,6 +45,8 @@ struct Ended {
 
 impl Gateway {
     /// Starts the gateway of a configuration text.
+    ///
+    /// Errors: what is wrong in the text, or could not be started.
     pub(super) fn start(text: &str) -> anyhow::Result<Self> {
         let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
         let config = Config::from_yaml(text, "demo", &|_| None, &none)
@@ -52,18 +55,19 @@ impl Gateway {
         let running = serve::start(config, Log::quiet(Format::Json))?;
         Ok(Self { running, data_dir, measured: Mutex::default() })
     }
-}
 
-impl Metering for Gateway {
-    fn listen(&self) -> SocketAddr {
+    /// Where clients connect.
+    pub(super) fn listen(&self) -> SocketAddr {
         self.running.listen
     }
 
-    fn admin(&self) -> SocketAddr {
+    /// Where the metrics are.
+    pub(super) fn admin(&self) -> SocketAddr {
         self.running.admin
     }
 
-    fn rows(&self) -> Vec<LiveRow> {
+    /// What it has measured so far, in an order that does not change.
+    pub(super) fn rows(&self) -> Vec<LiveRow> {
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         // What cannot be read now is read at the next look.
         for framed in journal::read(&self.data_dir, measured.next_seq).flatten() {
@@ -73,7 +77,8 @@ impl Metering for Gateway {
         measured.rows()
     }
 
-    fn bill(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    /// Tells the bill of everything so far.
+    pub(super) fn bill(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         #[derive(clap::Parser)]
         struct Line {
             #[command(flatten)]
@@ -89,9 +94,9 @@ impl Metering for Gateway {
         Ok(())
     }
 
-    fn stop(self) -> anyhow::Result<()> {
+    /// Ends it.
+    pub(super) fn stop(self) {
         self.running.stop();
-        Ok(())
     }
 }
 

@@ -11,25 +11,25 @@ const COST_DIGITS: u32 = 6;
 
 /// What the gateway has measured of one tenant and model so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct LiveRow {
+pub(super) struct LiveRow {
     /// Who.
-    pub(crate) tenant: String,
+    pub(super) tenant: String,
     /// Of the request.
-    pub(crate) model: String,
+    pub(super) model: String,
     /// Requests that have ended.
-    pub(crate) requests: u64,
+    pub(super) requests: u64,
     /// Requests that have not.
-    pub(crate) in_flight: u64,
+    pub(super) in_flight: u64,
     /// Tokens of all prompts.
-    pub(crate) input_tokens: u64,
+    pub(super) input_tokens: u64,
     /// Tokens of all answers.
-    pub(crate) output_tokens: u64,
+    pub(super) output_tokens: u64,
     /// Time to first token that half of the requests met.
-    pub(crate) time_to_first_token_p50: Option<Duration>,
+    pub(super) time_to_first_token_p50: Option<Duration>,
     /// Time to first token that 95 of 100 requests met.
-    pub(crate) time_to_first_token_p95: Option<Duration>,
+    pub(super) time_to_first_token_p95: Option<Duration>,
     /// In US dollars; `None` is unknown.
-    pub(crate) cost: Option<Decimal>,
+    pub(super) cost: Option<Decimal>,
 }
 
 /// Where the table is shown: redrawn in place on a terminal, a line now and then elsewhere.
