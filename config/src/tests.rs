@@ -233,11 +233,11 @@ fn flags_win_over_the_file() {
 
 #[test]
 fn a_line_too_long_for_a_screen_is_cut_around_the_mistake() {
-    let text = format!("{SMALL}resource: {{label: {}, wrong: [], b: c}}", "x".repeat(250));
+    let text = format!("{SMALL}resource: {{label: {}, label: a, b: c}}", "x".repeat(250));
     assert_snapshot!(mistakes(&text), @r#"
-    taximeter.yaml:2:278: resource.wrong: is a list
-       2 | xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, wrong: [], b: c}
-         |                                                             ^ expected 1 to 256 bytes of text in one line
+    taximeter.yaml:2:271: resource.label: is given twice
+       2 | xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, label: *, b: c}
+         |                                                             ^^^^^ expected each key once
     1 problem; nothing was started
     "#);
 }
