@@ -6,8 +6,10 @@ use crate::fixtures::{CHAT, CHAT_ANSWER, MESSAGE, MESSAGE_ANSWER, STREAM_CHAT_WI
 use crate::gateway::{Gateway, Setup};
 use crate::http::{answer, bare, json_answer, post};
 
-/// Bytes that a reader who writes JSON again would not keep: order, blanks, numbers, escapes, repeats.
-const ODD_BODY: &str = "{ \"zeta\":1.0,\t\"model\" : \"gpt-4o-mini\" ,\r\n\"seed\":123456789012345678901234567890,\
+/// Bytes that a reader who writes JSON again would not keep: order, blanks, numbers, escapes,
+/// repeats.
+const ODD_BODY: &str = "{ \"zeta\":1.0,\t\"model\" : \"gpt-4o-mini\" ,\r\n\
+    \"seed\":123456789012345678901234567890,\
     \"temperature\":1e0,\"x\":\"\\ud83d\\ude00 \\/ \u{e9}\",\"x\":2,\"messages\":[ ] }  ";
 
 #[test]
@@ -27,8 +29,8 @@ fn a_body_sent_in_chunks_reaches_the_engine_byte_for_byte() {
     let gateway = Gateway::before(&engine);
     let mut client = Client::saying(
         gateway.address(),
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-          Transfer-Encoding: chunked\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n\
+          Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
     );
     for byte in CHAT.as_bytes() {
         client.send(&crate::http::chunk([*byte]));
@@ -66,7 +68,8 @@ fn header_names_keep_their_case_in_both_directions() {
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("X-CuStOm-Header: Kept As It Is\r\nUSER-agent: Taxi/1\r\n", CHAT);
     let request = engine.answer_once(
-        b"HTTP/1.1 200 OK\r\nX-EnGiNe-Header: Also Kept\r\ncontent-TYPE: application/json\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nX-EnGiNe-Header: Also Kept\r\n\
+          content-TYPE: application/json\r\nContent-Length: 2\r\n\r\n{}",
     );
     let has = |headers: &[(String, String)], name: &str, value: &str| {
         headers.contains(&(name.to_owned(), value.to_owned()))
@@ -83,11 +86,12 @@ fn only_headers_of_the_one_connection_and_of_identity_are_taken_from_a_request()
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat(
-        "Accept: application/json\r\nOpenAI-Organization: org\r\nX-Request-Id: mine\r\nX-Stainless-Lang: rust\r\n\
+        "Accept: application/json\r\nOpenAI-Organization: org\r\nX-Request-Id: mine\r\n\
+         X-Stainless-Lang: rust\r\n\
          traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\
-         Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: Basic x\r\n\
-         Upgrade: h2c\r\nTE: trailers\r\nAuthorization: Bearer sk-client\r\nCookie: a=b\r\n\
-         X-Taximeter-Receipt: 1\r\n",
+         Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\
+         Proxy-Authorization: Basic x\r\nUpgrade: h2c\r\nTE: trailers\r\n\
+         Authorization: Bearer sk-client\r\nCookie: a=b\r\nX-Taximeter-Receipt: 1\r\n",
         CHAT,
     );
     let request = engine.answer_once(&json_answer(CHAT_ANSWER));
@@ -118,8 +122,9 @@ fn headers_of_an_answer_reach_the_client() {
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", CHAT);
     engine.answer_once(
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nopenai-processing-ms: 12\r\n\
-          Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nx-ratelimit-remaining-requests: 3\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\n\
+          openai-processing-ms: 12\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\
+          x-ratelimit-remaining-requests: 3\r\nContent-Length: 2\r\n\r\n{}",
     );
     let answer = client.answer();
     assert_eq!(answer.header("content-type"), Some("application/json; charset=utf-8"));

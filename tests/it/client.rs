@@ -56,7 +56,8 @@ impl Client {
         read_head(&mut self.stream, &mut self.unread).expect("a head in time")
     }
 
-    /// Waits for the next chunk of a body: empty for the last, `None` when the connection ends without it.
+    /// Waits for the next chunk of a body: empty for the last, `None` when the connection ends
+    /// without it.
     pub(crate) fn next_chunk(&mut self) -> Option<Vec<u8>> {
         next_chunk(&mut self.stream, &mut self.unread).expect("a chunk in time")
     }

@@ -1,4 +1,5 @@
-//! A scripted engine: the test itself reads what came over the wire and says which bytes go back, and when.
+//! A scripted engine: the test itself reads what came over the wire and says which bytes go back,
+//! and when.
 //!
 //! Everything happens on the test's own thread, in the order in which it is written there.
 
@@ -47,7 +48,8 @@ impl Engine {
         request
     }
 
-    /// Answers questions about its models, by which a gateway finds out what it is, until another request comes.
+    /// Answers questions about its models, by which a gateway finds out what it is, until another
+    /// request comes.
     pub(crate) fn serve_until_answered(&self, answer: &str) {
         loop {
             let (mut connection, request) = self.request();
@@ -61,7 +63,8 @@ impl Engine {
 
     /// Fails if the gateway has connected.
     ///
-    /// Meaningful once the client has its answer: a connection made before that is in the backlog by now.
+    /// Meaningful once the client has its answer: a connection made before that is in the backlog
+    /// by now.
     pub(crate) fn assert_untouched(&self) {
         self.listener.set_nonblocking(true).expect("set nonblocking");
         let came = self.listener.accept();
@@ -103,7 +106,8 @@ impl Connection {
         socket.set_linger(Some(std::time::Duration::ZERO)).expect("set linger");
     }
 
-    /// Waits until the gateway has closed or reset the connection. Fails if it sends anything first.
+    /// Waits until the gateway has closed or reset the connection. Fails if it sends anything
+    /// first.
     pub(crate) fn assert_closed_by_gateway(mut self) {
         assert!(ends(&mut self.stream), "the gateway sent more");
     }

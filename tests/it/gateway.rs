@@ -228,7 +228,8 @@ impl Gateway {
     /// Waits for the end of the process; the rest of its log.
     pub(crate) fn exit(&mut self) -> (ExitStatus, Vec<String>) {
         let mut said = Vec::new();
-        // The log ends with the process: waiting for it has a time limit, waiting for the process has none.
+        // The log ends with the process: waiting for it has a time limit, waiting for the process
+        // has none.
         loop {
             match self.log.recv_timeout(PATIENCE) {
                 Ok(line) => said.push(line),

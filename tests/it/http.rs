@@ -1,4 +1,5 @@
-//! HTTP/1.1 messages as bytes: made by hand and read by hand, so that nothing is repaired on the way.
+//! HTTP/1.1 messages as bytes: made by hand and read by hand, so that nothing is repaired on the
+//! way.
 
 use std::io::{Error, ErrorKind, Read};
 

@@ -9,8 +9,13 @@ use crate::http::{bare, json_answer, post};
 const KEYS: &str = "tenants:
   unknown: refuse
   keys:
-    - {id: acme-prod, tenant: acme, sha256: 5f8eee912cd7c0ccb238560e8a22e7f78909e6dac18288188f7f4ea35112700d, labels: {team: search}}
-    - {id: zeta-prod, tenant: zeta, sha256: 16422804d7f04dc09a09acd55df31a9eb7ebec480adfbac7c27c9916611c55dc}";
+    - id: acme-prod
+      tenant: acme
+      sha256: 5f8eee912cd7c0ccb238560e8a22e7f78909e6dac18288188f7f4ea35112700d
+      labels: {team: search}
+    - id: zeta-prod
+      tenant: zeta
+      sha256: 16422804d7f04dc09a09acd55df31a9eb7ebec480adfbac7c27c9916611c55dc";
 
 fn with_keys(engine: &Engine) -> Gateway {
     Setup::before(engine).upstream("dialect: openai").with(KEYS).start()

@@ -26,7 +26,8 @@ const LONG_CHAT: &str = r#"{"model":"gpt-4o-mini","user":"long","messages":[]}"#
 /// Larger than what a gateway gathers before it answers.
 const LONG_BYTES: usize = 200_000;
 
-/// Set it to what a failed run has printed, to have the same moments and the same mix of requests again.
+/// Set it to what a failed run has printed, to have the same moments and the same mix of requests
+/// again.
 const SEED_VARIABLE: &str = "TAXIMETER_TEST_SEED";
 
 /// Small numbers, the same for the same seed (xorshift64*).
@@ -41,7 +42,8 @@ impl Random {
     }
 }
 
-/// Lets time pass: this is how fast an engine writes and how long a gateway lives, not a wait for something.
+/// Lets time pass: this is how fast an engine writes and how long a gateway lives, not a wait for
+/// something.
 fn pass(time: Duration) {
     let (_sender, nothing) = channel::<()>();
     let _ = nothing.recv_timeout(time);

@@ -1,7 +1,8 @@
 //! Black box: the real binary between bare clients and a scripted engine, on loopback.
 //!
-//! A test reads from top to bottom: what the client says, what the engine gets and answers, what the client
-//! hears, what the ledger has. No sleeps; each wait ends with the event waited for, or fails after `PATIENCE`.
+//! A test reads from top to bottom: what the client says, what the engine gets and answers, what
+//! the client hears, what the ledger has. No sleeps; each wait ends with the event waited for, or
+//! fails after `PATIENCE`.
 #![cfg(test)]
 
 use std::time::Duration;
@@ -26,5 +27,6 @@ mod tidy;
 mod tls;
 mod upstream_faults;
 
-/// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a failed test.
+/// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a
+/// failed test.
 const PATIENCE: Duration = Duration::from_secs(30);

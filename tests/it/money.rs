@@ -135,7 +135,8 @@ fn a_model_without_a_price_costs_unknown_and_not_zero() {
 fn usage_that_an_engine_reports_as_null_is_counted_and_zero_is_zero() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let start = r#"{"id":"c","model":"gpt-4o-mini","choices":[{"index":0,"message":{"role":"assistant","content":"To the station"},"finish_reason":"stop"}],"usage":"#;
+    let start = r#"{"id":"c","model":"gpt-4o-mini","choices":[{"index":0,
+"message":{"role":"assistant","content":"To the station"},"finish_reason":"stop"}],"usage":"#;
     for usage in ["null", "{}", r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#] {
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&json_answer(format!("{start}{usage}}}")));

@@ -1,4 +1,5 @@
-//! Requests that two readers could read differently are refused, clearly and before anything is sent.
+//! Requests that two readers could read differently are refused, clearly and before anything is
+//! sent.
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -82,7 +83,8 @@ fn a_key_that_we_act_on_may_be_there_once() {
         br#"{"model":"a","mod\u0065l":"a"}"#,
         br#"{"model":"m","stream":true,"stream":false}"#,
         br#"{"model":"m","stream_options":{},"stream_options":{}}"#,
-        br#"{"model":"m","stream":true,"stream_options":{"include_usage":true,"include_usage":false}}"#,
+        br#"{"model":"m","stream":true,
+            "stream_options":{"include_usage":true,"include_usage":false}}"#,
         br#"{"model":"m","n":1,"n":2}"#,
         br#"{"model":"m","max_tokens":1,"max_tokens":2}"#,
         br#"{"model":"m","max_completion_tokens":1,"max_completion_tokens":2}"#,
@@ -215,8 +217,8 @@ fn a_body_that_does_not_call_itself_json_is_a_415() {
     let gateway = Gateway::before(&engine);
     for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let request = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\n\
-             Content-Length: {}\r\n\r\n{CHAT}",
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n\
+             Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{CHAT}",
             CHAT.len()
         );
         let answer = gateway.ask(request.as_bytes());
@@ -236,15 +238,15 @@ fn what_is_too_large_is_refused_before_it_is_read() {
         .start();
     let mut client = Client::saying(
         gateway.address(),
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-          Content-Length: 1001\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n\
+          Content-Type: application/json\r\nContent-Length: 1001\r\n\r\n",
     );
     assert_refused(&client.answer(), 413, "invalid_request_error", "request_too_large");
     client.assert_closed();
 
     let chunked = [
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-          Transfer-Encoding: chunked\r\n\r\n"
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n\
+          Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
             .as_slice(),
         &crate::http::chunk(vec![b' '; 1001]),
     ]
@@ -266,7 +268,8 @@ fn what_is_too_large_is_refused_before_it_is_read() {
 fn ambiguous_framing_reaches_no_engine_and_ends_the_connection() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let start = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let start = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n\
+                 Content-Type: application/json\r\n";
     for rest in [
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",

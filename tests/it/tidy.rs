@@ -1,4 +1,5 @@
-//! The rules of the house, kept by a program: who may depend on what, how long a file may be, who reads the clock.
+//! The rules of the house, kept by a program: who may depend on what, how long a file may be, who
+//! reads the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The engine refuses, breaks or lies: the client learns of it as if it had asked the engine itself.
+//! The engine refuses, breaks or lies: the client learns of it as if it had asked the engine
+//! itself.
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -48,7 +49,8 @@ fn a_redirect_is_passed_on_and_never_followed() {
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", CHAT);
     engine.answer_once(
-        b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere.invalid/\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere.invalid/\r\n\
+          Content-Length: 0\r\n\r\n",
     );
     let answer = client.answer();
     assert_eq!(answer.status(), 307);
@@ -222,7 +224,8 @@ fn a_stream_that_finishes_and_forgets_its_end_mark_is_complete() {
 fn an_error_inside_a_stream_passes_and_what_came_before_counts() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let error = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\",\"code\":500}}\n\n";
+    let error = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\",\
+                 \"code\":500}}\n\n";
     let mut client = gateway.chat("", STREAM_CHAT);
     engine.answer_once(&stream_answer(&[HELLO, WORLD, error]));
     assert_eq!(client.answer().text(), [HELLO, WORLD, error].concat());

@@ -24,7 +24,8 @@ pub(super) fn circles(sources: &[(String, String)]) -> Vec<String> {
     circles.into_iter().collect()
 }
 
-/// `proxy/src/edge/clock.rs` → `[proxy/src, edge, clock]`; `None` for what is not part of a crate's tree.
+/// `proxy/src/edge/clock.rs` → `[proxy/src, edge, clock]`; `None` for what is not part of a crate's
+/// tree.
 fn module(path: &str) -> Option<Module> {
     let inside =
         path.find("src/").map(|at| at + 3).or_else(|| path.find("/it/").map(|at| at + 3))?;
@@ -60,7 +61,8 @@ fn imports<'a, T>(
     paths.iter().filter_map(|path| resolve(from, path, files)).filter(|to| *to != from).collect()
 }
 
-/// Lines of the product, without what is quoted. Inside a module within the file, `super` is the file itself.
+/// Lines of the product, without what is quoted. Inside a module within the file, `super` is the
+/// file itself.
 fn code_lines(text: &str) -> Vec<String> {
     let mut inside = false;
     let lines = product(text).lines().map(|line| {
@@ -160,7 +162,8 @@ fn circles_are_found_through_groups_children_and_paths_in_code() {
         source("x/src/a/deep.rs", "fn h() { super::super::c::k() }\n"),
         source(
             "x/src/b.rs",
-            "use std::fmt;\nfn f() { crate::a::deep::h() }\n#[cfg(test)]\nmod tests { use crate::c; }\n",
+            "use std::fmt;\nfn f() { crate::a::deep::h() }\n\
+             #[cfg(test)]\nmod tests { use crate::c; }\n",
         ),
         source("x/src/c.rs", "// use crate::b;\nuse super::b::f;\nmod i {\n    use super::x;\n}\n"),
     ];
