@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens of one request. `None` is unknown, `Some(0)` is none.
 ///
-/// `input_tokens` includes cache reads and writes, `output_tokens` includes reasoning: the parts are never
-/// added to the whole again. Names after OpenTelemetry GenAI.
+/// `input_tokens` includes cache reads and writes, `output_tokens` includes reasoning: the parts
+/// are never added to the whole again. Names after OpenTelemetry GenAI.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// All input, cached or not.
@@ -21,7 +21,8 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// The part of the output that was reasoning.
     pub reasoning_output_tokens: Option<u64>,
-    /// Further model runs of the same request, charged beside the numbers above and not part of them.
+    /// Further model runs of the same request, charged beside the numbers above and not part of
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<Pass>,
 }

@@ -235,7 +235,8 @@ fn nanos(seconds: f64) -> u64 {
 fn request(plan: &Plan, index: u64) -> Vec<u8> {
     let stream = plan.chunks.is_some();
     let body = format!(
-        "{{\"model\":\"bench-model\",\"messages\":[{{\"role\":\"system\",\"content\":\"{PROMPT}\"}},\
+        "{{\"model\":\"bench-model\",\"messages\":[\
+         {{\"role\":\"system\",\"content\":\"{PROMPT}\"}},\
          {{\"role\":\"user\",\"content\":\"And at night?\"}}],\"max_tokens\":256,\
          \"temperature\":0.7,\"stream\":{stream}}}"
     );

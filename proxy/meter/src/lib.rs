@@ -1,7 +1,7 @@
 //! Bytes and times of one exchange in, one `Measurement` out.
 //!
-//! No socket, no clock, no async: time and bytes are arguments. A fault in here never reaches the client.
-//! Refuses to know tenants and prices.
+//! No socket, no clock, no async: time and bytes are arguments. A fault in here never reaches the
+//! client. Refuses to know tenants and prices.
 
 mod answer;
 mod dialect;

@@ -23,10 +23,11 @@ pub struct Measurement {
     pub error_type: Option<String>,
     /// Times.
     pub timing: Timing,
-    /// Text that was generated and has passed: answer, reasoning, tool arguments, refusals, one after another.
-    /// For counting when nothing was reported.
+    /// Text that was generated and has passed: answer, reasoning, tool arguments, refusals, one
+    /// after another. For counting when nothing was reported.
     pub output_text: String,
-    /// Bytes of generated text; larger than `output_text` when the limit for keeping it was reached.
+    /// Bytes of generated text; larger than `output_text` when the limit for keeping it was
+    /// reached.
     pub output_text_bytes: u64,
     /// Oddities, each for its own counter.
     pub counts: Counts,
@@ -63,7 +64,8 @@ pub enum StreamEnd {
 /// How the answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The provider's end mark was seen, or the message ended cleanly after a finish reason or usage.
+    /// The provider's end mark was seen, or the message ended cleanly after a finish reason or
+    /// usage.
     Complete,
     /// The message ended, but its own end mark is missing.
     Truncated,

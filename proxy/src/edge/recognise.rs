@@ -1,5 +1,5 @@
-//! Finding out what an upstream configured as `dialect: auto` is: it is asked for its models, and the owner it
-//! names gives it away. Until then nothing is spliced into its requests.
+//! Finding out what an upstream configured as `dialect: auto` is: it is asked for its models, and
+//! the owner it names gives it away. Until then nothing is spliced into its requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest list of models that is read, in bytes.
 const MODELS_BYTES_MAX: usize = 4 << 20;
 
-/// Asks every `auto` upstream until it has shown what it is. An answer that tells nothing ends the asking.
+/// Asks every `auto` upstream until it has shown what it is. An answer that tells nothing ends the
+/// asking.
 pub(crate) fn start(gateway: &Arc<Gateway>) {
     for (index, upstream) in gateway.config.upstreams.iter().enumerate() {
         if upstream.dialect == Dialect::Auto {

@@ -12,10 +12,10 @@ const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,
 
 /// The bill as RFC 4180 text: a head line, then one line per row, no total.
 ///
-/// Columns: `period_start`, `period_end`, the dimensions, the sums. Money is exact; an empty cell is
-/// unknown, or nothing there for a dimension. A text that a spreadsheet would run as a formula (it
-/// begins with `=`, `+`, `-`, `@`, tab or carriage return, which names from outside may) gets a `'`
-/// in front, as OWASP advises; `json` has it unchanged.
+/// Columns: `period_start`, `period_end`, the dimensions, the sums. Money is exact; an empty cell
+/// is unknown, or nothing there for a dimension. A text that a spreadsheet would run as a formula
+/// (it begins with `=`, `+`, `-`, `@`, tab or carriage return, which names from outside may) gets a
+/// `'` in front, as OWASP advises; `json` has it unchanged.
 #[must_use]
 pub fn csv(bill: &Bill) -> String {
     let mut out = String::from("period_start,period_end,");

@@ -8,8 +8,8 @@ use crate::group::Grouping;
 
 /// The bill as one JSON object over several lines, exact.
 ///
-/// `{"period": {"from", "to"}, "currency", "by": [names], "rows": [...], "total": {...}}`. A row has one
-/// member per dimension, named like it, and then the sums.
+/// `{"period": {"from", "to"}, "currency", "by": [names], "rows": [...], "total": {...}}`. A row
+/// has one member per dimension, named like it, and then the sums.
 #[must_use]
 pub fn json(bill: &Bill) -> String {
     let document = Document {

@@ -17,8 +17,8 @@ const NAME_CHARS_MIN: usize = 12;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// The bill as a table of at most `width` characters a line where the names allow it, with a total and,
-/// below it, what to know about the numbers.
+/// The bill as a table of at most `width` characters a line where the names allow it, with a total
+/// and, below it, what to know about the numbers.
 ///
 /// Money is rounded to 6 places, half to even, and says so. `≥` marks a sum that lacks requests
 /// whose number is unknown.

@@ -15,8 +15,8 @@ impl Store {
     /// Feeds what the journal has and the store does not yet.
     ///
     /// `open` keeps the reader for the next call, which goes on where this one ended; begin with
-    /// `None`. When the journal does not go on where the store stopped (its tail was lost, or it was
-    /// replaced), it is fed whole: requests that are already there stay as they are.
+    /// `None`. When the journal does not go on where the store stopped (its tail was lost, or it
+    /// was replaced), it is fed whole: requests that are already there stay as they are.
     /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
     pub(crate) fn catch_up(
         &mut self,

@@ -1,8 +1,8 @@
 //! The store's tables, and the questions that are asked of them.
 //!
 //! `requests` holds what bills are made of, `records` the JSON, both in the order of arrival: a
-//! bill reads little, and inserts go to the end. The one index is by admission, which ids follow: it
-//! picks a month, grows near its end too, and keeps a request from being here twice, since an id
+//! bill reads little, and inserts go to the end. The one index is by admission, which ids follow:
+//! it picks a month, grows near its end too, and keeps a request from being here twice, since an id
 //! comes with its admission.
 
 use rusqlite::{Connection, TransactionBehavior};
