@@ -14,8 +14,9 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
 use super::refuse::Refusal;
@@ -53,6 +54,14 @@ pub(super) async fn open(
         }
     };
     let (mut head, body) = answer.into_parts();
+    // Which version the engine speaks is between it and us.
+    head.version = Version::HTTP_11;
+    if headers::is_ambiguous(&head.headers) {
+        if let Some(fare) = fare {
+            drop(fare.settle(StreamEnd::UpstreamReset).await);
+        }
+        return Err(Refusal::UpstreamProtocol);
+    }
     let ours = worker.gateway.upstream(chosen.index).credential.is_some();
     if head.status == StatusCode::UNAUTHORIZED && ours
         || head.status == StatusCode::SWITCHING_PROTOCOLS
@@ -71,8 +80,16 @@ pub(super) async fn open(
         fare.answered(head.status.as_u16(), &head.headers);
     }
     let exchange = Exchange::new(link, body);
-    let gathered = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
+    // hyper never asks for a body that cannot be there (204, 304, HEAD), so nobody would settle.
+    let fits = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
     headers::answer(&mut head.headers);
+    let rewritten = head.status.is_success()
+        && (chosen.hide_usage || fare.as_ref().is_some_and(Fare::owes_receipt));
+    if rewritten {
+        // What we take out or add is not in the engine's length.
+        head.headers.remove(CONTENT_LENGTH);
+    }
+    let gathered = exchange.is_end() || fits && !rewritten;
     let body = match fare {
         Some(fare) if gathered => {
             gather::answer(worker, chosen.index, exchange, fare, &mut head).await

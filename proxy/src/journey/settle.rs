@@ -102,6 +102,11 @@ impl Fare {
         self.0.as_ref().is_some_and(|open| open.peer.is_cut())
     }
 
+    /// Whether a receipt is to be put at the end of the stream.
+    pub(crate) fn owes_receipt(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.stream && open.call.receipt)
+    }
+
     /// How an error can be told inside this answer; `None` where it cannot.
     pub(crate) fn stream_shape(&self) -> Option<StreamShape> {
         let open = self.0.as_ref()?;
