@@ -161,7 +161,12 @@ async fn exchange(
     let limit = worker.gateway.config.limits.upstream_head_timeout;
     match tokio::time::timeout(limit, link.send(request)).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(SendFault::NotSent(request))) => Err(Failed::NotSent(request)),
+        Ok(Err(SendFault::NotSent(request))) => {
+            if let Some(fare) = fare {
+                fare.unsent();
+            }
+            Err(Failed::NotSent(request))
+        }
         Ok(Err(SendFault::Broken(fault))) => {
             let refusal =
                 if fault.is_parse() { Refusal::UpstreamProtocol } else { Refusal::UpstreamReset };

@@ -72,6 +72,13 @@ impl Fare {
         }
     }
 
+    /// Nothing of it was taken after all.
+    pub(crate) fn unsent(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.sent_at = None;
+        }
+    }
+
     /// The engine's head has come.
     pub(crate) fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -155,7 +162,7 @@ impl Open {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some(meter) = self.meter.take() else { return Settling::done() };
         let measurement = meter.finish(clock::now(), end);
-        if self.status.is_some_and(|status| status >= 400) && measurement.reported.is_none() {
+        if self.status.is_some_and(|status| status >= 300) && measurement.reported.is_none() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();
         }
