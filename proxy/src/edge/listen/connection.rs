@@ -26,6 +26,8 @@ const HTTP2_PREFACE: &[u8] = b"PRI";
 /// Flow control of one HTTP/2 stream and of a whole connection, in bytes.
 const HTTP2_WINDOWS_BYTES: (u32, u32) = (64 << 10, 1 << 20);
 
+/// Pause between two looks at a connection whose first byte may yet become either protocol.
+const PEEK_PAUSE: Duration = Duration::from_millis(5);
 /// Streams that are told to end have this long to tell their clients.
 const CUT_GRACE: Duration = Duration::from_millis(300);
 
@@ -41,7 +43,8 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
     else {
         return;
     };
-    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), limits.client_write_timeout));
+    let timeout = limits.client_write_timeout;
+    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), timeout, http2));
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, peer) = (worker.clone(), peer.clone());
         async move { Ok::<_, Infallible>(answer(worker, peer, request).await) }
@@ -101,7 +104,7 @@ async fn speaks_http2(socket: &TcpStream) -> bool {
         match socket.peek(&mut first).await {
             Ok(read) if read == first.len() => return first == HTTP2_PREFACE,
             Ok(read) if read > 0 && HTTP2_PREFACE.starts_with(first.get(..read).unwrap_or(&[])) => {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(PEEK_PAUSE).await;
             }
             _ => return false,
         }
@@ -118,6 +121,7 @@ async fn run<C: Future>(
 ) {
     let mut connection = pin!(connection);
     let mut timer = pin!(tokio::time::sleep(limits.header_read_timeout));
+    let mut finishing = false;
     loop {
         let turn = {
             let mut changed = pin!(phase.changed());
@@ -145,7 +149,10 @@ async fn run<C: Future>(
             Turn::Timer if peer.is_cut() => return,
             Turn::Timer => match peer.judge(clock::now(), limits) {
                 Verdict::Close => return,
+                // It was asked politely.
+                Verdict::Finish if finishing => return,
                 Verdict::Finish => {
+                    finishing = true;
                     finish(connection.as_mut());
                     timer.set(tokio::time::sleep(limits.header_read_timeout));
                 }

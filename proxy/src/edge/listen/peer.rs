@@ -83,15 +83,18 @@ impl Peer {
         self.requests_open.fetch_sub(1, Relaxed);
     }
 
+    fn is_busy(&self) -> bool {
+        self.requests_open.load(Relaxed) > 0
+    }
+
     fn bytes_came(&self) {
-        if self.requests_open.load(Relaxed) == 0 && self.reading_since.load(Relaxed) == NOT_READING
-        {
+        if !self.is_busy() && self.reading_since.load(Relaxed) == NOT_READING {
             self.reading_since.store(self.millis(clock::now()), Relaxed);
         }
     }
 
     pub(super) fn judge(&self, now: Instant, limits: &Limits) -> Verdict {
-        if self.requests_open.load(Relaxed) > 0 {
+        if self.is_busy() {
             return Verdict::Wait(limits.header_read_timeout);
         }
         let now = self.millis(now);
@@ -120,13 +123,32 @@ pub(super) struct PeerSocket {
     socket: TcpStream,
     peer: Arc<Peer>,
     write_timeout: Duration,
+    http2: bool,
+    /// hyper waits for more bytes, and so will hear of the end.
+    watched: bool,
     /// Runs while a write is waiting for the client.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl PeerSocket {
-    pub(super) const fn new(socket: TcpStream, peer: Arc<Peer>, write_timeout: Duration) -> Self {
-        Self { socket, peer, write_timeout, waiting: None }
+    pub(super) const fn new(
+        socket: TcpStream,
+        peer: Arc<Peer>,
+        write_timeout: Duration,
+        http2: bool,
+    ) -> Self {
+        Self { socket, peer, write_timeout, http2, watched: false, waiting: None }
+    }
+
+    /// Whether the client has closed while nobody reads: with a pipelined request in its buffer
+    /// hyper looks no further, and the engine would work for nobody.
+    fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
+        if std::mem::take(&mut self.watched) || self.http2 || !self.peer.is_busy() {
+            return false;
+        }
+        let mut byte = [0];
+        let peeked = self.socket.poll_peek(cx, &mut ReadBuf::new(&mut byte));
+        matches!(peeked, Poll::Ready(Ok(0) | Err(_)))
     }
 
     fn watch<T>(
@@ -157,7 +179,9 @@ impl AsyncRead for PeerSocket {
         let this = self.get_mut();
         let before = buf.filled().len();
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
-        if buf.filled().len() > before {
+        this.watched = read.is_pending();
+        // On HTTP/2 bytes between requests are housekeeping, not the start of a head.
+        if buf.filled().len() > before && !this.http2 {
             this.peer.bytes_came();
         }
         read
@@ -190,7 +214,11 @@ impl AsyncWrite for PeerSocket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+        let this = self.get_mut();
+        if this.has_left(cx) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut this.socket).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
