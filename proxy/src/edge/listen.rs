@@ -9,6 +9,6 @@ mod worker;
 mod workers;
 
 pub(crate) use connection::Busy;
-pub(crate) use peer::Peer;
+pub(crate) use peer::{Peer, Stream};
 pub(crate) use worker::Worker;
 pub(crate) use workers::Workers;

@@ -5,6 +5,7 @@
 
 mod fault;
 mod gather;
+mod guard;
 mod headers;
 mod pieces;
 mod reply;

@@ -47,7 +47,11 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
     let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), timeout, http2));
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, peer) = (worker.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(answer(worker, peer, request).await) }
+        async move {
+            let reply = answer(worker, peer.clone(), request).await;
+            let guarded = |body: ReplyBody| if http2 { body.guarded(&peer) } else { body };
+            Ok::<_, Infallible>(reply.map(guarded))
+        }
     });
     if http2 {
         let connection = http2::Builder::new(TokioExecutor::new())
@@ -55,6 +59,7 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
             .max_concurrent_streams(limits.http2_streams_max)
             .initial_stream_window_size(HTTP2_WINDOWS_BYTES.0)
             .initial_connection_window_size(HTTP2_WINDOWS_BYTES.1)
+            .max_send_buf_size(limits.relay_buffer_bytes)
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .auto_date_header(false)
             .serve_connection(io, service);
@@ -82,7 +87,6 @@ async fn answer(
 }
 
 /// Marks a connection as busy while it lives.
-#[derive(Debug)]
 pub(crate) struct Busy(Arc<Peer>);
 
 impl Busy {

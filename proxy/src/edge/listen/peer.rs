@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,6 @@ use crate::edge::clock;
 const NOT_READING: u64 = u64::MAX;
 
 /// A client connection, as its requests and its timer see it.
-#[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     opened: Instant,
@@ -30,6 +29,17 @@ pub(crate) struct Peer {
     reading_since: AtomicU64,
     stalled: AtomicBool,
     cut: AtomicBool,
+    /// Open streams of an HTTP/2 connection.
+    streams: Mutex<Vec<Weak<dyn Stream>>>,
+}
+
+/// One stream of an HTTP/2 connection, as the connection's timer sees it.
+pub(crate) trait Stream: Send + Sync {
+    /// Something has changed for it: polls it once more.
+    fn wake(&self);
+
+    /// Ends it if the client has not read for `write_timeout`.
+    fn judge(&self, now: Instant, write_timeout: Duration);
 }
 
 /// What a connection's timer should do.
@@ -53,6 +63,7 @@ impl Peer {
             reading_since: AtomicU64::new(NOT_READING),
             stalled: AtomicBool::new(false),
             cut: AtomicBool::new(false),
+            streams: Mutex::new(Vec::new()),
         }
     }
 
@@ -69,6 +80,21 @@ impl Peer {
     /// The gateway wants this connection's streams to end now.
     pub(super) fn cut(&self) {
         self.cut.store(true, Relaxed);
+        for stream in self.streams() {
+            stream.wake();
+        }
+    }
+
+    /// Looks after a stream while it lives.
+    pub(crate) fn keep(&self, stream: &Arc<dyn Stream>) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(stream));
+    }
+
+    fn streams(&self) -> Vec<Arc<dyn Stream>> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// A request head has been read whole.
@@ -94,8 +120,11 @@ impl Peer {
     }
 
     pub(super) fn judge(&self, now: Instant, limits: &Limits) -> Verdict {
+        for stream in self.streams() {
+            stream.judge(now, limits.client_write_timeout);
+        }
         if self.is_busy() {
-            return Verdict::Wait(limits.header_read_timeout);
+            return Verdict::Wait(limits.header_read_timeout.min(limits.client_write_timeout));
         }
         let now = self.millis(now);
         let since = |at: u64| Duration::from_millis(now.saturating_sub(at));

@@ -12,6 +12,9 @@ pub(crate) enum RelayFault {
     /// The engine fell silent.
     #[error("the engine was silent for too long")]
     UpstreamStalled,
+    /// The client has not read for too long.
+    #[error("the client did not read for too long")]
+    ClientStalled,
     /// We are shutting down.
     #[error("the gateway is shutting down")]
     Shutdown,

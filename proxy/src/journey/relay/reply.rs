@@ -1,14 +1,16 @@
 //! The body of an answer to a client.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use super::fault::{Flush, RelayFault};
+use super::guard::{Guard, Stall};
 use super::watch::Watch;
-use crate::edge::listen::Busy;
+use crate::edge::listen::{Busy, Peer};
 
 /// The body of an answer to a client.
 pub(crate) struct ReplyBody {
@@ -24,6 +26,8 @@ enum Kind {
     Broken(Bytes, Option<RelayFault>, Flush),
     /// As it comes.
     Watch(Box<Watch>),
+    /// One of these, on a stream of HTTP/2.
+    Guarded(Arc<Guard<ReplyBody>>),
 }
 
 impl ReplyBody {
@@ -42,10 +46,23 @@ impl ReplyBody {
         Self { kind: Kind::Watch(Box::new(watch)), busy: None }
     }
 
+    /// As a stream of an HTTP/2 connection.
+    pub(crate) fn guarded(self, peer: &Peer) -> Self {
+        Self { kind: Kind::Guarded(Guard::new(self, peer)), busy: None }
+    }
+
     /// Keeps `busy` until the body is gone.
     pub(crate) fn keeping(mut self, busy: Busy) -> Self {
         self.busy = Some(busy);
         self
+    }
+}
+
+impl Stall for ReplyBody {
+    fn stall(self: Box<Self>) {
+        if let Kind::Watch(watch) = self.kind {
+            watch.stall();
+        }
     }
 }
 
@@ -59,6 +76,7 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, RelayFault>>> {
         match &mut self.kind {
             Kind::Watch(watch) => watch.poll_frame(cx),
+            Kind::Guarded(guard) => guard.poll_frame(cx),
             Kind::Whole(bytes) => Poll::Ready(data(bytes)),
             Kind::Broken(bytes, fault, flush) => match data(bytes) {
                 Some(frame) => Poll::Ready(Some(frame)),
@@ -73,6 +91,7 @@ impl Body for ReplyBody {
             Kind::Whole(bytes) => bytes.is_empty(),
             Kind::Broken(bytes, fault, _) => bytes.is_empty() && fault.is_none(),
             Kind::Watch(watch) => watch.is_end(),
+            Kind::Guarded(guard) => guard.is_end_stream(),
         }
     }
 
@@ -80,6 +99,7 @@ impl Body for ReplyBody {
         match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Broken(..) | Kind::Watch(_) => SizeHint::default(),
+            Kind::Guarded(guard) => guard.size_hint(),
         }
     }
 }

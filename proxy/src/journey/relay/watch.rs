@@ -218,6 +218,11 @@ impl Watch {
         self.settle(end);
     }
 
+    /// The client does not read.
+    pub(super) fn stall(mut self) {
+        self.settle(StreamEnd::ClientStalled);
+    }
+
     fn settle(&mut self, end: StreamEnd) {
         if let Some(fare) = self.fare.take() {
             self.settling = Some(fare.settle(end));
