@@ -69,7 +69,7 @@ fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Ref
     if call.wire() == Wire::Opaque && !(json && call.route.names_model()) {
         return Ok(None);
     }
-    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
         return Err(Refusal::Encoding);
     }
     if !json {
@@ -81,9 +81,10 @@ fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Ref
 
 /// `application/json` with any parameters, and what ends in `+json`.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return false;
-    };
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    // Of two types the engine could believe the other.
+    let one = values.next().filter(|_| values.next().is_none());
+    let Some(value) = one.and_then(|value| value.to_str().ok()) else { return false };
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
@@ -107,5 +108,10 @@ mod tests {
             assert_eq!(is_json(&headers), json, "{value}");
         }
         assert!(!is_json(&HeaderMap::new()));
+        let mut two = HeaderMap::new();
+        for value in ["application/json", "text/plain"] {
+            two.append(CONTENT_TYPE, value.parse().unwrap());
+        }
+        assert!(!is_json(&two));
     }
 }

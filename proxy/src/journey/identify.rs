@@ -6,9 +6,9 @@ pub(crate) mod tenant;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::{CONNECTION, EXPECT};
+use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Version};
 use jiff::Timestamp;
 use taximeter_ledger::RequestId;
 use taximeter_meter::Wire;
@@ -65,8 +65,10 @@ impl Arrival {
         started_at: Timestamp,
     ) -> Self {
         let id = RequestId(new_id(started_at));
-        let sent = headers
-            .get("x-request-id")
+        let mut ids = headers.get_all("x-request-id").iter();
+        let sent = ids
+            .next()
+            .filter(|_| ids.next().is_none())
             .and_then(|value| value.to_str().ok())
             .filter(|value| !value.is_empty() && value.len() <= REQUEST_ID_BYTES_MAX);
         let request_id = sent.map_or_else(|| id.0.to_string().into(), Arc::from);
@@ -84,14 +86,16 @@ pub(crate) fn call(
     arrival: &Arrival,
     head: &mut Parts,
 ) -> Result<Call, Refusal> {
-    framing(&head.headers)?;
+    framing(head)?;
     let path = head.uri.path();
     let (route, path_model) = routes::find(&head.method, path, gateway.config.passthrough)?;
     let headers = &mut head.headers;
     let caller = gateway.directory.identify(peer.address.ip(), headers)?;
     let receipt = headers.get("x-taximeter-receipt").is_some_and(|value| value == "1");
     gateway.directory.strip(headers);
-    if !headers.contains_key("x-request-id")
+    let mut ids = headers.get_all("x-request-id").iter();
+    let same = ids.next().is_some_and(|id| id.as_bytes() == arrival.request_id.as_bytes());
+    if !(same && ids.next().is_none())
         && let Ok(value) = HeaderValue::from_str(&arrival.request_id)
     {
         headers.insert("x-request-id", value);
@@ -110,7 +114,14 @@ pub(crate) fn call(
 }
 
 /// Refuses what another reader of the same head could read differently.
-fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
+fn framing(head: &Parts) -> Result<(), Refusal> {
+    let headers = &head.headers;
+    if head.method == Method::CONNECT || !is_plain(headers) {
+        return Err(Refusal::NotSupported);
+    }
+    if !is_for_one_host(head) {
+        return Err(Refusal::BadFraming);
+    }
     if headers.get(EXPECT).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(CONTINUE)) {
         return Err(Refusal::Expectation);
     }
@@ -119,6 +130,26 @@ fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
         .flat_map(|names| names.split(','))
         .any(|name| tenant::is_reserved(&name.trim().to_ascii_lowercase()));
     if drops_ours { Err(Refusal::BadFraming) } else { Ok(()) }
+}
+
+/// Whether the body has no transfer coding but `chunked`, once: hyper looks at the last one only.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let plain = codings.next().is_none_or(|c| c.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    plain && codings.next().is_none()
+}
+
+/// Whether the head says once for whom it is. HTTP/1.0 need not say so.
+fn is_for_one_host(head: &Parts) -> bool {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next());
+    let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let named = match head.version {
+        Version::HTTP_2 => host.is_none_or(|host| target.is_none_or(|to| to == host.as_bytes())),
+        Version::HTTP_11 => host.is_some() && target.is_none(),
+        _ => target.is_none(),
+    };
+    named && more.is_none()
 }
 
 impl Call {
@@ -133,4 +164,63 @@ fn new_id(at: Timestamp) -> Uuid {
     let seconds = u64::try_from(at.as_second()).unwrap_or(0);
     let nanos = u32::try_from(at.subsec_nanosecond()).unwrap_or(0);
     Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(version: Version, target: &str, headers: &[(&str, &str)]) -> Parts {
+        let request = http::Request::builder().version(version).uri(target).method("POST");
+        let request = headers.iter().fold(request, |r, (name, value)| r.header(*name, *value));
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_head_says_once_for_whom_it_is() {
+        const ONE: (&str, &str) = ("host", "a");
+        for (version, target, headers, good) in [
+            (Version::HTTP_11, "/", &[ONE][..], true),
+            (Version::HTTP_11, "/", &[], false),
+            (Version::HTTP_11, "/", &[ONE, ONE], false),
+            (Version::HTTP_11, "http://a/", &[ONE], false),
+            (Version::HTTP_10, "/", &[], true),
+            (Version::HTTP_10, "/", &[ONE, ONE], false),
+            (Version::HTTP_2, "http://a/", &[], true),
+            (Version::HTTP_2, "http://a/", &[ONE], true),
+            (Version::HTTP_2, "http://b/", &[ONE], false),
+        ] {
+            let head = head(version, target, headers);
+            assert_eq!(framing(&head).is_ok(), good, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn no_transfer_coding_passes_but_chunked() {
+        const HOST: (&str, &str) = ("host", "a");
+        const CHUNKED: (&str, &str) = ("transfer-encoding", "chunked");
+        for (headers, good) in [
+            (&[HOST, ("transfer-encoding", "Chunked")][..], true),
+            (&[HOST, ("transfer-encoding", "gzip, chunked")], false),
+            (&[HOST, ("transfer-encoding", "gzip"), CHUNKED], false),
+            (&[HOST, CHUNKED, CHUNKED], false),
+        ] {
+            let head = head(Version::HTTP_11, "/", headers);
+            assert_eq!(framing(&head).is_ok(), good, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_id_that_is_not_one_short_word_is_replaced() {
+        let arrival = |ids: &[&str]| {
+            let ids = ids.iter().map(|id| ("x-request-id", *id)).collect::<Vec<_>>();
+            let head = head(Version::HTTP_11, "/", &ids);
+            Arrival::new("/", &head.headers, crate::edge::clock::now(), Timestamp::UNIX_EPOCH)
+        };
+        assert_eq!(&*arrival(&["mine"]).request_id, "mine");
+        for ids in [&["mine", "mine"][..], &[""], &[&"x".repeat(129)], &[]] {
+            let arrival = arrival(ids);
+            assert_eq!(*arrival.request_id, arrival.id.0.to_string(), "{ids:?}");
+        }
+    }
 }

@@ -41,6 +41,8 @@ pub(crate) enum Refusal {
     UriTooLong { bytes_max: usize },
     #[error("the only expectation that is met is 100-continue")]
     Expectation,
+    #[error("this gateway opens no tunnels and knows no transfer coding but chunked")]
+    NotSupported,
     #[error("the body did not arrive in time")]
     BodyTimeout,
     #[error("the body could not be read; check its framing")]
@@ -88,6 +90,7 @@ impl Refusal {
             Self::TooLarge { .. } => "request_too_large",
             Self::UriTooLong { .. } => "uri_too_long",
             Self::Expectation => "expectation_failed",
+            Self::NotSupported => "not_supported",
             Self::BodyTimeout => "request_timeout",
             Self::BadFraming => "bad_framing",
             Self::UnknownPrice { .. } => "unknown_price",
@@ -119,6 +122,7 @@ impl Refusal {
             Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, INVALID),
             Self::UriTooLong { .. } => (StatusCode::URI_TOO_LONG, INVALID),
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
+            Self::NotSupported => (StatusCode::NOT_IMPLEMENTED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
             Self::LedgerUnavailable | Self::Overloaded | Self::Draining => {
                 (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error")
@@ -150,7 +154,11 @@ impl Refusal {
     const fn closes(&self) -> bool {
         matches!(
             self,
-            Self::TooLarge { .. } | Self::BodyTimeout | Self::BadFraming | Self::UriTooLong { .. }
+            Self::NotSupported
+                | Self::TooLarge { .. }
+                | Self::BodyTimeout
+                | Self::BadFraming
+                | Self::UriTooLong { .. }
         )
     }
 
@@ -172,7 +180,8 @@ impl Refusal {
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT {
+        let passes = status == StatusCode::REQUEST_TIMEOUT;
+        if status.is_client_error() && !passes || status == StatusCode::NOT_IMPLEMENTED {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if status == StatusCode::UNAUTHORIZED {
@@ -253,6 +262,7 @@ mod tests {
             Refusal::TooLarge { bytes_max: 1 },
             Refusal::UriTooLong { bytes_max: 1 },
             Refusal::Expectation,
+            Refusal::NotSupported,
             Refusal::BodyTimeout,
             Refusal::BadFraming,
             Refusal::UnknownPrice { model: "m".into() },
@@ -288,7 +298,7 @@ mod tests {
             let answer = refusal.answer(Shape::OpenAi, "r");
             let never = answer.headers().contains_key("x-should-retry");
             match answer.status().as_u16() {
-                408 | 500..600 => assert!(!never, "{refusal:?}"),
+                408 | 500 | 502..600 => assert!(!never, "{refusal:?}"),
                 _ => assert!(never, "{refusal:?}"),
             }
             assert_eq!(
