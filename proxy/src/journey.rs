@@ -14,8 +14,9 @@ pub(crate) mod settle;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::HeaderValue;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 
 use crate::edge::clock;
@@ -38,7 +39,11 @@ pub(crate) async fn journey(
         Ok(reply) => reply,
         Err(refusal) => {
             report::refused(&worker.gateway, &arrival, &method, &refusal);
-            refusal.answer(arrival.shape, &arrival.request_id).map(ReplyBody::whole)
+            let answer = refusal.answer(arrival.shape, &arrival.request_id);
+            // The answer to HEAD has no body, and HTTP/2 would send one.
+            answer.map(|body| {
+                ReplyBody::whole(if method == Method::HEAD { Bytes::new() } else { body })
+            })
         }
     };
     let headers = reply.headers_mut();
@@ -60,19 +65,27 @@ async fn ride(
     request: Request<Incoming>,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let gateway = &worker.gateway;
+    if request.method() == Method::OPTIONS
+        && let Some(allow) = identify::allowed(request.uri().path())
+    {
+        let answer = refuse::options(allow);
+        report::passed(gateway, arrival, request.method(), None, answer.status());
+        return Ok(answer.map(ReplyBody::whole));
+    }
     let (mut head, body) = request.into_parts();
     let call = identify::call(gateway, peer, arrival, &mut head)?;
     let permit = admit::permit(gateway, &call, &head)?;
     let order = body::read(gateway, &call, &head.headers, body).await?;
     let mut chosen = route::choose(gateway, &call, order)?;
-    let fare = match call.route.billing {
+    let route = call.route;
+    let fare = match route.billing {
         Billing::Ledger => Some(permit.reserve(gateway, peer, call, &mut chosen).await?),
         Billing::Free => None,
     };
     let passed = fare.is_none().then(|| head.method.clone());
     let reply = relay::open(worker, head, chosen, fare).await?;
     if let Some(method) = passed {
-        report::passed(gateway, arrival, &method, reply.status().as_u16());
+        report::passed(gateway, arrival, &method, Some(route.template), reply.status());
     }
     Ok(reply)
 }

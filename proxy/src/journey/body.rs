@@ -1,7 +1,7 @@
 //! Reading a request's body: bounded, inspected as it arrives, kept as the pieces that came.
 
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use taximeter_meter::{RequestFacts, RequestReader, Wire};
@@ -54,6 +54,10 @@ pub(crate) async fn read(
             reader.push(&piece)?;
         }
         body.push(piece);
+    }
+    if call.method == Method::GET || call.method == Method::HEAD {
+        // It means nothing, and an engine might take it for the next request.
+        body = RequestBody::default();
     }
     let facts = reader.map(RequestReader::finish).transpose()?;
     Ok(Order { body, facts, held })

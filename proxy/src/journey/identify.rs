@@ -18,7 +18,7 @@ use super::refuse::{Refusal, Shape};
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
 
-pub(crate) use routes::{Billing, Route};
+pub(crate) use routes::{Billing, Route, allowed};
 use tenant::Caller;
 pub(crate) use tenant::strip_credential;
 

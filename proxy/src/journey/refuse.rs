@@ -1,7 +1,9 @@
 //! What we answer when we do not serve: every refusal, its status, its word, its shape. One `match` each.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{HeaderValue, Response, StatusCode};
 use taximeter_meter::RequestFault;
 
@@ -45,7 +47,7 @@ pub(crate) enum Refusal {
     NotSupported,
     #[error("the body did not arrive in time")]
     BodyTimeout,
-    #[error("the body could not be read; check its framing")]
+    #[error("the request could not be read in one way only; check its framing")]
     BadFraming,
     #[error("the price of {model:?} is not known, and requests without a price are refused here")]
     UnknownPrice { model: String },
@@ -176,9 +178,11 @@ impl Refusal {
             }, "request_id": request_id}),
         };
         let mut answer = Response::new(Bytes::from(body.to_string()));
+        let length = HeaderValue::from(answer.body().len());
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, length);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let passes = status == StatusCode::REQUEST_TIMEOUT;
         if status.is_client_error() && !passes || status == StatusCode::NOT_IMPLEMENTED {
@@ -198,6 +202,14 @@ impl Refusal {
         }
         answer
     }
+}
+
+/// The answer to `OPTIONS` on a route that takes `allow`.
+pub(crate) fn options(allow: &'static str) -> Response<Bytes> {
+    let mut answer = Response::new(Bytes::new());
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    answer
 }
 
 /// Anthropic's word for a status; its clients know these.

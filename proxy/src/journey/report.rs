@@ -1,6 +1,6 @@
 //! What happened, told once to telemetry. How it looks as metric and log line is `telemetry/events.rs`.
 
-use http::Method;
+use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
 
@@ -30,11 +30,17 @@ pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, ref
 }
 
 /// A request that is not on the ledger was passed on and has been answered.
-pub(super) fn passed(gateway: &Gateway, arrival: &Arrival, method: &Method, status: u16) {
+pub(super) fn passed(
+    gateway: &Gateway,
+    arrival: &Arrival,
+    method: &Method,
+    route: Option<&'static str>,
+    status: StatusCode,
+) {
     gateway.telemetry.emit(&RequestPassed(Http {
         method,
-        route: None,
-        status: Some(status),
+        route,
+        status: Some(status.as_u16()),
         tenant: None,
         duration: clock::now() - arrival.started,
     }));

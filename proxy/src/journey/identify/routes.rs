@@ -69,6 +69,17 @@ enum Allowed {
     Any,
 }
 
+/// What is passed through where the route is not known: `TRACE` would show an engine's headers.
+const ANY: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
 impl Allowed {
     fn takes(self, method: &Method) -> bool {
         match self {
@@ -77,16 +88,16 @@ impl Allowed {
             Self::GetDelete => {
                 method == Method::GET || method == Method::HEAD || method == Method::DELETE
             }
-            Self::Any => true,
+            Self::Any => ANY.iter().any(|known| known == method),
         }
     }
 
     const fn header(self) -> &'static str {
         match self {
-            Self::Get => "GET, HEAD",
-            Self::Post => "POST",
-            Self::GetDelete => "GET, HEAD, DELETE",
-            Self::Any => "*",
+            Self::Get => "GET, HEAD, OPTIONS",
+            Self::Post => "POST, OPTIONS",
+            Self::GetDelete => "GET, HEAD, DELETE, OPTIONS",
+            Self::Any => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
         }
     }
 }
@@ -167,16 +178,23 @@ pub(super) fn find(
     let Some((route, parameter)) =
         ROUTES.iter().find_map(|route| Some((route, matches(route.template, path)?)))
     else {
-        if passthrough {
-            return Ok((&PASSED_THROUGH, None));
-        }
-        return Err(Refusal::UnknownRoute { path: super::super::refuse::shown(path) });
+        return match passthrough {
+            true if PASSED_THROUGH.method.takes(method) => Ok((&PASSED_THROUGH, None)),
+            true => Err(Refusal::MethodNotAllowed { allow: PASSED_THROUGH.method.header() }),
+            false => Err(Refusal::UnknownRoute { path: super::super::refuse::shown(path) }),
+        };
     };
     if !route.method.takes(method) {
         return Err(Refusal::MethodNotAllowed { allow: route.method.header() });
     }
     let model = route.template.starts_with("/openai/deployments/").then(|| parameter.to_owned());
     Ok((route, model.filter(|model| !model.is_empty())))
+}
+
+/// The methods of a route that we know; `None` for other paths.
+pub(crate) fn allowed(path: &str) -> Option<&'static str> {
+    let route = ROUTES.iter().find(|route| matches(route.template, path).is_some())?;
+    Some(route.method.header())
 }
 
 /// The parameter of `template` in `path` (empty where it has none), if the path fits.
@@ -215,7 +233,9 @@ mod tests {
     #[test]
     fn the_wrong_method_is_told_the_right_one() {
         let refusal = find(&Method::GET, "/v1/chat/completions", false).unwrap_err();
-        assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "POST" }));
+        assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "POST, OPTIONS" }));
+        assert_eq!(allowed("/v1/chat/completions"), Some("POST, OPTIONS"));
+        assert_eq!(allowed("/v1/chat"), None);
     }
 
     #[test]
@@ -237,5 +257,6 @@ mod tests {
     fn unknown_paths_pass_only_when_configured() {
         let (route, _) = find(&Method::PUT, "/v1/anything", true).unwrap();
         assert_eq!((route.template, route.billing), ("other", Billing::Ledger));
+        assert!(find(&Method::TRACE, "/v1/anything", true).is_err());
     }
 }

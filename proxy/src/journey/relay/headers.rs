@@ -8,7 +8,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Request, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use taximeter_config::{Secret, Upstream};
 use taximeter_meter::Dialect;
 
@@ -51,7 +51,9 @@ pub(super) fn request(gateway: &Gateway, head: Parts, chosen: &mut Chosen) -> Re
         headers.insert(HOST, host.clone());
     }
     let length = request.body().len();
-    if length > 0 || headers.contains_key(CONTENT_LENGTH) {
+    let announced = headers.remove(CONTENT_LENGTH).is_some();
+    let reads = request.method() == Method::GET || request.method() == Method::HEAD;
+    if length > 0 || announced && !reads {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     *request.headers_mut() = headers;
