@@ -8,12 +8,16 @@ use http::HeaderValue;
 use taximeter_config::{Config, Upstream};
 use taximeter_meter::Dialect;
 use taximeter_pricing::PriceBook;
+use tokio::sync::Semaphore;
 
 use crate::edge::journal::Journal;
 use crate::edge::upstream::Dialer;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::telemetry::Telemetry;
+
+/// Answers that may wait to be counted; of those beyond it the usage stays unknown.
+const COUNTS_PENDING_MAX: usize = 128;
 
 /// What all requests share.
 pub(crate) struct Gateway {
@@ -27,6 +31,8 @@ pub(crate) struct Gateway {
     pub(crate) dialer: Dialer,
     /// Where work runs that must not delay a token.
     pub(crate) background: tokio::runtime::Handle,
+    /// A place for each answer that waits to be counted.
+    pub(crate) counting: Arc<Semaphore>,
     /// `host` of each upstream.
     hosts: Vec<Option<HeaderValue>>,
     /// Dialects that upstreams configured as `auto` have shown, by index.
@@ -59,6 +65,7 @@ impl Gateway {
             id,
             directory: Directory::new(&config),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
+            counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
             hosts: hosts.collect(),
             recognised: DashMap::new(),
             bodies_bytes: Arc::default(),

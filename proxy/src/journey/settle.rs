@@ -6,6 +6,7 @@ pub(crate) mod open;
 mod record;
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,7 +25,7 @@ use super::route::Chosen;
 use crate::edge::clock;
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
-use crate::telemetry::events::EntryLost;
+use crate::telemetry::events::{CountSkipped, EntryLost};
 use count::Count;
 use open::Open;
 
@@ -170,10 +171,20 @@ impl Open {
             let (written, receipt) = self.post(&measurement, Count::default());
             return Settling::posted(written, receipt);
         };
+        let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else {
+            self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
+            let (written, receipt) = self.post(&measurement, Count::default());
+            return Settling::posted(written, receipt);
+        };
         let (tell, told) = tokio::sync::oneshot::channel();
         let background = self.gateway.background.clone();
         background.spawn_blocking(move || {
-            let count = job.run();
+            // A fault in here must not cost the fare.
+            let count = catch_unwind(AssertUnwindSafe(|| job.run())).unwrap_or_else(|_| {
+                self.gateway.telemetry.emit(&CountSkipped { cause: "panic" });
+                Count::default()
+            });
+            drop(place);
             let posted = self.post(&measurement, count);
             // The client may be gone; the entry is written all the same.
             let _ = tell.send(posted);

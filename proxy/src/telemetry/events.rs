@@ -222,6 +222,21 @@ impl Event for EntryLost {
     }
 }
 
+/// An answer without usage was not counted either.
+pub(crate) struct CountSkipped {
+    pub(crate) cause: &'static str,
+}
+
+impl Event for CountSkipped {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::CountsSkipped, 1, &[(key::CAUSE, self.cause)]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn("count_skipped", &[("cause", self.cause.into())]);
+    }
+}
+
 /// A client was not let in: too many connections.
 pub(crate) struct ConnectionRefused;
 

@@ -122,6 +122,8 @@ instruments! {
         "Connections to an engine that failed, by cause.";
     MeterOddities: "taximeter.meter.oddities", Kind::Counter, "{event}",
         "What engines sent that a meter wonders about, by kind.";
+    CountsSkipped: "taximeter.meter.counts.skipped", Kind::Counter, "{request}",
+        "Answers without usage that were not counted either, by cause.";
     ConnectionsRefused: "taximeter.connections.refused", Kind::Counter, "{connection}",
         "Client connections over the maximum.";
     RequestsOpen: "taximeter.requests.open", Kind::Gauge, "{request}",
