@@ -16,6 +16,10 @@ use super::names::{Instrument, key};
 
 /// Model names that get a label of their own.
 const MODELS_MAX: usize = 200;
+/// Error words of engines that get a label of their own.
+const ERRORS_MAX: usize = 50;
+/// Kinds of requests that get series of their own.
+const KINDS_MAX: usize = 2_000;
 /// What the rest is called.
 const OTHER: &str = "other";
 
@@ -58,6 +62,17 @@ struct Kind {
     status: Option<u16>,
 }
 
+impl Kind {
+    /// Without what clients and engines can choose: what is left is a small fixed set.
+    fn collapse(&mut self) {
+        self.tenant = OTHER.into();
+        let chosen = [&mut self.request_model, &mut self.response_model, &mut self.error_type];
+        for word in chosen.into_iter().flatten() {
+            *word = OTHER.into();
+        }
+    }
+}
+
 /// Where an upstream is, for `server.address`.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
@@ -71,6 +86,7 @@ pub(super) struct Requests {
     kinds: DashMap<Kind, Arc<Series>>,
     tenants: Bounded,
     models: Bounded,
+    errors: Bounded,
     servers: Vec<Server>,
 }
 
@@ -80,6 +96,7 @@ impl Requests {
             kinds: DashMap::new(),
             tenants: Bounded::new(tenants_max),
             models: Bounded::new(MODELS_MAX),
+            errors: Bounded::new(ERRORS_MAX),
             servers,
         }
     }
@@ -107,14 +124,14 @@ impl Requests {
         let model = |name: &Option<String>| {
             name.as_deref().map(|name| if served { self.models.label(name) } else { OTHER }.into())
         };
-        let kind = Kind {
+        let mut kind = Kind {
             tenant: self.tenants.label(record.tenant.as_str()).into(),
             operation: record.operation.as_str().into(),
             upstream: record.upstream.as_str().into(),
             provider: record.provider.as_str().into(),
             request_model: model(&record.request_model),
             response_model: model(&record.response_model),
-            error_type: record.error_type.as_deref().map(Into::into),
+            error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
             end: record.end,
             method: method_label(method),
             route: record.route.as_str().into(),
@@ -122,6 +139,9 @@ impl Requests {
         };
         if let Some(series) = self.kinds.get(&kind) {
             return series.clone();
+        }
+        if self.kinds.len() >= KINDS_MAX {
+            kind.collapse();
         }
         let server = self.servers.iter().find(|server| *server.name == *kind.upstream);
         let series = Arc::new(Series::new(&kind, server));
@@ -270,9 +290,15 @@ impl Series {
 
     fn record_times(&self, to: &Instruments, record: &Record, measurement: &Measurement) {
         let timing = &record.timing;
-        self.http_duration
-            .get_or_init(|| to.buckets(Instrument::HttpServerRequestDuration, self.http.clone()))
-            .record(timing.duration);
+        // A refusal of ours is counted as an HTTP request where it is answered.
+        let left = matches!(record.end, End::ClientLeft | End::ClientStalled | End::Shutdown);
+        if record.status.is_some() || left {
+            self.http_duration
+                .get_or_init(|| {
+                    to.buckets(Instrument::HttpServerRequestDuration, self.http.clone())
+                })
+                .record(timing.duration);
+        }
         let [operation, server] = &self.durations;
         for (slot, instrument) in [
             (operation, Instrument::OperationDuration),
