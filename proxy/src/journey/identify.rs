@@ -17,10 +17,11 @@ use uuid::Uuid;
 use super::refuse::{Refusal, Shape};
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
+use crate::telemetry::events::{AuthRefused, SpoofedHeader};
 
 pub(crate) use routes::{Billing, Route, allowed};
-use tenant::Caller;
 pub(crate) use tenant::strip_credential;
+use tenant::{Caller, Directory};
 
 /// The only expectation that HTTP defines.
 const CONTINUE: &[u8] = b"100-continue";
@@ -90,9 +91,14 @@ pub(crate) fn call(
     let path = head.uri.path();
     let (route, path_model) = routes::find(&head.method, path, gateway.config.passthrough)?;
     let headers = &mut head.headers;
-    let caller = gateway.directory.identify(peer.address.ip(), headers)?;
-    let receipt = headers.get("x-taximeter-receipt").is_some_and(|value| value == "1");
-    gateway.directory.strip(headers);
+    let caller = gateway.directory.identify(peer.address.ip(), headers).inspect_err(|refusal| {
+        let fingerprint = Directory::fingerprint(headers);
+        gateway.telemetry.emit(&AuthRefused { reason: refusal.code(), fingerprint });
+    })?;
+    let receipt = headers.get(tenant::RECEIPT).is_some_and(|value| value == "1");
+    if gateway.directory.strip(&caller, headers) {
+        gateway.telemetry.emit(&SpoofedHeader { tenant: &caller.tenant });
+    }
     let mut ids = headers.get_all("x-request-id").iter();
     let same = ids.next().is_some_and(|id| id.as_bytes() == arrival.request_id.as_bytes());
     if !(same && ids.next().is_none())

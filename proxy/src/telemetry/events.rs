@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::metrics::HistogramFn as _;
-use taximeter_ledger::{Record, VoidReason};
+use taximeter_ledger::{Record, TenantId, VoidReason};
 use taximeter_meter::Measurement;
 
 use super::log::Log;
@@ -108,6 +108,58 @@ impl Event for RequestRefused<'_> {
                 ("message", self.message.as_str().into()),
             ],
         );
+    }
+}
+
+/// No valid credential. Never the key itself.
+pub(crate) struct AuthRefused {
+    pub(crate) reason: &'static str,
+    /// The first characters of the key's SHA-256.
+    pub(crate) fingerprint: Option<String>,
+}
+
+impl Event for AuthRefused {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::AuthRefusals, 1, &[(key::CODE, self.reason)]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn(
+            "auth_refused",
+            &[("reason", self.reason.into()), ("key_sha256", self.fingerprint.clone().into())],
+        );
+    }
+}
+
+/// A client wrote a header that says who it is. It was not believed.
+pub(crate) struct SpoofedHeader<'a> {
+    pub(crate) tenant: &'a TenantId,
+}
+
+impl Event for SpoofedHeader<'_> {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::SpoofedHeaders, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.warn("spoofed_header", &[("tenant", self.tenant.as_str().into())]);
+    }
+}
+
+/// A client connection ended by what came, or did not come, where a request's head should be.
+pub(crate) struct BadFraming {
+    pub(crate) cause: &'static str,
+    pub(crate) peer: std::net::SocketAddr,
+}
+
+impl Event for BadFraming {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::BadFraming, 1, &[(key::CAUSE, self.cause)]);
+    }
+
+    fn line(&self, to: &Log) {
+        let peer = self.peer.ip().to_string();
+        to.warn("bad_framing", &[("cause", self.cause.into()), ("peer", peer.into())]);
     }
 }
 

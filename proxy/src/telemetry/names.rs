@@ -124,6 +124,12 @@ instruments! {
         "What engines sent that a meter wonders about, by kind.";
     CountsSkipped: "taximeter.meter.counts.skipped", Kind::Counter, "{request}",
         "Answers without usage that were not counted either, by cause.";
+    AuthRefusals: "taximeter.auth.refusals", Kind::Counter, "{request}",
+        "Requests without a valid credential, by reason.";
+    SpoofedHeaders: "taximeter.spoofed_headers", Kind::Counter, "{request}",
+        "Requests in which a client wrote an identity header of its own.";
+    BadFraming: "taximeter.bad_framing", Kind::Counter, "{connection}",
+        "Client connections that ended because no request could be read, by cause.";
     ConnectionsRefused: "taximeter.connections.refused", Kind::Counter, "{connection}",
         "Client connections over the maximum.";
     RequestsOpen: "taximeter.requests.open", Kind::Gauge, "{request}",

@@ -12,7 +12,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use taximeter_config::Limits;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -20,6 +19,7 @@ use super::peer::{Peer, PeerSocket, Verdict};
 use super::worker::{Phase, Worker};
 use crate::edge::clock;
 use crate::journey::{self, ReplyBody};
+use crate::telemetry::events::BadFraming;
 
 /// The first bytes of an HTTP/2 connection; no HTTP/1 request begins so.
 const HTTP2_PREFACE: &[u8] = b"PRI";
@@ -63,7 +63,7 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .auto_date_header(false)
             .serve_connection(io, service);
-        run(connection, &peer, limits, phase, |c| c.graceful_shutdown()).await;
+        run(connection, &peer, &worker, phase, |c| c.graceful_shutdown()).await;
     } else {
         let connection = http1::Builder::new()
             .preserve_header_case(true)
@@ -71,7 +71,7 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
             .max_buf_size(limits.header_bytes_max.max(8 << 10))
             .auto_date_header(false)
             .serve_connection(io, service);
-        run(connection, &peer, limits, phase, |c| c.graceful_shutdown()).await;
+        run(connection, &peer, &worker, phase, |c| c.graceful_shutdown()).await;
     }
 }
 
@@ -116,13 +116,17 @@ async fn speaks_http2(socket: &TcpStream) -> bool {
 }
 
 /// Polls a connection with its timer and the gateway's phase beside it.
-async fn run<C: Future>(
+async fn run<C: Future<Output = hyper::Result<()>>>(
     connection: C,
     peer: &Peer,
-    limits: &Limits,
+    worker: &Worker,
     mut phase: watch::Receiver<Phase>,
     finish: impl Fn(Pin<&mut C>),
 ) {
+    let limits = &worker.gateway.config.limits;
+    let bad_framing = |cause| {
+        worker.gateway.telemetry.emit(&BadFraming { cause, peer: peer.address });
+    };
     let mut connection = pin!(connection);
     let mut timer = pin!(tokio::time::sleep(limits.header_read_timeout));
     let mut finishing = false;
@@ -130,8 +134,8 @@ async fn run<C: Future>(
         let turn = {
             let mut changed = pin!(phase.changed());
             poll_fn(|cx: &mut Context<'_>| {
-                if connection.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Turn::Over);
+                if let Poll::Ready(end) = connection.as_mut().poll(cx) {
+                    return Poll::Ready(Turn::Over(end));
                 }
                 if changed.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Turn::Phase);
@@ -141,7 +145,12 @@ async fn run<C: Future>(
             .await
         };
         match turn {
-            Turn::Over => return,
+            Turn::Over(end) => {
+                if let Some(cause) = end.err().as_ref().and_then(unreadable) {
+                    bad_framing(cause);
+                }
+                return;
+            }
             Turn::Phase => match *phase.borrow_and_update() {
                 Phase::Serving => {}
                 Phase::Draining => finish(connection.as_mut()),
@@ -152,7 +161,7 @@ async fn run<C: Future>(
             },
             Turn::Timer if peer.is_cut() => return,
             Turn::Timer => match peer.judge(clock::now(), limits) {
-                Verdict::Close => return,
+                Verdict::Close => return bad_framing("slow_header"),
                 // It was asked politely.
                 Verdict::Finish if finishing => return,
                 Verdict::Finish => {
@@ -166,9 +175,18 @@ async fn run<C: Future>(
     }
 }
 
+/// Why hyper could not read a request, if that is what ended the connection.
+fn unreadable(fault: &hyper::Error) -> Option<&'static str> {
+    match fault {
+        fault if fault.is_parse_too_large() => Some("head_too_large"),
+        fault if fault.is_parse() => Some("head"),
+        _ => None,
+    }
+}
+
 /// Why a connection's task woke up.
 enum Turn {
-    Over,
+    Over(hyper::Result<()>),
     Phase,
     Timer,
 }

@@ -16,6 +16,11 @@ use crate::journey::refuse::Refusal;
 /// Headers in which clients of OpenAI, Anthropic and Azure send their key.
 const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
 
+/// Asks for a receipt; every other name under `x-taximeter-` is ours alone.
+pub(crate) const RECEIPT: &str = "x-taximeter-receipt";
+/// Bytes of a key's hash that logs show.
+const FINGERPRINT_BYTES: usize = 4;
+
 /// Who pays for a request, and how we know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
@@ -120,8 +125,9 @@ impl Directory {
     }
 
     /// Takes away what must not reach an engine: our identity headers in any spelling, cookies, and the client's
-    /// credential unless an upstream wants it (the relay decides which).
-    pub(crate) fn strip(&self, headers: &mut HeaderMap) {
+    /// credential unless an upstream wants it (the relay decides which). Says whether the client wrote what was
+    /// not for it to write.
+    pub(crate) fn strip(&self, caller: &Caller, headers: &mut HeaderMap) -> bool {
         headers.remove(COOKIE);
         if !self.forward_credential {
             for name in KEY_HEADERS {
@@ -139,9 +145,19 @@ impl Directory {
             })
             .cloned()
             .collect();
+        let believed = (caller.identity == Identity::Header).then_some(header);
+        let mut spoofed = false;
         for name in ours {
+            spoofed |= name != RECEIPT && believed != Some(name.as_str());
             headers.remove(name);
         }
+        spoofed
+    }
+
+    /// What may be told of the credential that was shown: the first characters of its hash.
+    pub(crate) fn fingerprint(headers: &HeaderMap) -> Option<String> {
+        let sha256 = Sha256::digest(credential(headers).ok()??);
+        Some(sha256.iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect())
     }
 }
 

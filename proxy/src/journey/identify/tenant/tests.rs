@@ -101,7 +101,19 @@ fn identity_headers_of_any_spelling_and_credentials_are_taken_away() {
         ("cookie", "session=1"),
         ("x-request-id", "kept"),
     ]);
-    with_key().strip(&mut sent);
+    let directory = with_key();
+    let caller = directory.identify(AWAY, &sent).unwrap();
+    assert!(directory.strip(&caller, &mut sent));
     assert_eq!(sent.len(), 1);
     assert!(sent.contains_key("x-request-id"));
+    let mut honest = headers(&[("authorization", "Bearer secret"), (RECEIPT, "1")]);
+    assert!(!directory.strip(&caller, &mut honest));
+    assert!(honest.is_empty());
+}
+
+#[test]
+fn a_key_is_told_by_eight_characters_of_its_hash() {
+    let shown = Directory::fingerprint(&headers(&[("x-api-key", "secret")])).unwrap();
+    assert_eq!(shown, "2bb80d53");
+    assert_eq!(Directory::fingerprint(&HeaderMap::new()), None);
 }
