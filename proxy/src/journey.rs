@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::HeaderValue;
 use http::{Method, Request, Response};
+use http_body::Body as _;
 use hyper::body::Incoming;
 
 use crate::edge::clock;
@@ -73,9 +74,11 @@ async fn ride(
         return Ok(answer.map(ReplyBody::whole));
     }
     let (mut head, body) = request.into_parts();
+    peer.body_is_unread(!body.is_end_stream());
     let call = identify::call(gateway, peer, arrival, &mut head)?;
     let permit = admit::permit(gateway, &call, &head)?;
     let order = body::read(gateway, &call, &head.headers, body).await?;
+    peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;
     let route = call.route;
     let fare = match route.billing {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use taximeter_config::Limits;
@@ -15,6 +15,9 @@ use tokio::time::Sleep;
 
 use crate::edge::clock;
 
+/// What a client may still send after it was refused, in bytes and in time.
+const LINGER_BYTES_MAX: usize = 64 << 10;
+const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 /// No request head is being read.
 const NOT_READING: u64 = u64::MAX;
 
@@ -29,6 +32,8 @@ pub(crate) struct Peer {
     reading_since: AtomicU64,
     stalled: AtomicBool,
     cut: AtomicBool,
+    /// A request body has not been read to its end.
+    unread: AtomicBool,
     /// Open streams of an HTTP/2 connection.
     streams: Mutex<Vec<Weak<dyn Stream>>>,
 }
@@ -63,6 +68,7 @@ impl Peer {
             reading_since: AtomicU64::new(NOT_READING),
             stalled: AtomicBool::new(false),
             cut: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
             streams: Mutex::new(Vec::new()),
         }
     }
@@ -83,6 +89,11 @@ impl Peer {
         for stream in self.streams() {
             stream.wake();
         }
+    }
+
+    /// Whether the client may still be sending the body of its last request.
+    pub(crate) fn body_is_unread(&self, unread: bool) {
+        self.unread.store(unread, Relaxed);
     }
 
     /// Looks after a stream while it lives.
@@ -157,6 +168,10 @@ pub(super) struct PeerSocket {
     watched: bool,
     /// Runs while a write is waiting for the client.
     waiting: Option<Pin<Box<Sleep>>>,
+    /// Runs while the client may still be sending after our last word.
+    lingering: Option<Pin<Box<Sleep>>>,
+    /// What came meanwhile, in bytes.
+    lingered: usize,
 }
 
 impl PeerSocket {
@@ -166,7 +181,16 @@ impl PeerSocket {
         write_timeout: Duration,
         http2: bool,
     ) -> Self {
-        Self { socket, peer, write_timeout, http2, watched: false, waiting: None }
+        Self {
+            socket,
+            peer,
+            write_timeout,
+            http2,
+            watched: false,
+            waiting: None,
+            lingering: None,
+            lingered: 0,
+        }
     }
 
     /// Whether the client has closed while nobody reads: with a pipelined request in its buffer
@@ -178,6 +202,23 @@ impl PeerSocket {
         let mut byte = [0];
         let peeked = self.socket.poll_peek(cx, &mut ReadBuf::new(&mut byte));
         matches!(peeked, Poll::Ready(Ok(0) | Err(_)))
+    }
+
+    /// Drops what still comes: closing with bytes unread resets the connection, and the client
+    /// may lose an answer that it has not read yet.
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let lingering =
+            self.lingering.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_TIME_MAX)));
+        let mut dropped = [0; 4 << 10];
+        while self.lingered < LINGER_BYTES_MAX && lingering.as_mut().poll(cx).is_pending() {
+            let mut buf = ReadBuf::new(&mut dropped);
+            ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buf))?;
+            if buf.filled().is_empty() {
+                break;
+            }
+            self.lingered += buf.filled().len();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn watch<T>(
@@ -251,7 +292,15 @@ impl AsyncWrite for PeerSocket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+        let this = self.get_mut();
+        if this.lingering.is_none() {
+            ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
+        }
+        if this.peer.unread.load(Relaxed) && !this.http2 {
+            this.linger(cx)
+        } else {
+            Poll::Ready(Ok(()))
+        }
     }
 }
 
