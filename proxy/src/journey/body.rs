@@ -1,5 +1,8 @@
 //! Reading a request's body: bounded, inspected as it arrives, kept as the pieces that came.
 
+use std::error::Error as _;
+use std::io;
+
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
@@ -42,7 +45,7 @@ pub(crate) async fn read(
         let frame = match clock::within(limits.body_read_timeout, incoming.frame()).await {
             None => return Err(Refusal::BodyTimeout),
             Some(None) => break,
-            Some(Some(Err(_))) => return Err(Refusal::BadFraming),
+            Some(Some(Err(fault))) => return Err(broken(&fault)),
             Some(Some(Ok(frame))) => frame,
         };
         let Ok(piece) = frame.into_data() else { continue };
@@ -61,6 +64,15 @@ pub(crate) async fn read(
     }
     let facts = reader.map(RequestReader::finish).transpose()?;
     Ok(Order { body, facts, held })
+}
+
+/// Why a body ended before its end: hyper says so by the kind of the cause.
+fn broken(fault: &hyper::Error) -> Refusal {
+    let cause = fault.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    match cause.map(io::Error::kind) {
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Refusal::BadFraming,
+        _ => Refusal::ClientLeft,
+    }
 }
 
 fn announced(headers: &HeaderMap) -> Option<u64> {

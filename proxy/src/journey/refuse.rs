@@ -47,6 +47,8 @@ pub(crate) enum Refusal {
     NotSupported,
     #[error("the body did not arrive in time")]
     BodyTimeout,
+    #[error("the client left within its request")]
+    ClientLeft,
     #[error("the request could not be read in one way only; check its framing")]
     BadFraming,
     #[error("the price of {model:?} is not known, and requests without a price are refused here")]
@@ -94,6 +96,7 @@ impl Refusal {
             Self::Expectation => "expectation_failed",
             Self::NotSupported => "not_supported",
             Self::BodyTimeout => "request_timeout",
+            Self::ClientLeft => "client_left",
             Self::BadFraming => "bad_framing",
             Self::UnknownPrice { .. } => "unknown_price",
             Self::LedgerUnavailable => "ledger_unavailable",
@@ -113,6 +116,7 @@ impl Refusal {
         match self {
             Self::CredentialsDiffer
             | Self::Request(_)
+            | Self::ClientLeft
             | Self::BadFraming
             | Self::UnknownPrice { .. } => (StatusCode::BAD_REQUEST, INVALID),
             Self::InvalidKey | Self::MissingKey => (StatusCode::UNAUTHORIZED, INVALID),
