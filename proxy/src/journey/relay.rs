@@ -68,7 +68,10 @@ pub(super) async fn open(
         || head.status == StatusCode::SWITCHING_PROTOCOLS
     {
         if let Some(fare) = fare {
-            fare.void(VoidReason::UpstreamAuth);
+            fare.void(match head.status {
+                StatusCode::UNAUTHORIZED => VoidReason::UpstreamAuth,
+                _ => VoidReason::UpstreamRefused,
+            });
         }
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Refusal::UpstreamProtocol);

@@ -59,7 +59,7 @@ impl Fare {
             stream: chosen.stream,
             kept: chosen.kept.take(),
             body_bytes: chosen.body_bytes,
-            _held: chosen.held.take(),
+            held: chosen.held.take(),
             sent_at: None,
             status: None,
             meter: Some(meter),
@@ -85,6 +85,10 @@ impl Fare {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         if let Some(open) = &mut self.0 {
             open.status = Some(status);
+            if open.kept.is_none() {
+                // The engine has the body, and nobody else.
+                drop(open.held.take());
+            }
             if let Some(meter) = &mut open.meter {
                 meter.on_head(status, text(CONTENT_TYPE), text(CONTENT_ENCODING));
             }

@@ -23,7 +23,8 @@ pub(crate) struct Open {
     /// What the client sent, if it is kept, and its length in bytes.
     pub(super) kept: Option<RequestBody>,
     pub(super) body_bytes: u64,
-    pub(super) _held: HeldBytes,
+    /// Counts what the client sent while it is held.
+    pub(super) held: HeldBytes,
     pub(super) sent_at: Option<Instant>,
     pub(crate) status: Option<u16>,
     pub(super) meter: Option<Meter>,
