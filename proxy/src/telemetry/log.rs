@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use dashmap::DashMap;
 use pingora_limits::rate::Rate;
 use serde_json::{Map, Value};
 
@@ -30,12 +31,19 @@ pub(crate) struct Log {
     format: Format,
     quiet: bool,
     lines: Rate,
+    /// Lines of a kind that were over its rate since the last one that was not.
+    left_out: DashMap<&'static str, u64>,
 }
 
 impl Log {
     /// Lines to stderr.
     pub(crate) fn new(format: Format) -> Self {
-        Self { format, quiet: false, lines: Rate::new(Duration::from_secs(1)) }
+        Self {
+            format,
+            quiet: false,
+            lines: Rate::new(Duration::from_secs(1)),
+            left_out: DashMap::new(),
+        }
     }
 
     /// Only what is broken and needs somebody: for a gateway that shares its terminal.
@@ -63,9 +71,14 @@ impl Log {
             return;
         }
         if self.lines.observe(&event, 1) > LINES_PER_KIND_PER_SECOND_MAX {
+            *self.left_out.entry(event).or_default() += 1;
             return;
         }
-        let line = render(self.format, &clock::wall().to_string(), level, event, fields);
+        let mut fields = fields.to_vec();
+        if let Some((_, left_out)) = self.left_out.remove(event) {
+            fields.push(("left_out", left_out.into()));
+        }
+        let line = render(self.format, &clock::wall().to_string(), level, event, &fields);
         // A closed stderr must not stop the gateway.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
