@@ -22,6 +22,8 @@ mod money;
 mod operations;
 mod readme;
 mod refusals;
+mod robust_answers;
+mod robust_connections;
 mod streams;
 mod tidy;
 mod tls;
