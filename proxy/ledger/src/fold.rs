@@ -7,7 +7,6 @@ use rust_decimal::Decimal;
 
 use crate::entry::{Entry, Reserve};
 use crate::id::{RequestId, TenantId};
-use crate::reader::Framed;
 use crate::record::{End, Record, RecordCost, RecordTiming, RecordUsage};
 
 /// The fold of all entries so far. Repeated entries count once.
@@ -91,26 +90,25 @@ pub enum Contradiction {
 }
 
 impl Replay {
-    /// Adds the next entry.
+    /// Adds the next entry and its sequence number.
     ///
     /// # Errors
     /// When it contradicts the entries before it; its sequence number is taken, nothing else of it.
-    pub fn apply(&mut self, framed: &Framed) -> Result<(), Contradiction> {
-        let Framed { seq, entry, .. } = framed;
-        if self.seq != 0 && *seq != self.seq + 1 {
-            return Err(Contradiction::Gap { last: self.seq, found: *seq });
+    pub fn apply(&mut self, seq: u64, entry: &Entry) -> Result<(), Contradiction> {
+        if self.seq != 0 && seq != self.seq + 1 {
+            return Err(Contradiction::Gap { last: self.seq, found: seq });
         }
-        self.seq = *seq;
+        self.seq = seq;
         self.last_sign_of_life = self.last_sign_of_life.max(Some(match entry {
             Entry::Reserve(reserve) => reserve.started_at,
             Entry::Post(record) => record.ended_at,
             Entry::Void(void) => void.ended_at,
         }));
         match entry {
-            Entry::Reserve(reserve) => self.reserve(*seq, reserve),
-            Entry::Post(record) => self.post(*seq, record),
+            Entry::Reserve(reserve) => self.reserve(seq, reserve),
+            Entry::Post(record) => self.post(seq, record),
             Entry::Void(void) => {
-                if self.settles(*seq, void.id, Settlement::Void)? {
+                if self.settles(seq, void.id, Settlement::Void)? {
                     self.close(void.id, Settlement::Void);
                     self.voids += 1;
                 }

@@ -49,9 +49,12 @@ pub enum EncodeError {
 
 /// What the payload of a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A [`Reserve`](crate::Reserve).
     Reserve = 1,
+    /// A [`Record`](crate::Record).
     Post = 2,
+    /// A [`Void`](crate::Void).
     Void = 3,
 }
 

@@ -18,7 +18,7 @@ mod tests;
 
 pub use entry::{Entry, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, Replay, Settlement, died};
-pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, Position};
+pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, Kind, Position};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use reader::{Fault, Framed, Reader};
 pub use record::{

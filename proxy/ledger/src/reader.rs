@@ -2,18 +2,53 @@
 
 use crate::entry::Entry;
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
-use crate::record::Record;
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
 
-/// One entry and where it stands.
-#[derive(Debug, Clone, PartialEq)]
+/// One entry and where it stands; whole, and not decoded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Framed {
     /// Sequence number.
     pub seq: u64,
+    /// Tells it from an entry of another journal with the same number.
+    pub chain: u32,
     /// First byte of its frame in its segment.
     pub offset: u64,
-    /// A post's record has its `seq` filled in.
-    pub entry: Entry,
+    /// What its payload is.
+    pub kind: Kind,
+    /// JSON, as it was written.
+    pub payload: Vec<u8>,
+}
+
+impl Framed {
+    /// Its place in the journal.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        Position { seq: self.seq, chain: self.chain }
+    }
+
+    /// The entry; a post's record has its `seq` filled in.
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`] when the payload is not what its kind says.
+    pub fn entry(&self) -> Result<Entry, Fault> {
+        let mut entry = match self.kind {
+            Kind::Reserve => serde_json::from_slice(&self.payload).map(Entry::Reserve),
+            Kind::Post => serde_json::from_slice(&self.payload).map(Entry::Post),
+            Kind::Void => serde_json::from_slice(&self.payload).map(Entry::Void),
+        }
+        .map_err(|error| self.unreadable(&error))?;
+        if let Entry::Post(record) = &mut entry {
+            record.seq = self.seq;
+        }
+        Ok(entry)
+    }
+
+    /// For who reads the payload in another way, and cannot.
+    #[must_use]
+    pub fn unreadable(&self, reason: &impl ToString) -> Fault {
+        let Self { seq, offset, .. } = *self;
+        Fault::Unreadable { offset, seq, reason: reason.to_string() }
+    }
 }
 
 /// What is wrong with the bytes of a segment.
@@ -88,7 +123,7 @@ enum State {
 }
 
 impl Reader {
-    /// Yields the entries from `from` on; those before it are checked and not decoded.
+    /// Yields the entries from `from` on; those before it are only checked.
     ///
     /// The segment must fit to `after`, the last entry that was read elsewhere, and what it repeats
     /// of those before is left out.
@@ -234,11 +269,14 @@ impl Reader {
             return self.suspect(HEAD_BYTES + length, fault);
         }
         let known = seq < self.from || self.after.is_some_and(|after| seq <= after.seq);
-        let entry = if known { None } else { Some(decode(&head, payload)) };
-        let step = match entry {
-            None => Step::Passed,
-            Some(Ok(entry)) => Step::Entry(Framed { seq, offset, entry }),
-            Some(Err(reason)) => {
+        let step = match Kind::from_byte(head.kind) {
+            _ if known => Step::Passed,
+            Some(kind) => {
+                let payload = payload.to_vec();
+                Step::Entry(Framed { seq, chain: found, offset, kind, payload })
+            }
+            None => {
+                let reason = format!("entries of kind {} are not known", head.kind);
                 let fault = Fault::Unreadable { offset, seq, reason };
                 self.state = State::Failed(fault.clone());
                 return Err(fault);
@@ -289,7 +327,6 @@ impl Reader {
 }
 
 /// What one read step came to.
-#[expect(clippy::large_enum_variant, reason = "lives for one return; a box would cost each entry")]
 enum Step {
     /// More bytes are needed.
     More,
@@ -297,17 +334,4 @@ enum Step {
     Passed,
     /// For the caller.
     Entry(Framed),
-}
-
-fn decode(head: &Head, payload: &[u8]) -> Result<Entry, String> {
-    let entry = match Kind::from_byte(head.kind) {
-        Some(Kind::Reserve) => serde_json::from_slice(payload).map(Entry::Reserve),
-        Some(Kind::Void) => serde_json::from_slice(payload).map(Entry::Void),
-        Some(Kind::Post) => serde_json::from_slice(payload).map(|mut record: Box<Record>| {
-            record.seq = head.seq;
-            Entry::Post(record)
-        }),
-        None => return Err(format!("entries of kind {} are not known", head.kind)),
-    };
-    entry.map_err(|error| error.to_string())
 }

@@ -136,7 +136,7 @@ fn numbered(entries: &[Entry], first: u64) -> Vec<(u64, Entry)> {
 }
 
 fn plain(framed: Vec<Framed>) -> Vec<(u64, Entry)> {
-    framed.into_iter().map(|framed| (framed.seq, framed.entry)).collect()
+    framed.into_iter().map(|framed| (framed.seq, framed.entry().unwrap())).collect()
 }
 
 proptest! {
@@ -204,7 +204,7 @@ proptest! {
         let mut seq = 0;
         let mut apply = |replay: &mut Replay, entry: Entry| {
             seq += 1;
-            replay.apply(&Framed { seq, offset: 0, entry }).unwrap();
+            replay.apply(seq, &entry).unwrap();
         };
         let mut expected = Balance::default();
         for (number, (amount, paid, fate)) in (0u128..).zip(&amounts) {
@@ -294,6 +294,20 @@ fn a_later_format_is_named_with_both_versions() {
 }
 
 #[test]
+fn an_entry_that_is_whole_and_not_known_is_named() {
+    let (bytes, ends, _) = segment(&[void(1), void(2)], Position::START);
+    let (mut framed, _) = read_whole(&bytes);
+    framed[1].kind = Kind::Post;
+    let offset = ends[1] as u64;
+    let fault = framed[1].entry().unwrap_err();
+    assert!(
+        matches!(fault, Fault::Unreadable { offset: at, seq: 2, .. } if at == offset),
+        "{fault}"
+    );
+    assert_eq!(framed[0].entry(), Ok(void(1)));
+}
+
+#[test]
 fn a_record_carries_its_sequence_number_only_outside_the_journal() {
     let mut buffer = Vec::new();
     Draft::new(&post(1, None), &mut buffer).unwrap();
@@ -317,7 +331,7 @@ fn entries_that_cannot_all_be_true_are_told() {
     let mut seq = 0;
     let mut apply = |entry| {
         seq += 1;
-        replay.apply(&Framed { seq, offset: 0, entry })
+        replay.apply(seq, &entry)
     };
     assert_eq!(apply(void(1)), Err(Contradiction::NotReserved { seq: 1, id: id(1) }));
     assert_eq!(apply(Entry::Reserve(reserve(1, None))), Ok(()));
@@ -328,7 +342,7 @@ fn entries_that_cannot_all_be_true_are_told() {
     assert_eq!(stranger, Err(Contradiction::TenantDiffers { seq: 4, id: id(1) }));
     assert_eq!(apply(void(1)), Ok(()));
     assert_eq!(apply(post(1, None)), Err(Contradiction::SettledTwice { seq: 6, id: id(1) }));
-    let gap = replay.apply(&Framed { seq: 9, offset: 0, entry: void(1) });
+    let gap = replay.apply(9, &void(1));
     assert_eq!(gap, Err(Contradiction::Gap { last: 6, found: 9 }));
     assert_eq!((replay.voids(), replay.posts(), replay.repeats()), (1, 0, 1));
     assert_eq!(replay.settlement(id(1)), Some(Settlement::Void));
@@ -337,9 +351,8 @@ fn entries_that_cannot_all_be_true_are_told() {
 #[test]
 fn a_sum_that_is_too_large_is_an_error_and_changes_nothing() {
     let mut replay = Replay::default();
-    let framed = |seq, entry| Framed { seq, offset: 0, entry };
-    replay.apply(&framed(1, Entry::Reserve(reserve(1, Some(Decimal::MAX))))).unwrap();
-    let overflow = replay.apply(&framed(2, Entry::Reserve(reserve(2, Some(Decimal::ONE)))));
+    replay.apply(1, &Entry::Reserve(reserve(1, Some(Decimal::MAX)))).unwrap();
+    let overflow = replay.apply(2, &Entry::Reserve(reserve(2, Some(Decimal::ONE))));
     assert!(matches!(overflow, Err(Contradiction::Overflow { seq: 2, .. })));
     assert_eq!(replay.balances()[&tenant("acme")].reserved, Decimal::MAX);
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 use taximeter_billing::instant;
+use taximeter_ledger::Record;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -112,8 +113,8 @@ fn show(
     Ok(())
 }
 
-fn line(out: &mut dyn Write, record: &str) -> Result<(), Failure> {
-    out.write_all(record.as_bytes())?;
+fn line(out: &mut dyn Write, record: &Record) -> Result<(), Failure> {
+    serde_json::to_writer(&mut *out, record).map_err(io::Error::from)?;
     Ok(out.write_all(b"\n")?)
 }
 

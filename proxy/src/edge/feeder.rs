@@ -107,15 +107,15 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc;
 
-    use taximeter_ledger::Entry;
-
     use super::*;
     use crate::edge::store::samples::{journal, record};
 
     #[test]
     fn it_feeds_at_the_start_at_the_bell_and_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
-        let entries = Arc::new(Mutex::new(journal([record(1), record(2)])));
+        let mut entries = journal([record(1), record(2), record(3), record(4)]);
+        let (fourth, third) = (entries.pop().unwrap(), entries.pop().unwrap());
+        let entries = Arc::new(Mutex::new(entries));
         let (told, heard) = mpsc::channel();
         let source = entries.clone();
         let read = move |_from| {
@@ -134,11 +134,11 @@ mod tests {
         .unwrap();
         assert_eq!(heard.recv().unwrap(), 2);
 
-        entries.lock().unwrap().push((3, Entry::Post(Box::new(record(3)))));
+        entries.lock().unwrap().push(third);
         feeder.bell().ring();
         assert_eq!(heard.recv().unwrap(), 1);
 
-        entries.lock().unwrap().push((4, Entry::Post(Box::new(record(4)))));
+        entries.lock().unwrap().push(fourth);
         feeder.stop();
         assert_eq!(heard.iter().sum::<u64>(), 1);
     }

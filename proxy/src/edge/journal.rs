@@ -164,9 +164,7 @@ impl Drop for Append {
 pub(crate) fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, StoreFault> + use<> {
     let dir = dir.to_owned();
     move |from| {
-        let entries = read(&dir, from).map(|framed| {
-            framed.map(|framed| (framed.seq, framed.entry)).map_err(StoreFault::from)
-        });
+        let entries = read(&dir, from).map(|framed| framed.map_err(StoreFault::from));
         Ok(Box::new(entries))
     }
 }

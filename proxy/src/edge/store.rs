@@ -7,6 +7,7 @@
 
 mod ask;
 mod feed;
+mod post;
 mod schema;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use taximeter_ledger::Entry;
+use taximeter_ledger::Framed;
 
 /// The store's file in the data directory.
 const FILE: &str = "store.sqlite";
@@ -24,8 +25,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Any error of whoever reads the journal.
 pub(crate) type ReadError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Entries of the journal with their sequence numbers, in order. `None` may be the end so far.
-pub(crate) type Entries = Box<dyn Iterator<Item = Result<(u64, Entry), ReadError>>>;
+/// Entries of the journal, in order. `None` may be the end so far.
+pub(crate) type Entries = Box<dyn Iterator<Item = Result<Framed, ReadError>>>;
 
 /// Reads the journal from this sequence number on, or from its first entry after it.
 pub(crate) type ReadJournal<'a> = dyn FnMut(u64) -> Result<Entries, ReadError> + 'a;

@@ -72,7 +72,9 @@ impl Gateway {
         // What cannot be read now is read at the next look.
         for framed in journal::read(&self.data_dir, measured.next_seq).flatten() {
             measured.next_seq = framed.seq + 1;
-            measured.hear(framed.entry);
+            if let Ok(entry) = framed.entry() {
+                measured.hear(entry);
+            }
         }
         measured.rows()
     }

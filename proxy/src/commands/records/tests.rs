@@ -39,6 +39,22 @@ fn each_request_is_one_line_of_json() {
 }
 
 #[test]
+fn a_record_is_shown_with_all_its_members_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bare = record(1);
+    (bare.cost, bare.key_id, bare.status) = (None, None, None);
+    bare.labels.clear();
+    bare.finish_reasons.clear();
+    let entries = journal([bare.clone()]);
+    let mut out = Vec::new();
+    run(&args(&dir, &[]), &mut |from| read(&entries, from), &mut out, &mut Vec::new()).unwrap();
+    bare.seq = 1;
+    assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&bare).unwrap() + "\n");
+    let shown = serde_json::to_value(&bare).unwrap();
+    assert!(shown["cost"].is_null() && shown.get("cost").is_some());
+}
+
+#[test]
 fn an_empty_ledger_is_noted_beside_the_output() {
     let dir = tempfile::tempdir().unwrap();
     let (mut out, mut notes) = (Vec::new(), Vec::new());

@@ -68,6 +68,12 @@ impl Entries {
         self.position.unwrap_or(Position::START)
     }
 
+    /// Says in which file the entry is that was yielded last.
+    pub(super) fn fault(&self, fault: Fault) -> JournalError {
+        let path = self.segment.as_ref().map_or(&self.dir, |segment| &segment.path);
+        JournalError::Segment { path: path.clone(), fault }
+    }
+
     /// What is behind the last entry.
     pub(super) fn tail(&self) -> Option<Tail> {
         let Segment { path, reader, .. } = self.segment.as_ref()?;

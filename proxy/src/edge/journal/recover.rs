@@ -79,9 +79,10 @@ pub(super) fn open(
 impl Recovery {
     fn replay(&mut self, entries: &mut Entries) -> Result<Replay, JournalError> {
         let mut replay = Replay::default();
-        for framed in entries {
+        while let Some(framed) = entries.next().transpose()? {
             self.entries += 1;
-            if let Err(contradiction) = replay.apply(&framed?) {
+            let entry = framed.entry().map_err(|fault| entries.fault(fault))?;
+            if let Err(contradiction) = replay.apply(framed.seq, &entry) {
                 self.contradictions_count += 1;
                 if self.contradictions.len() < CONTRADICTIONS_MAX {
                     self.contradictions.push(contradiction);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use taximeter_config::Durability;
-use taximeter_ledger::{End, Fault};
+use taximeter_ledger::{End, Fault, Kind};
 
 use self::bench::{Bench, number, post, reserve, void};
 use super::*;
@@ -238,7 +238,7 @@ fn a_sync_that_fails_behind_our_back_loses_and_repeats_nothing() {
         }
         drop(journal.append(&void(request)).unwrap());
         wait_for(&journal, request.try_into().unwrap());
-        followed.extend(follower.by_ref().map(|framed| number(&framed.unwrap().entry)));
+        followed.extend(follower.by_ref().map(|framed| number(&framed.unwrap())));
     }
     journal.close().unwrap();
     let expected: Vec<_> = (1..=40).collect();
@@ -262,7 +262,7 @@ fn a_file_that_is_taken_from_us_is_noticed_and_followed_by_another() {
         fate(&bench.last_segment());
         append(&journal, &void(2)).unwrap();
         append(&journal, &void(3)).unwrap();
-        let later: Vec<_> = bench.read(2).iter().map(|framed| number(&framed.entry)).collect();
+        let later: Vec<_> = bench.read(2).iter().map(number).collect();
         assert_eq!(later, [2, 3]);
         assert_eq!(bench.told(), ["SegmentLost"]);
     }
@@ -434,7 +434,7 @@ proptest! {
         let found: Vec<_> = bench
             .read(1)
             .iter()
-            .map(|framed| (number(&framed.entry), matches!(framed.entry, Entry::Reserve(_))))
+            .map(|framed| (number(framed), framed.kind == Kind::Reserve))
             .collect();
         prop_assert_eq!(found, model);
     }

@@ -1,6 +1,5 @@
 //! Questions to the store.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -8,6 +7,7 @@ use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{OptionalExtension, Params, Row, Statement, params};
 use rust_decimal::Decimal;
 use taximeter_billing::{BillRow, Period};
+use taximeter_ledger::Record;
 use taximeter_pricing::Source;
 
 use super::{Filter, Store, StoreError, schema};
@@ -52,8 +52,8 @@ impl Store {
         self.one(schema::NEWEST, [], |row| row.get(0)).map(Option::unwrap_or_default)
     }
 
-    /// Shows `visit` the JSON of each record with a number up to `newest`, in order of admission;
-    /// of more than `limit`, the last ones.
+    /// Shows `visit` each record with a number up to `newest`, in order of admission; of more than
+    /// `limit`, the last ones.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub(crate) fn records<E: From<StoreError>>(
@@ -61,7 +61,7 @@ impl Store {
         filter: &Filter,
         newest: i64,
         limit: Option<u32>,
-        mut visit: impl FnMut(&str) -> Result<(), E>,
+        mut visit: impl FnMut(&Record) -> Result<(), E>,
     ) -> Result<(), E> {
         let fault = |error| self.fault(error);
         let Some((mut at, mut id)) = self.first_record(filter, newest, limit)? else {
@@ -70,9 +70,9 @@ impl Store {
         let mut query = self.connection.prepare_cached(schema::RECORDS).map_err(fault)?;
         loop {
             let asked = params![at, id, filter.before(), filter.tenant, newest, PAGE_RECORDS_MAX];
-            let records: Vec<(i64, Vec<u8>, String)> =
-                page(&mut query, asked, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                    .map_err(fault)?;
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, record(row, 2, 3)?));
+            let records: Vec<(i64, Vec<u8>, Record)> =
+                page(&mut query, asked, read).map_err(fault)?;
             for (.., record) in &records {
                 visit(record)?;
             }
@@ -85,30 +85,28 @@ impl Store {
         }
     }
 
-    /// Shows `visit` the JSON of each record with a number above `newest`, in order of arrival;
-    /// answers with the last one's number.
+    /// Shows `visit` each record with a number above `after`, in order of arrival; answers with the
+    /// number of the newest one, whether it was asked for or not.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub(crate) fn records_after<E: From<StoreError>>(
         &self,
         filter: &Filter,
-        mut newest: i64,
-        mut visit: impl FnMut(&str) -> Result<(), E>,
+        mut after: i64,
+        mut visit: impl FnMut(&Record) -> Result<(), E>,
     ) -> Result<i64, E> {
         let fault = |error| self.fault(error);
+        let newest = self.newest()?;
+        let (since, before, tenant) = (filter.since(), filter.before(), &filter.tenant);
         let mut query = self.connection.prepare_cached(schema::AFTER).map_err(fault)?;
         loop {
-            let asked = params![newest, PAGE_RECORDS_MAX];
-            let records: Vec<(i64, String)> =
-                page(&mut query, asked, |row| Ok((row.get(0)?, row.get(1)?))).map_err(fault)?;
-            if records.is_empty() {
-                return Ok(newest);
-            }
-            for (number, record) in records {
-                newest = number;
-                if filter.wants(&record) {
-                    visit(&record)?;
-                }
+            let asked = params![after, newest, since, before, tenant, PAGE_RECORDS_MAX];
+            let read = |row: &Row<'_>| Ok((row.get(0)?, record(row, 1, 2)?));
+            let records: Vec<(i64, Record)> = page(&mut query, asked, read).map_err(fault)?;
+            let Some((last, _)) = records.last() else { return Ok(newest) };
+            after = *last;
+            for (_, record) in &records {
+                visit(record)?;
             }
         }
     }
@@ -147,22 +145,6 @@ impl Filter {
     fn before(&self) -> i64 {
         self.to.map_or(i64::MAX, Timestamp::as_microsecond)
     }
-
-    /// Asks a record's JSON what the SQL asks the columns.
-    fn wants(&self, record: &str) -> bool {
-        #[derive(serde::Deserialize)]
-        struct Asked<'a> {
-            #[serde(borrow)]
-            tenant: Cow<'a, str>,
-            started_at: Timestamp,
-        }
-        serde_json::from_str::<Asked<'_>>(record).is_ok_and(|asked| {
-            let at = asked.started_at.as_microsecond();
-            self.tenant.as_ref().is_none_or(|tenant| *tenant == asked.tenant)
-                && self.since() <= at
-                && at < self.before()
-        })
-    }
 }
 
 fn page<T>(
@@ -171,6 +153,14 @@ fn page<T>(
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Vec<T>> {
     query.query_map(asked, read)?.collect()
+}
+
+/// A record, from the columns of its number in the journal and its JSON.
+fn record(row: &Row<'_>, seq: usize, json: usize) -> rusqlite::Result<Record> {
+    let text = row.get_ref(json)?.as_str().map_err(|error| unreadable(json, error))?;
+    let record: Record = serde_json::from_str(text).map_err(|error| unreadable(json, error))?;
+    let seq: i64 = row.get(seq)?;
+    Ok(Record { seq: seq.cast_unsigned(), ..record })
 }
 
 /// One row of `schema::BILL_ROWS`.

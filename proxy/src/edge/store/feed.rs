@@ -1,11 +1,10 @@
 //! From the journal into the store.
 
-use rusqlite::{Connection, OptionalExtension, Statement, TransactionBehavior, params};
-use taximeter_billing::BillRow;
-use taximeter_ledger::{Entry, Record, RequestId};
-use taximeter_pricing::Source;
-use uuid::Uuid;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, TransactionBehavior, params};
+use serde_json::value::RawValue;
+use taximeter_ledger::{Framed, Kind, Position};
 
+use super::post::{Post, Text};
 use super::{Entries, Fed, ReadError, ReadJournal, Store, StoreError, schema};
 
 /// Most entries in one transaction: bounds its memory, and how long other writers wait.
@@ -34,10 +33,10 @@ impl Store {
 
     /// What the journal has behind the last entry that is here.
     fn unread(&self, read: &mut ReadJournal<'_>) -> Result<Entries, StoreError> {
-        if let Some((seq, id)) = self.cursor()? {
-            let mut entries = read(seq).map_err(StoreError::Journal)?;
+        if let Some(cursor) = self.cursor()? {
+            let mut entries = read(cursor.seq).map_err(StoreError::Journal)?;
             let last = entries.next().transpose().map_err(StoreError::Journal)?;
-            if last.is_some_and(|(at, entry)| (at, request(&entry)) == (seq, id)) {
+            if last.is_some_and(|last| last.position() == cursor) {
                 return Ok(entries);
             }
         }
@@ -49,7 +48,7 @@ impl Store {
     /// Errors: as [`Store::catch_up`].
     pub(crate) fn feed(
         &mut self,
-        entries: impl Iterator<Item = Result<(u64, Entry), ReadError>>,
+        entries: impl Iterator<Item = Result<Framed, ReadError>>,
     ) -> Result<Fed, StoreError> {
         let mut entries = entries.peekable();
         let mut fed = Fed::default();
@@ -61,11 +60,11 @@ impl Store {
         Ok(fed)
     }
 
-    /// The last entry of the journal that is here, and its request.
-    fn cursor(&self) -> Result<Option<(u64, RequestId)>, StoreError> {
+    /// The last entry of the journal that is here.
+    fn cursor(&self) -> Result<Option<Position>, StoreError> {
         let cursor = self.connection.query_row(schema::CURSOR, [], |row| {
-            let (seq, id): (i64, [u8; 16]) = (row.get(0)?, row.get(1)?);
-            Ok((seq.cast_unsigned(), RequestId(Uuid::from_bytes(id))))
+            let seq: i64 = row.get(0)?;
+            Ok(Position { seq: seq.cast_unsigned(), chain: row.get(1)? })
         });
         cursor.optional().map_err(|error| self.fault(error))
     }
@@ -75,110 +74,65 @@ impl Store {
 /// is kept.
 fn feed_batch(
     connection: &mut Connection,
-    entries: impl Iterator<Item = Result<(u64, Entry), ReadError>>,
+    entries: impl Iterator<Item = Result<Framed, ReadError>>,
     fed: &mut Fed,
 ) -> rusqlite::Result<Result<(), ReadError>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut insert = Insert::new(&transaction)?;
+    let mut add = transaction.prepare_cached(schema::ADD)?;
     let mut last = None;
     let mut outcome = Ok(());
-    for entry in entries {
-        match entry {
-            Ok((seq, entry)) => {
-                fed.entries += 1;
-                last = Some((seq, request(&entry)));
-                if let Entry::Post(record) = entry {
-                    fed.records += u64::from(insert.record(*record, seq)?);
-                }
-            }
+    for framed in entries {
+        let framed = match framed {
+            Ok(framed) => framed,
             Err(error) => {
                 outcome = Err(error);
                 break;
             }
+        };
+        if framed.kind == Kind::Post {
+            match Post::read(&framed) {
+                Ok(post) => fed.records += u64::from(add_post(&mut add, &post)?),
+                Err(fault) => {
+                    outcome = Err(fault.into());
+                    break;
+                }
+            }
         }
+        fed.entries += 1;
+        last = Some(framed.position());
     }
-    drop(insert);
-    if let Some((seq, id)) = last {
-        let id = id.0.as_bytes();
-        transaction.execute(schema::SET_CURSOR, params![seq.cast_signed(), id])?;
+    drop(add);
+    if let Some(Position { seq, chain }) = last {
+        let mut set = transaction.prepare_cached(schema::SET_CURSOR)?;
+        set.execute(params![seq.cast_signed(), chain])?;
     }
     transaction.commit()?;
     Ok(outcome)
 }
 
-/// The prepared statements of one transaction.
-struct Insert<'c> {
-    requests: Statement<'c>,
-    records: Statement<'c>,
-    /// Number of the last record.
-    newest: i64,
-}
-
-impl<'c> Insert<'c> {
-    fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            requests: connection.prepare(schema::ADD_REQUEST)?,
-            records: connection.prepare(schema::ADD_RECORD)?,
-            newest: connection.query_row(schema::NEWEST, [], |row| row.get(0))?,
-        })
-    }
-
-    /// Whether the record was new.
-    fn record(&mut self, mut record: Record, seq: u64) -> rusqlite::Result<bool> {
-        record.seq = seq;
-        let number = self.newest + 1;
-        if !self.request(&record, number)? {
-            return Ok(false);
-        }
-        self.records.execute(params![number, json(&record)?])?;
-        self.newest = number;
-        Ok(true)
-    }
-
-    fn request(&mut self, record: &Record, number: i64) -> rusqlite::Result<bool> {
-        let row = BillRow::from(record);
-        let labels = (!row.labels.is_empty()).then(|| json(row.labels)).transpose()?;
-        let added = self.requests.execute(params![
-            number,
-            row.started_at.as_microsecond(),
-            record.id.0.as_bytes(),
-            row.tenant,
-            row.model,
-            row.provider,
-            row.upstream,
-            row.operation,
-            row.route,
-            row.key_id,
-            labels,
-            source_word(row.source),
-            row.input_tokens.map(u64::cast_signed),
-            row.cache_read_input_tokens.map(u64::cast_signed),
-            row.output_tokens.map(u64::cast_signed),
-            row.reasoning_output_tokens.map(u64::cast_signed),
-            row.cost.map(|(currency, _)| currency),
-            row.cost.map(|(_, amount)| amount.to_string()),
-        ])?;
-        Ok(added > 0)
-    }
-}
-
-const fn request(entry: &Entry) -> RequestId {
-    match entry {
-        Entry::Reserve(reserve) => reserve.id,
-        Entry::Post(record) => record.id,
-        Entry::Void(void) => void.id,
-    }
-}
-
-const fn source_word(source: Source) -> &'static str {
-    match source {
-        Source::Reported => "reported",
-        Source::Counted => "counted",
-        Source::Unknown => "unknown",
-    }
-}
-
-fn json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+/// Whether the request was new.
+fn add_post(add: &mut CachedStatement<'_>, post: &Post<'_>) -> rusqlite::Result<bool> {
+    let (usage, cost) = (&post.usage, post.cost.as_ref());
+    let added = add.execute(params![
+        post.started_at.as_microsecond(),
+        post.id.0.as_bytes(),
+        post.tenant,
+        post.model(),
+        post.provider,
+        post.upstream,
+        post.operation,
+        post.route,
+        post.key_id.as_ref().map(Text::as_str),
+        post.labels.map(RawValue::get),
+        usage.source.as_str(),
+        usage.input_tokens.map(u64::cast_signed),
+        usage.cache_read_input_tokens.map(u64::cast_signed),
+        usage.output_tokens.map(u64::cast_signed),
+        usage.reasoning_output_tokens.map(u64::cast_signed),
+        cost.map(|cost| &cost.currency),
+        cost.map(|cost| &cost.amount),
+        post.seq.cast_signed(),
+        post.record,
+    ])?;
+    Ok(added > 0)
 }

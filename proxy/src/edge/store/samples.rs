@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_ledger::{
-    End, Entry, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage, RequestId,
-    TenantId, Void, VoidReason,
+    Draft, End, Entry, Framed, Identity, Position, Reader, Record, RecordCost, RecordLine,
+    RecordTiming, RecordUsage, RequestId, SegmentHeader, TenantId, Void, VoidReason,
 };
 use taximeter_pricing::Source;
 use uuid::Uuid;
@@ -79,9 +79,23 @@ pub(crate) fn record(number: u32) -> Record {
 }
 
 /// The posts of `records`, numbered from 1.
-pub(crate) fn journal(records: impl IntoIterator<Item = Record>) -> Vec<(u64, Entry)> {
-    let posts = records.into_iter().map(|record| Entry::Post(Box::new(record)));
-    (1..).zip(posts).collect()
+pub(crate) fn journal(records: impl IntoIterator<Item = Record>) -> Vec<Framed> {
+    segment(1, records.into_iter().map(|record| Entry::Post(Box::new(record))))
+}
+
+/// `entries` as they stand in a segment that begins with number `first`.
+pub(crate) fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<Framed> {
+    let mut position = Position { seq: first - 1, chain: 0 };
+    let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+    let created = record(0).started_at;
+    SegmentHeader { gateway: "pod-7f9c/0".to_owned(), before: position, created }
+        .encode(&mut bytes);
+    for entry in entries {
+        position = Draft::new(&entry, &mut payload).unwrap().seal(position, &mut bytes);
+    }
+    let mut reader = Reader::new(None, first);
+    reader.feed(&bytes);
+    std::iter::from_fn(|| reader.next_entry().unwrap()).collect()
 }
 
 /// An entry that leaves no record.
@@ -91,7 +105,7 @@ pub(crate) fn void(number: u32) -> Entry {
 }
 
 /// Reads `entries` as a journal is read.
-pub(crate) fn read(entries: &[(u64, Entry)], from: u64) -> Result<Entries, ReadError> {
-    let entries: Vec<_> = entries.iter().filter(|(seq, _)| *seq >= from).cloned().collect();
+pub(crate) fn read(entries: &[Framed], from: u64) -> Result<Entries, ReadError> {
+    let entries: Vec<_> = entries.iter().filter(|framed| framed.seq >= from).cloned().collect();
     Ok(Box::new(entries.into_iter().map(Ok)))
 }

@@ -1,9 +1,9 @@
 //! The store's tables, and the questions that are asked of them.
 //!
-//! `requests` holds what bills are made of, `records` the JSON, both in the order of arrival: a
-//! bill reads little, and inserts go to the end. The one index is by admission, which ids follow:
-//! it picks a month, grows near its end too, and keeps a request from being here twice, since an id
-//! comes with its admission.
+//! `requests` holds what bills are made of, and behind it the JSON, in the order of arrival:
+//! inserts go to the end. The one index is by admission, which ids follow: it picks a month, grows
+//! near its end too, and keeps a request from being here twice, since an id comes with its
+//! admission.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -34,30 +34,27 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         output_tokens INTEGER,
         reasoning_output_tokens INTEGER,
         currency TEXT,
-        cost TEXT                     -- decimal, exact; NULL is unknown
+        cost TEXT,                    -- decimal, exact; NULL is unknown
+        seq INTEGER NOT NULL,         -- its entry in the journal
+        record TEXT NOT NULL          -- that entry's JSON
     ) STRICT;
     CREATE UNIQUE INDEX admission ON requests (started_at, id);
-    CREATE TABLE records (
-        number INTEGER PRIMARY KEY,   -- as in requests
-        record TEXT NOT NULL          -- JSON
-    ) STRICT;
     CREATE TABLE cursor (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         seq INTEGER NOT NULL,         -- last entry of the journal that is here
-        id BLOB NOT NULL              -- its request: tells this journal from another
+        chain INTEGER NOT NULL        -- its chain: tells this journal from another
     ) STRICT;
 "];
 
-pub(super) const ADD_REQUEST: &str = "
+pub(super) const ADD: &str = "
     INSERT OR IGNORE INTO requests VALUES
-        (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-pub(super) const ADD_RECORD: &str = "INSERT INTO records (number, record) VALUES (?1, ?2)";
+        (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
 pub(super) const IS_EMPTY: &str = "SELECT NOT EXISTS (SELECT 1 FROM requests)";
-pub(super) const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM records";
+pub(super) const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
 
-pub(super) const CURSOR: &str = "SELECT seq, id FROM cursor";
+pub(super) const CURSOR: &str = "SELECT seq, chain FROM cursor";
 pub(super) const SET_CURSOR: &str =
-    "INSERT OR REPLACE INTO cursor (one, seq, id) VALUES (1, ?1, ?2)";
+    "INSERT OR REPLACE INTO cursor (one, seq, chain) VALUES (1, ?1, ?2)";
 
 pub(super) const BILL_ROWS: &str = "
     SELECT started_at, tenant, model, provider, upstream, operation, route, key_id, labels, source,
@@ -68,11 +65,11 @@ pub(super) const BILL_ROWS: &str = "
     ORDER BY started_at, id";
 
 pub(super) const RECORDS: &str = "
-    SELECT q.started_at, q.id, r.record
-    FROM requests q CROSS JOIN records r USING (number)
-    WHERE (q.started_at, q.id) >= (?1, ?2) AND q.started_at < ?3 AND (?4 IS NULL OR q.tenant = ?4)
+    SELECT started_at, id, seq, record
+    FROM requests
+    WHERE (started_at, id) >= (?1, ?2) AND started_at < ?3 AND (?4 IS NULL OR tenant = ?4)
         AND number <= ?5
-    ORDER BY q.started_at, q.id
+    ORDER BY started_at, id
     LIMIT ?6";
 
 pub(super) const FIRST_OF_LAST: &str = "
@@ -82,8 +79,14 @@ pub(super) const FIRST_OF_LAST: &str = "
     ORDER BY started_at DESC, id DESC
     LIMIT 1 OFFSET ?5";
 
-pub(super) const AFTER: &str =
-    "SELECT number, record FROM records WHERE number > ?1 ORDER BY number LIMIT ?2";
+/// `+` keeps the index out of it: what is new is found by number.
+pub(super) const AFTER: &str = "
+    SELECT number, seq, record
+    FROM requests
+    WHERE number > ?1 AND number <= ?2
+        AND +started_at >= ?3 AND +started_at < ?4 AND (?5 IS NULL OR tenant = ?5)
+    ORDER BY number
+    LIMIT ?6";
 
 /// Sets the connection up and brings the tables up to date; answers with the format that is now
 /// there, which is higher than [`VERSION`] when a later version wrote it.

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 use taximeter_billing::{Bill, BillRow, Biller, Period};
-use taximeter_ledger::Record;
+use taximeter_ledger::{Entry, Record};
 use tempfile::TempDir;
 
-use super::samples::{journal, read, record, void};
+use super::samples::{journal, read, record, segment, void};
 use super::*;
 
 fn open() -> (TempDir, Store) {
@@ -12,14 +12,14 @@ fn open() -> (TempDir, Store) {
     (dir, store)
 }
 
-fn catch_up(store: &mut Store, entries: &[(u64, Entry)]) -> Fed {
+fn catch_up(store: &mut Store, entries: &[Framed]) -> Fed {
     store.catch_up(&mut None, &mut |from| read(entries, from)).unwrap()
 }
 
 fn records(store: &Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
     let mut found = Vec::new();
-    let take = |json: &str| {
-        found.push(serde_json::from_str(json).unwrap());
+    let take = |record: &Record| {
+        found.push(record.clone());
         Ok::<_, StoreError>(())
     };
     store.records(filter, store.newest().unwrap(), limit, take).unwrap();
@@ -51,11 +51,10 @@ fn a_record_comes_back_whole_with_its_sequence_number() {
     (bare.cost, bare.key_id, bare.request_model, bare.response_model) = (None, None, None, None);
     bare.labels.clear();
     bare.usage = Default::default();
-    let entries = [
-        (7, void(1)),
-        (8, Entry::Post(Box::new(record(1)))),
-        (9, Entry::Post(Box::new(bare.clone()))),
-    ];
+    let entries = segment(
+        7,
+        [void(1), Entry::Post(Box::new(record(1))), Entry::Post(Box::new(bare.clone()))],
+    );
     let fed = store.feed(entries.into_iter().map(Ok)).unwrap();
     assert_eq!(fed, Fed { entries: 3, records: 2 });
     let expected = [Record { seq: 8, ..record(1) }, Record { seq: 9, ..bare }];
@@ -88,7 +87,7 @@ fn what_is_fed_again_counts_once() {
     let entries = journal([record(1), record(2)]);
     assert_eq!(store.feed(entries.iter().cloned().map(Ok)).unwrap().records, 2);
     assert_eq!(store.feed(entries.iter().cloned().map(Ok)).unwrap().records, 0);
-    let reposted = [(3, Entry::Post(Box::new(record(1))))];
+    let reposted = segment(3, [Entry::Post(Box::new(record(1)))]);
     assert_eq!(store.feed(reposted.into_iter().map(Ok)).unwrap().records, 0);
     assert_eq!(bill(&store, "tenant").total.requests, 2);
 }
@@ -96,11 +95,11 @@ fn what_is_fed_again_counts_once() {
 #[test]
 fn catching_up_reads_only_what_is_new() {
     let (_dir, mut store) = open();
-    let mut entries = journal([record(1), record(2)]);
-    assert_eq!(catch_up(&mut store, &entries).entries, 2);
-    assert_eq!(catch_up(&mut store, &entries), Fed::default());
-    entries.push((3, void(3)));
-    entries.push((4, Entry::Post(Box::new(record(4)))));
+    let posts = [record(1), record(2), record(4)].map(|record| Entry::Post(Box::new(record)));
+    let [one, two, four] = posts;
+    let entries = segment(1, [one, two, void(3), four]);
+    assert_eq!(catch_up(&mut store, &entries[..2]).entries, 2);
+    assert_eq!(catch_up(&mut store, &entries[..2]), Fed::default());
     assert_eq!(catch_up(&mut store, &entries), Fed { entries: 2, records: 1 });
 }
 
@@ -135,8 +134,8 @@ fn a_journal_that_lost_its_tail_and_grew_again_is_fed_whole() {
 fn a_journal_without_its_old_segments_goes_on_where_the_store_stopped() {
     let (_dir, mut store) = open();
     catch_up(&mut store, &journal([record(1), record(2)]));
-    let pruned = [(3, Entry::Post(Box::new(record(3))))];
-    assert_eq!(catch_up(&mut store, &pruned).records, 1);
+    let all = journal([record(1), record(2), record(3)]);
+    assert_eq!(catch_up(&mut store, &all[2..]).records, 1);
     assert_eq!(bill(&store, "tenant").total.requests, 3);
 }
 
@@ -151,13 +150,24 @@ fn what_comes_before_a_fault_of_the_journal_is_kept() {
 }
 
 #[test]
+fn a_post_that_cannot_be_read_is_a_fault_of_the_journal() {
+    let (_dir, mut store) = open();
+    let mut entries = journal([record(1), record(2), record(3)]);
+    entries[1].payload = b"{\"id\":7}".to_vec();
+    let error = store.catch_up(&mut None, &mut |from| read(&entries, from)).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read the journal: entry 2 at byte "), "{error}");
+    assert_eq!(request_ids(&store, &Filter::default(), None), ["client-1"]);
+    let repaired = journal([record(1), record(2), record(3)]);
+    assert_eq!(catch_up(&mut store, &repaired), Fed { entries: 2, records: 2 });
+}
+
+#[test]
 fn two_processes_may_feed_and_ask_at_the_same_time() {
     let (dir, mut serving) = open();
     let mut asking = Store::open(dir.path()).unwrap();
-    let mut entries = journal([record(1)]);
-    catch_up(&mut serving, &entries);
-    assert_eq!(catch_up(&mut asking, &entries), Fed::default());
-    entries.push((2, Entry::Post(Box::new(record(2)))));
+    let entries = journal([record(1), record(2)]);
+    catch_up(&mut serving, &entries[..1]);
+    assert_eq!(catch_up(&mut asking, &entries[..1]), Fed::default());
     assert_eq!(catch_up(&mut asking, &entries).records, 1);
     assert_eq!(catch_up(&mut serving, &entries), Fed::default());
     assert_eq!(bill(&serving, "tenant"), bill(&asking, "tenant"));
@@ -198,8 +208,8 @@ fn what_arrives_later_is_found_by_number() {
     catch_up(&mut store, &journal([record(5), record(2), record(7)]));
     let filter = Filter { to: Some(record(7).started_at), ..Filter::default() };
     let mut found = Vec::new();
-    let take = |json: &str| {
-        found.push(serde_json::from_str::<Record>(json).unwrap().request_id);
+    let take = |record: &Record| {
+        found.push(record.request_id.clone());
         Ok::<_, StoreError>(())
     };
     let last = store.records_after(&filter, newest, take).unwrap();

@@ -141,7 +141,7 @@ impl Bench {
     pub(super) fn requests(&self) -> Vec<u128> {
         let framed = self.read(1);
         assert!(framed.iter().map(|framed| framed.seq).eq(1..=framed.len() as u64));
-        framed.iter().map(|framed| number(&framed.entry)).collect()
+        framed.iter().map(number).collect()
     }
 
     pub(super) fn segments(&self) -> Vec<PathBuf> {
@@ -194,8 +194,8 @@ pub(super) fn void(number: u128) -> Entry {
     })
 }
 
-pub(super) fn number(entry: &Entry) -> u128 {
-    let id = match entry {
+pub(super) fn number(framed: &Framed) -> u128 {
+    let id = match framed.entry().unwrap() {
         Entry::Reserve(reserve) => reserve.id,
         Entry::Post(record) => record.id,
         Entry::Void(void) => void.id,
