@@ -68,7 +68,8 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         hide_usage: splice.is_some(),
         amount_max: None,
         body: sent,
-        kept: (call.wire() != Wire::Opaque && body_bytes <= BODY_KEPT_BYTES_MAX).then_some(body),
+        kept: (call.wire() != Wire::Opaque && body_bytes <= BODY_KEPT_BYTES_MAX)
+            .then(|| body.compact()),
         body_bytes,
         held,
     };

@@ -23,6 +23,10 @@ const RESPONSE_HEADERS_MAX: usize = 100;
 /// Taken off what `keep-alive: timeout=` promises, so that the engine does not close first.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
+/// Pieces up to this size are copied when they are kept: the buffer that they came in is larger
+/// than they are, and would stay as long.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
 /// A request body held in pieces, sent as they are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestBody {
@@ -47,6 +51,14 @@ impl RequestBody {
     /// The pieces, in order.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &Bytes> {
         self.pieces.iter()
+    }
+
+    /// The same body, to be kept: small pieces let go of the buffers that they came in.
+    pub(crate) fn compact(mut self) -> Self {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.len() <= COPIED_BYTES_MAX) {
+            *piece = Bytes::copy_from_slice(piece);
+        }
+        self
     }
 
     /// The body with `text` in place of the bytes from `start` to `end`; pieces around it are shared, not copied.
