@@ -82,8 +82,8 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     seq: u64,
-    /// Its thread. To wake a task of another thread is a call to the system, to wake one of the same
-    /// is not.
+    /// Its thread. To wake a task of another thread is a call to the system, to wake one of the
+    /// same is not.
     lane: u64,
     waker: Waker,
 }
@@ -440,7 +440,8 @@ fn ring_after_turn(ring: Ring) {
 }
 
 impl State {
-    /// Those whose entries are written: of each lane the first is to be woken, and wakes the others.
+    /// Those whose entries are written: of each lane the first is to be woken, and wakes the
+    /// others.
     fn call(&mut self, written: u64) -> Vec<Waker> {
         let mut first: Vec<Waiter> = Vec::new();
         for waiter in self.waiting.extract_if(.., |waiter| waiter.seq <= written) {
