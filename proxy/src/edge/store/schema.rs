@@ -48,7 +48,8 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
 
 pub(super) const ADD: &str = "
     INSERT OR IGNORE INTO requests VALUES
-        (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+        (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+            ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
 pub(super) const IS_EMPTY: &str = "SELECT NOT EXISTS (SELECT 1 FROM requests)";
 pub(super) const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
 
