@@ -165,6 +165,13 @@ impl Gateway {
         Client::saying(self.address(), &post("/v1/chat/completions", headers, body))
     }
 
+    /// Waits until `/metrics` has this line: some things are counted after their answer has left.
+    pub(crate) fn await_metric(&self, line: &str) {
+        const LOOKS_MAX: usize = 1_000;
+        let there = (0..LOOKS_MAX).any(|_| self.admin("/metrics").text().contains(line));
+        assert!(there, "{line}");
+    }
+
     /// GET on the admin address.
     pub(crate) fn admin(&self, target: &str) -> Message {
         ask(

@@ -47,8 +47,10 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
     let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), timeout, http2));
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, peer) = (worker.clone(), peer.clone());
+        // Boxed, so that a connection holds a request's many locals only while it answers.
+        let answer = Box::pin(answer(worker, peer.clone(), request));
         async move {
-            let reply = answer(worker, peer.clone(), request).await;
+            let reply = answer.await;
             let guarded = |body: ReplyBody| if http2 { body.guarded(&peer) } else { body };
             Ok::<_, Infallible>(reply.map(guarded))
         }

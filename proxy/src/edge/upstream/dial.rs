@@ -53,7 +53,8 @@ pub(crate) enum Socket {
 /// Opens connections; holds the TLS settings.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    tls: TlsConnector,
+    /// `None` where no upstream speaks TLS.
+    tls: Option<TlsConnector>,
     timeout: Duration,
 }
 
@@ -61,17 +62,7 @@ impl Dialer {
     /// Trusts the system's certificate authorities (`SSL_CERT_FILE` included), or Mozilla's where the system has
     /// none. Without a `tls` upstream nothing is loaded.
     pub(crate) fn new(tls: bool, timeout: Duration) -> Self {
-        let mut roots = rustls::RootCertStore::empty();
-        if tls {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-            }
-        }
-        let mut config =
-            rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { tls: TlsConnector::from(Arc::new(config)), timeout }
+        Self { tls: tls.then(connector), timeout }
     }
 
     /// A connected socket, TLS done where the URL says so.
@@ -90,9 +81,23 @@ impl Dialer {
         }
         let name = ServerName::try_from(url.host.clone())
             .map_err(|e| DialFault::Tls(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
-        let stream = self.tls.connect(name, tcp).await.map_err(DialFault::Tls)?;
+        let tls =
+            self.tls.as_ref().ok_or_else(|| DialFault::Tls(io::ErrorKind::Unsupported.into()))?;
+        let stream = tls.connect(name, tcp).await.map_err(DialFault::Tls)?;
         Ok(Socket::Tls(Box::new(stream)))
     }
+}
+
+fn connector() -> TlsConnector {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    let mut config =
+        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    TlsConnector::from(Arc::new(config))
 }
 
 impl AsyncRead for Socket {
