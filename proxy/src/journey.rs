@@ -1,7 +1,8 @@
-//! One request, top to bottom: accept → identify → admit → route → relay (the meter watches) → settle → report.
+//! One request, top to bottom: accept → identify → admit → route → relay (the meter watches) →
+//! settle → report.
 //!
-//! `edge/listen` accepts; every later word is a file in here. A request that was reserved ends in exactly one
-//! post or void, whatever ends it: the `Fare` made at the reservation sees to it.
+//! `edge/listen` accepts; every later word is a file in here. A request that was reserved ends in
+//! exactly one post or void, whatever ends it: the `Fare` made at the reservation sees to it.
 
 pub(crate) mod admit;
 mod body;

@@ -1,7 +1,7 @@
 //! Accepting clients: connections, their limits, and the threads that carry them.
 //!
-//! Each worker is one thread with its own runtime and its own pool of engine connections; the first accepts and
-//! hands each connection to the worker that carries the fewest.
+//! Each worker is one thread with its own runtime and its own pool of engine connections; the first
+//! accepts and hands each connection to the worker that carries the fewest.
 
 mod connection;
 mod peer;

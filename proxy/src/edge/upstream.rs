@@ -1,8 +1,9 @@
-//! Connections to engines: dialling, TLS, the keep-alive pool, and one exchange driven inside the caller's task.
+//! Connections to engines: dialling, TLS, the keep-alive pool, and one exchange driven inside the
+//! caller's task.
 //!
-//! hyper's connection future is polled by whoever waits for the answer: no spawned task and no channel between
-//! two tasks, so that a chunk costs one read and one write. Pools belong to one worker: a connection stays on the
-//! runtime that opened it.
+//! hyper's connection future is polled by whoever waits for the answer: no spawned task and no
+//! channel between two tasks, so that a chunk costs one read and one write. Pools belong to one
+//! worker: a connection stays on the runtime that opened it.
 
 mod dial;
 mod exchange;

@@ -37,7 +37,8 @@ pub(crate) fn permit(
 }
 
 impl Permit {
-    /// Writes the reservation and waits until the kernel has it. From here on the fare settles the request.
+    /// Writes the reservation and waits until the kernel has it. From here on the fare settles the
+    /// request.
     ///
     /// Errors: the ledger cannot be written.
     pub(crate) async fn reserve(
@@ -69,7 +70,8 @@ impl Permit {
         let fare = Fare::new(gateway.clone(), peer.clone(), call, chosen);
         match tokio::time::timeout(gateway.config.limits.ledger_write_timeout, written).await {
             Ok(Ok(_)) => Ok(fare),
-            // The entry may still reach the disk later; the void that follows it keeps the sums right.
+            // The entry may still reach the disk later; the void that follows it keeps the sums
+            // right.
             Ok(Err(_)) | Err(_) => {
                 fare.void(VoidReason::NotSent);
                 Err(Refusal::LedgerUnavailable)

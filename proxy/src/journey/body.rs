@@ -26,7 +26,8 @@ pub(crate) struct Order {
 
 /// Reads the whole body.
 ///
-/// Errors: too large, too slow, badly framed; where we meter also not JSON, or JSON that cannot be taken.
+/// Errors: too large, too slow, badly framed; where we meter also not JSON, or JSON that cannot be
+/// taken.
 pub(crate) async fn read(
     gateway: &Gateway,
     call: &Call,

@@ -1,4 +1,5 @@
-//! What we answer when we do not serve: every refusal, its status, its word, its shape. One `match` each.
+//! What we answer when we do not serve: every refusal, its status, its word, its shape. One `match`
+//! each.
 
 use bytes::Bytes;
 use http::header::{
@@ -156,7 +157,8 @@ impl Refusal {
         }
     }
 
-    /// Whether the client's body may still be on its way, so that the connection cannot carry another request.
+    /// Whether the client's body may still be on its way, so that the connection cannot carry
+    /// another request.
     const fn closes(&self) -> bool {
         matches!(
             self,
@@ -231,8 +233,8 @@ const fn anthropic_type(status: StatusCode, kind: &'static str) -> &'static str 
     }
 }
 
-/// An event for a stream that must be cut after its head went out. No `[DONE]` follows: a client must be able to
-/// tell a cut from an end.
+/// An event for a stream that must be cut after its head went out. No `[DONE]` follows: a client
+/// must be able to tell a cut from an end.
 pub(crate) fn stream_error(shape: StreamShape, code: &str, message: &str) -> Bytes {
     let error = match shape {
         StreamShape::Data => serde_json::json!({"error": {

@@ -1,7 +1,7 @@
 //! To the engine and back: bytes pass unchanged and at once, the fare watches.
 //!
-//! Dropping the answer's body before its end means that the client left: the connection to the engine is dropped
-//! with it, which cancels the engine's work, and the fare settles itself.
+//! Dropping the answer's body before its end means that the client left: the connection to the
+//! engine is dropped with it, which cancels the engine's work, and the fare settles itself.
 
 mod fault;
 mod gather;

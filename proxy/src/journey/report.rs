@@ -1,4 +1,5 @@
-//! What happened, told once to telemetry. How it looks as metric and log line is `telemetry/events.rs`.
+//! What happened, told once to telemetry. How it looks as metric and log line is
+//! `telemetry/events.rs`.
 
 use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};

@@ -1,5 +1,5 @@
-//! The fare: one request's open settlement, from its reservation to its post or void. Exactly one of them,
-//! whatever happens: dropping an open fare settles it as left by the client.
+//! The fare: one request's open settlement, from its reservation to its post or void. Exactly one
+//! of them, whatever happens: dropping an open fare settles it as left by the client.
 
 mod count;
 pub(crate) mod open;
@@ -129,7 +129,8 @@ impl Fare {
         })
     }
 
-    /// Settles. The entry is on its way when this returns; the future is ready when the kernel has it.
+    /// Settles. The entry is on its way when this returns; the future is ready when the kernel has
+    /// it.
     pub(crate) fn settle(mut self, end: StreamEnd) -> Settling {
         match self.0.take() {
             Some(open) => open.settle(end),
@@ -280,7 +281,8 @@ impl Future for Settling {
                     Poll::Ready(Ok((written, receipt))) => {
                         self.0 = State::Writing(written, receipt);
                     }
-                    // The counter died; it has been told of, and the reserve closes at the next start.
+                    // The counter died; it has been told of, and the reserve closes at the next
+                    // start.
                     Poll::Ready(Err(_)) => self.0 = State::Done,
                 },
                 State::Writing(written, receipt) => {

@@ -1,5 +1,6 @@
-//! Where numbers are kept: atomics behind the `metrics` crate's handles. A histogram is its buckets and a sum, so
-//! that a whole stream's gaps are merged with a few additions and memory never grows with the samples.
+//! Where numbers are kept: atomics behind the `metrics` crate's handles. A histogram is its buckets
+//! and a sum, so that a whole stream's gaps are merged with a few additions and memory never grows
+//! with the samples.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-//! Log lines on stderr: one JSON object a line, or text for people. Never a prompt, never a secret; each kind of
-//! event at most so many lines a second.
+//! Log lines on stderr: one JSON object a line, or text for people. Never a prompt, never a secret;
+//! each kind of event at most so many lines a second.
 
 use std::io::Write as _;
 use std::time::Duration;

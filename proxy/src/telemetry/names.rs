@@ -1,7 +1,8 @@
 //! Every instrument: the only place where a name stands.
 //!
-//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions v1.41.1 ("generation A"), HTTP ones
-//! v1.44.0; what is under `taximeter.` is ours. Attribute keys that the registry has come from its crate.
+//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions v1.41.1
+//! ("generation A"), HTTP ones v1.44.0; what is under `taximeter.` is ours. Attribute keys that the
+//! registry has come from its crate.
 
 #![expect(
     deprecated,

@@ -1,6 +1,7 @@
 //! The series of one kind of request: found by one look-up, recorded by a few additions.
 //!
-//! Attributes that a client or an engine can choose have a named maximum; what comes after it shares `other`.
+//! Attributes that a client or an engine can choose have a named maximum; what comes after it
+//! shares `other`.
 
 use std::sync::{Arc, OnceLock};
 

@@ -59,8 +59,8 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Trusts the system's certificate authorities (`SSL_CERT_FILE` included), or Mozilla's where the system has
-    /// none. Without a `tls` upstream nothing is loaded.
+    /// Trusts the system's certificate authorities (`SSL_CERT_FILE` included), or Mozilla's where
+    /// the system has none. Without a `tls` upstream nothing is loaded.
     pub(crate) fn new(tls: bool, timeout: Duration) -> Self {
         Self { tls: tls.then(connector), timeout }
     }

@@ -61,7 +61,8 @@ impl RequestBody {
         self
     }
 
-    /// The body with `text` in place of the bytes from `start` to `end`; pieces around it are shared, not copied.
+    /// The body with `text` in place of the bytes from `start` to `end`; pieces around it are
+    /// shared, not copied.
     pub(crate) fn spliced(&self, start: u64, end: u64, text: &'static [u8]) -> Self {
         let mut out = Self::default();
         let mut at = 0;
@@ -143,7 +144,8 @@ impl Link {
         Ok(Self { sender, driver, over: false, requests: 0, promise: None })
     }
 
-    /// Whether another request may be sent, looking at the socket first: engines close idle connections.
+    /// Whether another request may be sent, looking at the socket first: engines close idle
+    /// connections.
     pub(super) fn is_open(&mut self, cx: &mut Context<'_>) -> bool {
         self.drive(cx);
         !self.over && self.sender.is_ready()

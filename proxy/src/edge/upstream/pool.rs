@@ -1,5 +1,5 @@
-//! Idle connections of one worker, by upstream. The last one in is the first one out: it is the least likely to
-//! have been closed by the engine.
+//! Idle connections of one worker, by upstream. The last one in is the first one out: it is the
+//! least likely to have been closed by the engine.
 
 use std::sync::{Mutex, PoisonError};
 use std::task::Context;
@@ -28,7 +28,8 @@ impl Pool {
         Self { idle: (0..upstreams).map(|_| Mutex::default()).collect(), keep_alive }
     }
 
-    /// An open connection to `upstream`, if there is one. Those that were closed meanwhile are dropped.
+    /// An open connection to `upstream`, if there is one. Those that were closed meanwhile are
+    /// dropped.
     pub(crate) fn take(&self, upstream: usize, now: Instant, cx: &mut Context<'_>) -> Option<Link> {
         let mut idle = self.idle.get(upstream)?.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(Idle { mut link, until }) = idle.pop() {

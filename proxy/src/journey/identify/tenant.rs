@@ -124,9 +124,9 @@ impl Directory {
         })
     }
 
-    /// Takes away what must not reach an engine: our identity headers in any spelling, cookies, and the client's
-    /// credential unless an upstream wants it (the relay decides which). Says whether the client wrote what was
-    /// not for it to write.
+    /// Takes away what must not reach an engine: our identity headers in any spelling, cookies, and
+    /// the client's credential unless an upstream wants it (the relay decides which). Says whether
+    /// the client wrote what was not for it to write.
     pub(crate) fn strip(&self, caller: &Caller, headers: &mut HeaderMap) -> bool {
         headers.remove(COOKIE);
         if !self.forward_credential {

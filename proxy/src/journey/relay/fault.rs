@@ -20,8 +20,8 @@ pub(crate) enum RelayFault {
     Shutdown,
 }
 
-/// Lets the connection write what it has before it hears of a fault: hyper drops its buffer with the
-/// connection when the body fails.
+/// Lets the connection write what it has before it hears of a fault: hyper drops its buffer with
+/// the connection when the body fails.
 #[derive(Debug, Default)]
 pub(super) struct Flush(bool);
 

@@ -1,4 +1,5 @@
-//! Short answers that are no streams: read whole, settled, and sent in one write with the receipt in their head.
+//! Short answers that are no streams: read whole, settled, and sent in one write with the receipt
+//! in their head.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::edge::clock;
 use crate::edge::listen::Worker;
 use crate::edge::upstream::Exchange;
 
-/// Whether an answer is short and says so: it is on its way whole, so that waiting for its end delays nothing.
+/// Whether an answer is short and says so: it is on its way whole, so that waiting for its end
+/// delays nothing.
 pub(super) fn fits(headers: &HeaderMap, bytes_max: usize) -> bool {
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let streams = headers

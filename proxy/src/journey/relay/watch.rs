@@ -1,5 +1,5 @@
-//! A streamed answer on its way: what is ready together leaves together, nothing waits for more, and the last
-//! bytes leave when the ledger has the entry.
+//! A streamed answer on its way: what is ready together leaves together, nothing waits for more,
+//! and the last bytes leave when the ledger has the entry.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -110,7 +110,8 @@ impl Watch {
         }
     }
 
-    /// Takes what is ready, up to the buffer's size, and starts to settle when the answer has ended.
+    /// Takes what is ready, up to the buffer's size, and starts to settle when the answer has
+    /// ended.
     fn read(&mut self, cx: &mut Context<'_>) -> Pieces {
         let mut out = Pieces::default();
         let bytes_max = self.worker.gateway.config.limits.relay_buffer_bytes;
@@ -185,7 +186,8 @@ impl Watch {
         self.settle(StreamEnd::UpstreamReset);
     }
 
-    /// What was withheld to see whether it is ours to take out: it was not, or there is no more of it.
+    /// What was withheld to see whether it is ours to take out: it was not, or there is no more of
+    /// it.
     fn release(&mut self, out: &mut Pieces) {
         if let Some(fare) = &mut self.fare {
             out.push(fare.take_withheld());

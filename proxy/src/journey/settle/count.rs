@@ -14,7 +14,8 @@ pub(super) struct Job {
     pub(super) body_bytes: u64,
     /// Whether the input is to be counted.
     pub(super) input: bool,
-    /// Generated text that passed, and how many bytes there were in all; `None` if it is not to be counted.
+    /// Generated text that passed, and how many bytes there were in all; `None` if it is not to be
+    /// counted.
     pub(super) output: Option<(String, u64)>,
 }
 

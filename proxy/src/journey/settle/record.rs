@@ -1,4 +1,5 @@
-//! A record from what is known at the end: usage by its source, times, and the price in force at admission.
+//! A record from what is known at the end: usage by its source, times, and the price in force at
+//! admission.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -51,8 +52,8 @@ fn shown(tokens: Option<u64>) -> String {
     tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
 }
 
-/// Generated text to count, and its length in bytes; `None` where the answer was nothing that we could read, so
-/// that its output is unknown rather than zero.
+/// Generated text to count, and its length in bytes; `None` where the answer was nothing that we
+/// could read, so that its output is unknown rather than zero.
 pub(super) fn output_text(open: &Open, measurement: &Measurement) -> Option<(String, u64)> {
     let understood = measurement.response_id.is_some()
         || measurement.response_model.is_some()
@@ -107,7 +108,8 @@ fn micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
-/// Usage for the record, and the same for the price: reported members first, counted ones where they lack.
+/// Usage for the record, and the same for the price: reported members first, counted ones where
+/// they lack.
 fn usage(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage, Usage) {
     let mut flags = Vec::new();
     let mut usage = Usage::default();
