@@ -13,9 +13,11 @@ pub(crate) mod report;
 mod route;
 pub(crate) mod settle;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::header::HeaderValue;
 use http::{Method, Request, Response};
 use http_body::Body as _;
@@ -37,7 +39,9 @@ pub(crate) async fn journey(
     let arrival =
         Arrival::new(request.uri().path(), request.headers(), clock::now(), clock::wall());
     let method = request.method().clone();
-    let mut reply = match ride(worker, peer, &arrival, request).await {
+    // A panic ends this request and no other; the fare that it drops settles itself.
+    let ridden = AssertUnwindSafe(ride(worker, peer, &arrival, request)).catch_unwind().await;
+    let mut reply = match ridden.unwrap_or(Err(Refusal::Internal)) {
         Ok(reply) => reply,
         Err(refusal) => {
             report::refused(&worker.gateway, &arrival, &method, &refusal);

@@ -62,7 +62,6 @@ const TOP_LEVEL: &[&str] = &[
     "deploy",
     "pricing",
     "proxy",
-    "rustfmt.toml",
     "tests",
     "tokenizer",
 ];

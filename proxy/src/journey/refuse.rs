@@ -70,6 +70,8 @@ pub(crate) enum Refusal {
     UpstreamReset,
     #[error("the engine's answer is not valid HTTP")]
     UpstreamProtocol,
+    #[error("something went wrong in the gateway; its log has the request id")]
+    Internal,
 }
 
 /// Whose error shape the client understands.
@@ -108,6 +110,7 @@ impl Refusal {
             Self::UpstreamAuth => "upstream_auth",
             Self::UpstreamReset => "upstream_reset",
             Self::UpstreamProtocol => "upstream_protocol",
+            Self::Internal => "internal",
         }
     }
 
@@ -139,6 +142,7 @@ impl Refusal {
             | Self::UpstreamReset
             | Self::UpstreamProtocol => (StatusCode::BAD_GATEWAY, "upstream_error"),
             Self::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, "upstream_error"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
         }
     }
 
@@ -292,6 +296,7 @@ mod tests {
             Refusal::UpstreamAuth,
             Refusal::UpstreamReset,
             Refusal::UpstreamProtocol,
+            Refusal::Internal,
         ]
     }
 
