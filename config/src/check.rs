@@ -237,6 +237,7 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
             .or(default.upstream_connect_timeout),
         upstream_head_timeout: raw.upstream_head_timeout_seconds.or(default.upstream_head_timeout),
         upstream_idle_timeout: raw.upstream_idle_timeout_seconds.or(default.upstream_idle_timeout),
+        request_timeout: raw.request_timeout_seconds.or(default.request_timeout),
         upstream_keep_alive: raw.upstream_keep_alive_seconds.or(default.upstream_keep_alive),
         client_write_timeout: raw.client_write_timeout_seconds.or(default.client_write_timeout),
         relay_buffer_bytes: raw.relay_buffer_bytes.or(default.relay_buffer_bytes),

@@ -268,6 +268,8 @@ pub struct Limits {
     pub upstream_head_timeout: Duration,
     /// Silence between two reads of an answer.
     pub upstream_idle_timeout: Duration,
+    /// A whole request, from its head to the last byte of its answer.
+    pub request_timeout: Duration,
     /// How long an idle upstream connection is kept.
     pub upstream_keep_alive: Duration,
     /// A client that does not read.
@@ -298,6 +300,7 @@ impl Default for Limits {
             upstream_connect_timeout: Duration::from_secs(5),
             upstream_head_timeout: Duration::from_secs(300),
             upstream_idle_timeout: Duration::from_secs(120),
+            request_timeout: Duration::from_secs(3600),
             upstream_keep_alive: Duration::from_secs(4),
             client_write_timeout: Duration::from_secs(60),
             relay_buffer_bytes: 64 << 10,

@@ -177,6 +177,8 @@ keys! {
         upstream_head_timeout_seconds: Optional<At<Duration>>,
         /// Silence within an answer. Default: 120.
         upstream_idle_timeout_seconds: Optional<At<Duration>>,
+        /// A whole request, from its head to the last byte of its answer. Default: 3600.
+        request_timeout_seconds: Optional<At<Duration>>,
         /// How long an idle upstream connection is kept. Default: 4.
         upstream_keep_alive_seconds: Optional<At<Duration>>,
         /// A client that does not read. Default: 60.

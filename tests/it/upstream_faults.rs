@@ -338,3 +338,36 @@ fn a_stream_that_calls_itself_json_is_read_for_what_it_is() {
     assert_eq!(client.answer().text(), body);
     assert_eq!(gateway.record()["usage"]["output_tokens"], 100);
 }
+
+#[test]
+fn a_request_that_takes_too_long_as_a_whole_is_cut_and_says_so() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {request_timeout_seconds: 0.4}")
+        .start();
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(HELLO));
+    let answer = client.answer();
+    assert!(answer.text().contains("\"code\":\"request_timeout\""), "{}", answer.text());
+    assert!(!answer.complete);
+    connection.assert_closed_by_gateway();
+    assert_eq!(gateway.record()["end"], "deadline");
+}
+
+#[test]
+fn a_request_whose_answer_never_begins_in_time_is_a_504() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).with("limits: {request_timeout_seconds: 0.3}").start();
+    let mut client = gateway.chat("", CHAT);
+    let (connection, _) = engine.request();
+    let answer = client.answer();
+    assert_eq!(
+        (answer.status(), answer.json()["error"]["code"].as_str()),
+        (504, Some("upstream_timeout"))
+    );
+    connection.assert_closed_by_gateway();
+    assert_eq!(gateway.record()["end"], "deadline");
+}

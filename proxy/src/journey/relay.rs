@@ -163,6 +163,7 @@ async fn exchange(
         fare.sent(clock::now());
     }
     let limit = worker.gateway.config.limits.upstream_head_timeout;
+    let limit = fare.as_ref().map_or(limit, |fare| fare.time_left(limit));
     match tokio::time::timeout(limit, link.send(request)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(SendFault::NotSent(request))) => {
@@ -177,7 +178,9 @@ async fn exchange(
             Err(Failed::Over(refusal, Unsent::Post(StreamEnd::UpstreamReset)))
         }
         Err(_) => {
-            Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Post(StreamEnd::UpstreamStalled)))
+            let overdue = fare.as_ref().is_some_and(Fare::is_overdue);
+            let end = if overdue { StreamEnd::Deadline } else { StreamEnd::UpstreamStalled };
+            Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Post(end)))
         }
     }
 }

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -107,6 +107,23 @@ impl Fare {
     pub(crate) fn take_withheld(&mut self) -> Bytes {
         let meter = self.0.as_mut().and_then(|open| open.meter.as_mut());
         meter.map(Meter::take_withheld).unwrap_or_default()
+    }
+
+    /// When the whole request must have ended; `None` once it has.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let open = self.0.as_ref()?;
+        Some(open.call.started + open.gateway.config.limits.request_timeout)
+    }
+
+    /// `limit`, or less where the whole request's time ends before.
+    pub(crate) fn time_left(&self, limit: Duration) -> Duration {
+        let deadline = self.deadline();
+        deadline.map_or(limit, |at| at.saturating_duration_since(clock::now()).min(limit))
+    }
+
+    /// Whether the whole request has taken longer than allowed.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.deadline().is_some_and(|deadline| clock::now() >= deadline)
     }
 
     /// Whether the gateway wants this stream to end now.

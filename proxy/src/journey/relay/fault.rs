@@ -12,6 +12,9 @@ pub(crate) enum RelayFault {
     /// The engine fell silent.
     #[error("the engine was silent for too long")]
     UpstreamStalled,
+    /// The whole request took longer than allowed.
+    #[error("the request took longer than this gateway allows")]
+    Deadline,
     /// The client has not read for too long.
     #[error("the client did not read for too long")]
     ClientStalled,

@@ -38,7 +38,9 @@ pub(super) async fn answer(
     let limit = worker.gateway.config.limits.upstream_idle_timeout;
     let mut pieces = Pieces::default();
     let end = loop {
+        let limit = fare.time_left(limit);
         match clock::within(limit, poll_fn(|cx| exchange.poll_frame(cx))).await {
+            None if fare.is_overdue() => break Err((RelayFault::Deadline, StreamEnd::Deadline)),
             None => break Err((RelayFault::UpstreamStalled, StreamEnd::UpstreamStalled)),
             Some(None) => break Ok(()),
             Some(Some(Err(fault))) => {

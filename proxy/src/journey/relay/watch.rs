@@ -48,6 +48,7 @@ impl Watch {
         fare: Option<Fare>,
     ) -> Self {
         let limit = worker.gateway.config.limits.upstream_idle_timeout;
+        let limit = fare.as_ref().map_or(limit, |fare| fare.time_left(limit));
         Self {
             worker,
             upstream,
@@ -194,12 +195,19 @@ impl Watch {
         }
     }
 
-    /// Nothing was ready: has the engine been silent for too long?
+    /// Nothing was ready: has the engine been silent, or the request running, for too long?
     fn wait(&mut self, cx: &mut Context<'_>, out: &mut Pieces) {
         let limit = self.worker.gateway.config.limits.upstream_idle_timeout;
         while self.silence.as_mut().poll(cx).is_ready() {
-            let due = self.last_read + limit;
+            let deadline = self.fare.as_ref().and_then(Fare::deadline);
+            let silent = self.last_read + limit;
+            let due = deadline.map_or(silent, |deadline| deadline.min(silent));
             let now = clock::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                let code = "request_timeout";
+                self.give_up(RelayFault::Deadline, StreamEnd::Deadline, code, out);
+                return;
+            }
             if now >= due {
                 let fault = RelayFault::UpstreamStalled;
                 self.give_up(fault, StreamEnd::UpstreamStalled, "upstream_timeout", out);
