@@ -4,35 +4,47 @@
 //! it is not, and by bytes where counting would take too long. Marks of special tokens in a text
 //! are ordinary text. Never fails, never panics. Refuses to know HTTP, prices and tenants.
 
+mod built_in;
+mod counter;
 mod pieces;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
-use tiktoken_rs::CoreBPE;
-use tiktoken_rs::tokenizer::{Tokenizer as Vocabulary, get_tokenizer};
+use std::fmt;
+use std::sync::Arc;
 
-use pieces::{Piece, pieces};
+use tiktoken_rs::tokenizer::{Tokenizer as Model, get_tokenizer};
+
+use built_in::BuiltIn;
+pub use counter::Counter;
+use vocabulary::Vocabulary;
 
 /// Most bytes that one call counts; the tokens of what exceeds them are estimated.
 pub const COUNT_BYTES_MAX: usize = 4 << 20;
 
-/// Most bytes that the vocabulary's splitter sees at once: it panics at about a million characters
-/// that it cannot split.
-const PIECE_BYTES_MAX: usize = 32 << 10;
+/// Counts tokens by one vocabulary. Cheap to clone.
+#[derive(Clone)]
+pub struct Tokenizer(Source);
 
-/// Counts tokens by one vocabulary.
-#[derive(Debug)]
-pub struct Tokenizer {
-    name: &'static str,
-    /// Loads the vocabulary when it is first asked for; some tens of MiB, once per process.
-    vocabulary: fn() -> &'static CoreBPE,
+#[derive(Clone)]
+enum Source {
+    /// Loaded when it is first counted with, once per process.
+    BuiltIn(&'static BuiltIn),
+    /// Loaded when it was made.
+    Given(Arc<Given>),
+}
+
+struct Given {
+    name: String,
+    vocabulary: Vocabulary,
 }
 
 /// The tokenizer for a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Choice {
     /// What to count with.
-    pub tokenizer: &'static Tokenizer,
+    pub tokenizer: Tokenizer,
     /// Whether it is the model's own; if not, every count is an estimate.
     pub exact: bool,
 }
@@ -46,49 +58,59 @@ pub struct Count {
     pub estimated: bool,
 }
 
-static O200K_HARMONY: Tokenizer = Tokenizer {
-    name: "o200k_harmony",
-    // It differs from o200k_base in its special tokens only, and these are ordinary text here.
-    vocabulary: tiktoken_rs::o200k_base_singleton,
-};
-static O200K_BASE: Tokenizer =
-    Tokenizer { name: "o200k_base", vocabulary: tiktoken_rs::o200k_base_singleton };
-static CL100K_BASE: Tokenizer =
-    Tokenizer { name: "cl100k_base", vocabulary: tiktoken_rs::cl100k_base_singleton };
-static P50K_BASE: Tokenizer =
-    Tokenizer { name: "p50k_base", vocabulary: tiktoken_rs::p50k_base_singleton };
-static R50K_BASE: Tokenizer =
-    Tokenizer { name: "r50k_base", vocabulary: tiktoken_rs::r50k_base_singleton };
-
 impl Tokenizer {
-    /// The tokenizer for `model`, by OpenAI's own table; `o200k_base`, not exact, for models it
-    /// does not name.
+    /// The built-in tokenizer for `model`, by OpenAI's own table; `o200k_base`, not exact, for
+    /// models it does not name.
     ///
     /// Fine-tuned models (`ft:…`), Azure's names and an `openai/` in front are understood.
     #[must_use]
     pub fn for_model(model: &str) -> Choice {
         let name = model.strip_prefix("openai/").unwrap_or(model);
-        let tokenizer = match get_tokenizer(name) {
-            Some(Vocabulary::O200kHarmony) => &O200K_HARMONY,
-            Some(Vocabulary::O200kBase) => &O200K_BASE,
-            Some(Vocabulary::Cl100kBase) => &CL100K_BASE,
-            Some(Vocabulary::P50kBase | Vocabulary::P50kEdit) => &P50K_BASE,
-            Some(Vocabulary::R50kBase | Vocabulary::Gpt2) => &R50K_BASE,
-            None => return Choice { tokenizer: &O200K_BASE, exact: false },
+        let built_in = match get_tokenizer(name) {
+            Some(Model::O200kHarmony) => &built_in::O200K_HARMONY,
+            Some(Model::O200kBase) => &built_in::O200K_BASE,
+            Some(Model::Cl100kBase) => &built_in::CL100K_BASE,
+            Some(Model::P50kBase | Model::P50kEdit) => &built_in::P50K_BASE,
+            Some(Model::R50kBase | Model::Gpt2) => &built_in::R50K_BASE,
+            None => {
+                let tokenizer = Self(Source::BuiltIn(&built_in::O200K_BASE));
+                return Choice { tokenizer, exact: false };
+            }
         };
-        Choice { tokenizer, exact: true }
+        Choice { tokenizer: Self(Source::BuiltIn(built_in)), exact: true }
     }
 
-    /// Name of the vocabulary, as OpenAI's tiktoken calls it.
+    /// A tokenizer of a vocabulary that was loaded, e.g. from a file.
+    #[expect(dead_code, reason = "files bring it into use")]
+    pub(crate) fn given(name: String, vocabulary: Vocabulary) -> Self {
+        Self(Source::Given(Arc::new(Given { name, vocabulary })))
+    }
+
+    /// Name of the vocabulary: of a built-in one, what OpenAI's tiktoken calls it.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Source::BuiltIn(built_in) => built_in.name,
+            Source::Given(given) => &given.name,
+        }
+    }
+
+    /// Whether counting starts at once, without loading the vocabulary first.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.loaded().is_some()
+    }
+
+    /// Loads the vocabulary, if it is not yet. Takes tens of milliseconds, once per process: keep it
+    /// off the threads that carry streams.
+    pub fn load(&self) {
+        self.vocabulary();
     }
 
     /// Tokens of `texts`, each counted by itself; what exceeds [`COUNT_BYTES_MAX`] is estimated.
     ///
-    /// Takes about 40 ms per MiB of prose and up to 200 ms per MiB of one letter: keep it off the
-    /// threads that carry streams.
+    /// Loads the vocabulary; takes milliseconds for long texts: keep it off the threads that carry
+    /// streams.
     #[must_use]
     pub fn count<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Count {
         let mut bytes_left = COUNT_BYTES_MAX;
@@ -98,35 +120,55 @@ impl Tokenizer {
             match bytes_left.checked_sub(text.len()) {
                 Some(left) => {
                     bytes_left = left;
-                    count.add(self.count_text(text));
+                    count.tokens += self.vocabulary().count(text);
                 }
-                None => count.add(Count::by_bytes(text)),
+                None => count.add(Count::by_bytes(text.len() as u64)),
             }
         }
         count
     }
 
-    fn count_text(&self, text: &str) -> Count {
-        let mut count = Count::default();
-        for piece in pieces(text, PIECE_BYTES_MAX) {
-            count.add(match piece {
-                Piece::Countable(text) => {
-                    let tokens = (self.vocabulary)().count_ordinary(text) as u64;
-                    Count { tokens, estimated: false }
-                }
-                Piece::Unbroken(text) => Count::by_bytes(text),
-            });
+    /// Tokens of `text`, or `None` when there are more than `limit`; stops as soon as that is sure.
+    ///
+    /// Loads the vocabulary. What exceeds [`COUNT_BYTES_MAX`] is counted too, up to the limit.
+    #[must_use]
+    pub fn count_until(&self, text: &str, limit: u64) -> Option<u64> {
+        self.vocabulary().count_until(text, limit)
+    }
+
+    /// A counter for a text that arrives in parts.
+    #[must_use]
+    pub fn counter(&self) -> Counter {
+        Counter::new(self.clone())
+    }
+
+    fn loaded(&self) -> Option<&Vocabulary> {
+        match &self.0 {
+            Source::BuiltIn(built_in) => built_in.loaded(),
+            Source::Given(given) => Some(&given.vocabulary),
         }
-        count
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        match &self.0 {
+            Source::BuiltIn(built_in) => built_in.vocabulary(),
+            Source::Given(given) => &given.vocabulary,
+        }
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tokenizer").field(&self.name()).finish()
     }
 }
 
 impl Count {
-    fn by_bytes(text: &str) -> Self {
-        Self { tokens: estimate(text.len() as u64), estimated: true }
+    const fn by_bytes(bytes: u64) -> Self {
+        Self { tokens: estimate(bytes), estimated: bytes > 0 }
     }
 
-    fn add(&mut self, part: Self) {
+    const fn add(&mut self, part: Self) {
         self.tokens += part.tokens;
         self.estimated |= part.estimated;
     }

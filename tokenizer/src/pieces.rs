@@ -1,17 +1,8 @@
 //! Cutting a text where every vocabulary cuts it, so that the counts of the pieces add up to the
 //! whole's.
 
-/// A part of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
-    /// Short enough to be counted.
-    Countable(&'a str),
-    /// Longer than the limit, without a place to cut it.
-    Unbroken(&'a str),
-}
-
 /// Cuts `text` into pieces of at most `bytes_max` bytes, and into longer ones where it must.
-pub(crate) fn pieces(text: &str, bytes_max: usize) -> impl Iterator<Item = Piece<'_>> {
+pub(crate) fn pieces(text: &str, bytes_max: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (piece, behind) = split(rest, bytes_max)?;
@@ -20,21 +11,21 @@ pub(crate) fn pieces(text: &str, bytes_max: usize) -> impl Iterator<Item = Piece
     })
 }
 
-fn split(text: &str, bytes_max: usize) -> Option<(Piece<'_>, &str)> {
+fn split(text: &str, bytes_max: usize) -> Option<(&str, &str)> {
     if text.is_empty() {
         return None;
     }
     if text.len() <= bytes_max {
-        return Some((Piece::Countable(text), ""));
+        return Some((text, ""));
     }
     let window_end = text.floor_char_boundary(bytes_max);
     if let Some((piece, rest)) = last_cut(text, window_end).and_then(|at| text.split_at_checked(at))
     {
-        return Some((Piece::Countable(piece), rest));
+        return Some((piece, rest));
     }
     let at = first_cut(text, window_end);
     let (piece, rest) = text.split_at_checked(at).unwrap_or((text, ""));
-    Some((Piece::Unbroken(piece), rest))
+    Some((piece, rest))
 }
 
 /// The last certain boundary in `text` at or before `end`.
@@ -66,7 +57,7 @@ fn first_cut(text: &str, from: usize) -> usize {
 /// Two of their rules suffice: a blank begins a new piece, and so does what is neither letter, mark
 /// nor apostrophe behind a letter. Of letters and others only those are asked for whose class is
 /// beyond doubt.
-fn is_boundary(before: char, after: char) -> bool {
+pub(crate) fn is_boundary(before: char, after: char) -> bool {
     let blank = after.is_whitespace() && !matches!(after, '\r' | '\n');
     (blank && !before.is_whitespace()) || (is_letter(before) && is_sign(after))
 }

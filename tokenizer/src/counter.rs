@@ -1,0 +1,127 @@
+//! Counting a text that arrives in parts.
+//!
+//! What has come is counted up to the last place where every split of the text begins a new piece,
+//! whatever follows; the rest waits. So each byte is counted about once, however the text was cut,
+//! and the sum is that of the whole text.
+
+use crate::{COUNT_BYTES_MAX, Count, Tokenizer};
+
+/// Bytes that wait before some are counted: enough to make a count worth its start.
+const FOLD_BYTES: usize = 512;
+
+/// Most bytes that [`Counter::push`] counts at once. A longer text without a certain boundary waits
+/// for [`Counter::finish`], which takes longer.
+const FOLD_BYTES_MAX: usize = 64 << 10;
+
+/// Counts a text that arrives in parts, cut anywhere, in the middle of a character too.
+///
+/// Bytes that are not UTF-8 count as U+FFFD, as [`String::from_utf8_lossy`] has it.
+#[derive(Debug, Clone)]
+pub struct Counter {
+    tokenizer: Tokenizer,
+    /// Of all that is no longer in `tail`.
+    counted: Count,
+    /// Not counted yet.
+    tail: String,
+    /// The beginning of a character whose end has not come.
+    partial: Vec<u8>,
+    /// Length of `tail` at which to count next.
+    fold_at: usize,
+    /// Bytes that found no room in `tail`.
+    beyond: u64,
+}
+
+impl Counter {
+    pub(crate) const fn new(tokenizer: Tokenizer) -> Self {
+        Self {
+            tokenizer,
+            counted: Count { tokens: 0, estimated: false },
+            tail: String::new(),
+            partial: Vec::new(),
+            fold_at: FOLD_BYTES,
+            beyond: 0,
+        }
+    }
+
+    /// Takes the next part of the text.
+    ///
+    /// Cheap enough for the threads that carry streams: it never loads the vocabulary, and counts
+    /// at most 64 KiB at once.
+    pub fn push(&mut self, part: &[u8]) {
+        if self.partial.is_empty() {
+            self.decode(part);
+        } else {
+            let mut joined = std::mem::take(&mut self.partial);
+            joined.extend_from_slice(part);
+            self.decode(&joined);
+        }
+        if self.tail.len() >= self.fold_at {
+            self.fold();
+        }
+    }
+
+    /// Tokens that are counted for sure: never more than [`Counter::finish`] will say.
+    #[must_use]
+    pub const fn so_far(&self) -> u64 {
+        self.counted.tokens
+    }
+
+    /// Tokens of the whole text; what waited beyond [`COUNT_BYTES_MAX`] is estimated.
+    ///
+    /// Counts what still waits: for a text without blanks this may be all of it, so keep it off the
+    /// threads that carry streams.
+    #[must_use]
+    pub fn finish(mut self) -> Count {
+        if !self.partial.is_empty() {
+            self.append("\u{fffd}");
+        }
+        let mut count = self.counted;
+        count.add(self.tokenizer.count([&self.tail]));
+        count.add(Count::by_bytes(self.beyond));
+        count
+    }
+
+    fn decode(&mut self, bytes: &[u8]) {
+        if let Ok(text) = str::from_utf8(bytes) {
+            return self.append(text);
+        }
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.append(chunk.valid());
+            match str::from_utf8(chunk.invalid()) {
+                Ok(_) => {}
+                Err(error) if error.error_len().is_none() && chunks.peek().is_none() => {
+                    self.partial = chunk.invalid().to_vec();
+                }
+                Err(_) => self.append("\u{fffd}"),
+            }
+        }
+    }
+
+    /// Once something found no room, nothing more is taken: a gap would join what it parts.
+    fn append(&mut self, text: &str) {
+        if self.beyond > 0 || self.tail.len() + text.len() > COUNT_BYTES_MAX {
+            self.beyond += text.len() as u64;
+        } else {
+            self.tail.push_str(text);
+        }
+    }
+
+    fn fold(&mut self) {
+        if self.tail.len() > FOLD_BYTES_MAX {
+            self.fold_at = usize::MAX;
+            return;
+        }
+        let cut = self.tokenizer.loaded().and_then(|vocabulary| {
+            let at = vocabulary.last_boundary(&self.tail)?;
+            let (head, _) = self.tail.split_at_checked(at)?;
+            Some((at, vocabulary.count(head)))
+        });
+        if let Some((at, tokens)) = cut {
+            self.counted.tokens += tokens;
+            self.tail.drain(..at);
+        }
+        // Twice what is left: a tail without a boundary is not searched again at every part.
+        self.fold_at = FOLD_BYTES.max(2 * self.tail.len());
+    }
+}
