@@ -1,11 +1,16 @@
-//! Writes what the tokenizer needs to know of Unicode.
+//! Writes what the tokenizer needs to know of Unicode, and OpenAI's vocabularies.
 //!
+//! The vocabularies are tiktoken-rs', in the form that is loaded soonest and takes the least space.
 //! The classes come from `regex-syntax`, so that our scanner and the regexes that it stands for
 //! agree on every character.
 
 use std::path::Path;
 
 use regex_syntax::hir::{Class, HirKind};
+use tiktoken_rs::CoreBPE;
+
+/// Above the rank of every token.
+const RANKS_MAX: u32 = 1 << 18;
 
 /// Characters that share one entry of the first stage.
 const BLOCK: usize = 256;
@@ -28,7 +33,27 @@ type AnyError = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), AnyError> {
     let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
-    write_classes(Path::new(&out))
+    let out = Path::new(&out);
+    write_classes(out)?;
+    write_tokens(&out.join("o200k_base"), &tiktoken_rs::o200k_base()?)?;
+    write_tokens(&out.join("cl100k_base"), &tiktoken_rs::cl100k_base()?)?;
+    // `r50k_base` is the first 50,256 of these.
+    write_tokens(&out.join("p50k_base"), &tiktoken_rs::p50k_base()?)
+}
+
+/// Every token but the special ones in the order of merging: its length in a byte, and its bytes.
+fn write_tokens(path: &Path, vocabulary: &CoreBPE) -> Result<(), AnyError> {
+    let special = vocabulary.special_tokens();
+    let mut written = Vec::new();
+    for rank in 0..RANKS_MAX {
+        let Ok(token) = vocabulary.decode_bytes(&[rank]) else { continue };
+        if str::from_utf8(&token).is_ok_and(|token| special.contains(token)) {
+            continue;
+        }
+        written.push(u8::try_from(token.len())?);
+        written.extend(token);
+    }
+    Ok(std::fs::write(path, written)?)
 }
 
 /// Two stages: the number of the block that a character is in, and the blocks, each once.

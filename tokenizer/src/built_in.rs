@@ -2,31 +2,37 @@
 
 use std::sync::OnceLock;
 
-use tiktoken_rs::CoreBPE;
-
+use crate::bpe::Bpe;
+use crate::scan::Pattern;
 use crate::vocabulary::Vocabulary;
 
 /// One of OpenAI's vocabularies; takes memory once it is counted with.
 pub(crate) struct BuiltIn {
-    /// As tiktoken calls it.
-    pub(crate) name: &'static str,
-    load: fn() -> &'static CoreBPE,
+    pattern: Pattern,
+    /// How many tokens there are.
+    len: usize,
+    /// Written by `build.rs`: of each token in the order of merging, length and bytes.
+    packed: &'static [u8],
     loaded: OnceLock<Vocabulary>,
 }
 
-/// Differs from `o200k_base` in its special tokens only, and these are ordinary text here.
-pub(crate) static O200K_HARMONY: BuiltIn =
-    BuiltIn::new("o200k_harmony", tiktoken_rs::o200k_base_singleton);
+macro_rules! packed {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name))
+    };
+}
+
 pub(crate) static O200K_BASE: BuiltIn =
-    BuiltIn::new("o200k_base", tiktoken_rs::o200k_base_singleton);
+    BuiltIn::new(Pattern::O200K, 199_998, packed!("o200k_base"));
 pub(crate) static CL100K_BASE: BuiltIn =
-    BuiltIn::new("cl100k_base", tiktoken_rs::cl100k_base_singleton);
-pub(crate) static P50K_BASE: BuiltIn = BuiltIn::new("p50k_base", tiktoken_rs::p50k_base_singleton);
-pub(crate) static R50K_BASE: BuiltIn = BuiltIn::new("r50k_base", tiktoken_rs::r50k_base_singleton);
+    BuiltIn::new(Pattern::CL100K, 100_256, packed!("cl100k_base"));
+pub(crate) static P50K_BASE: BuiltIn = BuiltIn::new(Pattern::Gpt2, 50_280, packed!("p50k_base"));
+/// `p50k_base` without its runs of blanks.
+pub(crate) static R50K_BASE: BuiltIn = BuiltIn::new(Pattern::Gpt2, 50_256, packed!("p50k_base"));
 
 impl BuiltIn {
-    const fn new(name: &'static str, load: fn() -> &'static CoreBPE) -> Self {
-        Self { name, load, loaded: OnceLock::new() }
+    const fn new(pattern: Pattern, len: usize, packed: &'static [u8]) -> Self {
+        Self { pattern, len, packed, loaded: OnceLock::new() }
     }
 
     pub(crate) fn loaded(&self) -> Option<&Vocabulary> {
@@ -34,6 +40,19 @@ impl BuiltIn {
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
-        self.loaded.get_or_init(|| Vocabulary { bpe: (self.load)() })
+        self.loaded.get_or_init(|| Vocabulary {
+            pattern: self.pattern,
+            bpe: Bpe::from_ranks(unpacked(self.packed).take(self.len)),
+        })
     }
+}
+
+fn unpacked(packed: &'static [u8]) -> impl Iterator<Item = &'static [u8]> + Clone {
+    let mut rest = packed;
+    std::iter::from_fn(move || {
+        let (&len, behind) = rest.split_first()?;
+        let (token, behind) = behind.split_at_checked(usize::from(len))?;
+        rest = behind;
+        Some(token)
+    })
 }

@@ -4,10 +4,10 @@
 //! it is not, and by bytes where counting would take too long. Marks of special tokens in a text
 //! are ordinary text. Never fails, never panics. Refuses to know HTTP, prices and tenants.
 
+mod bpe;
 mod built_in;
 mod counter;
-mod pieces;
-#[expect(dead_code, reason = "the merge brings it into use")]
+mod models;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -15,8 +15,6 @@ mod vocabulary;
 
 use std::fmt;
 use std::sync::Arc;
-
-use tiktoken_rs::tokenizer::{Tokenizer as Model, get_tokenizer};
 
 use built_in::BuiltIn;
 pub use counter::Counter;
@@ -32,7 +30,7 @@ pub struct Tokenizer(Source);
 #[derive(Clone)]
 enum Source {
     /// Loaded when it is first counted with, once per process.
-    BuiltIn(&'static BuiltIn),
+    BuiltIn { name: &'static str, built_in: &'static BuiltIn },
     /// Loaded when it was made.
     Given(Arc<Given>),
 }
@@ -67,19 +65,9 @@ impl Tokenizer {
     /// Fine-tuned models (`ft:…`), Azure's names and an `openai/` in front are understood.
     #[must_use]
     pub fn for_model(model: &str) -> Choice {
-        let name = model.strip_prefix("openai/").unwrap_or(model);
-        let built_in = match get_tokenizer(name) {
-            Some(Model::O200kHarmony) => &built_in::O200K_HARMONY,
-            Some(Model::O200kBase) => &built_in::O200K_BASE,
-            Some(Model::Cl100kBase) => &built_in::CL100K_BASE,
-            Some(Model::P50kBase | Model::P50kEdit) => &built_in::P50K_BASE,
-            Some(Model::R50kBase | Model::Gpt2) => &built_in::R50K_BASE,
-            None => {
-                let tokenizer = Self(Source::BuiltIn(&built_in::O200K_BASE));
-                return Choice { tokenizer, exact: false };
-            }
-        };
-        Choice { tokenizer: Self(Source::BuiltIn(built_in)), exact: true }
+        let named = models::vocabulary(model);
+        let (name, built_in) = named.unwrap_or(models::O200K);
+        Choice { tokenizer: Self(Source::BuiltIn { name, built_in }), exact: named.is_some() }
     }
 
     /// A tokenizer of a vocabulary that was loaded, e.g. from a file.
@@ -92,7 +80,7 @@ impl Tokenizer {
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.0 {
-            Source::BuiltIn(built_in) => built_in.name,
+            Source::BuiltIn { name, .. } => name,
             Source::Given(given) => &given.name,
         }
     }
@@ -146,14 +134,14 @@ impl Tokenizer {
 
     fn loaded(&self) -> Option<&Vocabulary> {
         match &self.0 {
-            Source::BuiltIn(built_in) => built_in.loaded(),
+            Source::BuiltIn { built_in, .. } => built_in.loaded(),
             Source::Given(given) => Some(&given.vocabulary),
         }
     }
 
     fn vocabulary(&self) -> &Vocabulary {
         match &self.0 {
-            Source::BuiltIn(built_in) => built_in.vocabulary(),
+            Source::BuiltIn { built_in, .. } => built_in.vocabulary(),
             Source::Given(given) => &given.vocabulary,
         }
     }

@@ -34,6 +34,7 @@ pub(crate) enum Pattern {
         contractions: bool,
     },
     /// DeepSeek V3's three splits, one after the other.
+    #[cfg_attr(not(test), expect(dead_code, reason = "files of vocabularies bring it into use"))]
     DeepSeekV3,
     /// No split: the whole text is one piece.
     Whole,
@@ -79,11 +80,13 @@ impl Pattern {
     pub(crate) const TEKKEN: Self = Self::O200k { digits: 1, contractions: false };
 
     /// The pattern that gives the pieces of `regex`, as a vocabulary's file has it.
+    #[expect(dead_code, reason = "files of vocabularies bring it into use")]
     pub(crate) fn of_regex(regex: &str) -> Option<Self> {
         REGEXES.iter().find(|(known, _)| *known == regex).map(|&(_, pattern)| pattern)
     }
 
     /// The pieces of `text`, in order. Together they are the text.
+    #[cfg(test)]
     pub(crate) fn pieces(self, text: &str) -> impl Iterator<Item = &str> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -95,7 +98,7 @@ impl Pattern {
 
     /// Where the piece ends that begins at `at`; `at` itself at the end of `text`.
     #[inline]
-    fn piece_end(self, text: &str, at: usize) -> usize {
+    pub(crate) fn piece_end(self, text: &str, at: usize) -> usize {
         match self {
             Self::Gpt2 => words::gpt2(Text(text), at),
             Self::Cl100k { digits, whole_end } => words::cl100k(Text(text), at, digits, whole_end),

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use tiktoken_rs::CoreBPE;
 
 const MODELS: [&str; 5] = ["gpt-oss-20b", "gpt-5", "gpt-4", "text-davinci-003", "davinci"];
 
@@ -38,6 +39,25 @@ fn an_unknown_model_is_counted_with_a_mark() {
     for model in ["", "llama-3.1-8b", "gpt", "GPT-4o", "mistral/gpt-4o"] {
         let choice = Tokenizer::for_model(model);
         assert_eq!((choice.tokenizer.name(), choice.exact), ("o200k_base", false), "{model}");
+    }
+}
+
+/// The oracle's vocabularies, in the order of `all`.
+fn oracles() -> [&'static CoreBPE; 5] {
+    [
+        tiktoken_rs::o200k_base_singleton(),
+        tiktoken_rs::o200k_base_singleton(),
+        tiktoken_rs::cl100k_base_singleton(),
+        tiktoken_rs::p50k_base_singleton(),
+        tiktoken_rs::r50k_base_singleton(),
+    ]
+}
+
+fn check(text: &str) {
+    for (tokenizer, oracle) in all().iter().zip(oracles()) {
+        let tokens = oracle.count_ordinary(text) as u64;
+        let count = tokenizer.count([text]);
+        assert_eq!(count, Count { tokens, estimated: false }, "{} {text:?}", tokenizer.name());
     }
 }
 
@@ -129,7 +149,26 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn every_character_counts_as_tiktoken_says() {
+    let chars: Vec<char> = ('\0'..=char::MAX).step_by(7).collect();
+    for some in chars.chunks(50) {
+        check(&some.iter().flat_map(|&c| [c, ' ', c, 'a']).collect::<String>());
+    }
+}
+
 proptest! {
+    #[test]
+    fn any_text_counts_as_tiktoken_says(text in any_text()) {
+        check(&text);
+    }
+
+    /// Runs of letters are merged window by window.
+    #[test]
+    fn long_words_count_as_tiktoken_says(text in "[a-f]{90,400}|[a-zA-Z]{100,1000}|(ab|ba|a){60,300}|[日月火水木本語人]{40,200}|[ \n]{100,600}a|[=-]{90,500}") {
+        check(&text);
+    }
+
     #[test]
     fn parts_add_up_to_the_whole(text in any_text(), cuts in prop::collection::vec(0..200usize, 0..8)) {
         let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at.min(text.len())).collect();

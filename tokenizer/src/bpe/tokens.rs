@@ -1,0 +1,94 @@
+//! Which pieces are tokens as they are.
+
+use std::collections::HashSet;
+
+/// Longest token that is compared in one step.
+const SHORT_BYTES_MAX: usize = 15;
+
+/// A set of byte strings, asked about a part of a text.
+pub(super) struct Tokens {
+    /// Those of up to 15 bytes, by open addressing: their bytes and, on top, their length. A power
+    /// of two of slots, at most two thirds of them taken; an empty one is 0.
+    short: Box<[u128]>,
+    /// What leaves of a hash as many bits as number the slots.
+    shift: u32,
+    long: HashSet<Box<[u8]>>,
+    long_bytes_max: usize,
+}
+
+impl Tokens {
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let is_short = |token: &&[u8]| token.len() <= SHORT_BYTES_MAX;
+        let slots = (tokens.clone().filter(is_short).count() * 3 / 2).next_power_of_two().max(2);
+        let mut set = Self {
+            short: vec![0; slots].into(),
+            shift: 64 - slots.trailing_zeros(),
+            long: tokens.clone().filter(|token| !is_short(token)).map(Box::from).collect(),
+            long_bytes_max: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
+        };
+        for token in tokens.filter(is_short) {
+            if let Some(key) = key(token, 0, token.len()) {
+                set.insert(key);
+            }
+        }
+        set
+    }
+
+    fn insert(&mut self, key: u128) {
+        let mask = self.short.len() - 1;
+        let mut at = hash(key, self.shift);
+        while let Some(slot) = self.short.get_mut(at & mask) {
+            if *slot == 0 || *slot == key {
+                *slot = key;
+                return;
+            }
+            at += 1;
+        }
+    }
+
+    /// Whether `text[at..end]` is a token.
+    #[inline]
+    pub(super) fn contains(&self, text: &[u8], at: usize, end: usize) -> bool {
+        if end - at > SHORT_BYTES_MAX {
+            return end - at <= self.long_bytes_max
+                && text.get(at..end).is_some_and(|piece| self.long.contains(piece));
+        }
+        let Some(key) = key(text, at, end - at) else { return false };
+        let mask = self.short.len() - 1;
+        let mut slot = hash(key, self.shift);
+        while let Some(&found) = self.short.get(slot & mask) {
+            if found == key || found == 0 {
+                return found == key;
+            }
+            slot += 1;
+        }
+        false
+    }
+}
+
+/// The `len` bytes of `text` from `at`, and `len` itself; `None` if there are none.
+#[inline]
+fn key(text: &[u8], at: usize, len: usize) -> Option<u128> {
+    if len == 0 {
+        return None;
+    }
+    let rest = text.get(at..)?;
+    let bytes = match rest.first_chunk::<16>() {
+        Some(bytes) => *bytes,
+        None => {
+            let mut bytes = [0; 16];
+            bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            bytes
+        }
+    };
+    let unused = 128 - 8 * len;
+    let piece = u128::from_le_bytes(bytes) << unused >> unused;
+    Some(piece | (len as u128) << 120)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "halves, and what numbers the slots")]
+const fn hash(key: u128, shift: u32) -> usize {
+    let (low, high) = (key as u64, (key >> 64) as u64);
+    let folded = low ^ high.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    ((folded ^ folded >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
+}
