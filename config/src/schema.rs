@@ -59,8 +59,8 @@ keys! {
         name: Required<At<Name>>,
         /// `http://` or `https://`, host, port and path; a final `/v1` makes no difference.
         url: Required<At<UpstreamUrl>>,
-        /// The engine's habits: `openai`, `azure`, `anthropic`, `vllm`, `sglang`, `tgi`,
-        /// `llama_cpp`, `ollama`, `tensorrt_llm`, or `auto` to find out. Default: `auto`.
+        /// The engine's habits, by its name in `docs/dialects.md`, or `auto` to find out from its
+        /// list of models and its answers. Default: `auto`.
         dialect: Optional<At<Dialect>>,
         /// `gen_ai.provider.name`. Default: the dialect's.
         provider: Optional<At<Name>>,

@@ -1,5 +1,7 @@
 //! What one request used, in tokens.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Tokens of one request. `None` is unknown, `Some(0)` is none.
@@ -21,10 +23,79 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// The part of the output that was reasoning.
     pub reasoning_output_tokens: Option<u64>,
+    /// The same tokens by modality, where there was more than text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modalities: Option<Box<Modalities>>,
+    /// What is counted beside tokens, by name: `web_search_requests`, `web_fetch_requests`,
+    /// `search_queries`, `search_units`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, u64>,
     /// Further model runs of the same request, charged beside the numbers above and not part of
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<Pass>,
+}
+
+/// Tokens by what they stand for. Each is a part of its whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modalities {
+    /// Of the input.
+    #[serde(default)]
+    pub input: ByModality,
+    /// Of the output.
+    #[serde(default)]
+    pub output: ByModality,
+}
+
+impl Modalities {
+    /// Whether there is more than text.
+    #[must_use]
+    pub fn are_mixed(&self) -> bool {
+        [self.input, self.output].iter().any(|parts| {
+            [parts.audio, parts.image, parts.video, parts.multimodal]
+                .iter()
+                .any(|part| *part > Some(0))
+        })
+    }
+
+    /// Those that were reported, by their names on records: `audio_input_tokens`,
+    /// `text_output_tokens` and so on.
+    #[must_use]
+    pub fn named(&self) -> BTreeMap<String, u64> {
+        let mut named = BTreeMap::new();
+        for (parts, side) in [(self.input, "input"), (self.output, "output")] {
+            for (modality, tokens) in [
+                ("text", parts.text),
+                ("audio", parts.audio),
+                ("image", parts.image),
+                ("video", parts.video),
+                ("multimodal", parts.multimodal),
+            ] {
+                named.extend(tokens.map(|tokens| (format!("{modality}_{side}_tokens"), tokens)));
+            }
+        }
+        named
+    }
+}
+
+/// The parts of an input or output. `None` is not reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByModality {
+    /// Text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<u64>,
+    /// Sound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<u64>,
+    /// Pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<u64>,
+    /// Films.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<u64>,
+    /// All but text, where it is not told apart (vLLM).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multimodal: Option<u64>,
 }
 
 /// One further model run inside a request (Anthropic `usage.iterations`: compaction, advisor).

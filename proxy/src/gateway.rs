@@ -107,9 +107,11 @@ impl Gateway {
         }
     }
 
-    /// An upstream configured as `auto` has shown what it is.
+    /// An upstream has shown what it is, which is news where it is configured as `auto`.
     pub(crate) fn recognise(&self, index: usize, dialect: Dialect) {
-        self.recognised.insert(index, dialect);
+        if dialect != Dialect::Auto && self.dialect(index) == Dialect::Auto {
+            self.recognised.insert(index, dialect);
+        }
     }
 
     /// Readiness off, new requests refused.

@@ -60,7 +60,7 @@ fn each_token_is_on_one_line() {
         cache_write_long_input_tokens: Some(50),
         output_tokens: Some(100),
         reasoning_output_tokens: Some(40),
-        passes: Vec::new(),
+        ..Usage::default()
     };
     let cost = builtin().cost(&query("anthropic", "claude-sonnet-4-5-20250929"), &usage).unwrap();
     assert_eq!(
@@ -299,7 +299,7 @@ fn any_usage(most: u64) -> impl Strategy<Value = Usage> {
                 cache_write_long_input_tokens: part(write, long),
                 output_tokens: Some(output),
                 reasoning_output_tokens: part(output, reasoning),
-                passes: Vec::new(),
+                ..Usage::default()
             }
         },
     )
@@ -339,7 +339,7 @@ proptest! {
                 sum(a.cache_write_long_input_tokens, b.cache_write_long_input_tokens),
             output_tokens: sum(a.output_tokens, b.output_tokens),
             reasoning_output_tokens: sum(a.reasoning_output_tokens, b.reasoning_output_tokens),
-            passes: Vec::new(),
+            ..Usage::default()
         };
         let cost = |usage| BOOK.cost(&query("vllm", "m"), usage).unwrap().amount;
         prop_assert_eq!(cost(&both), cost(&a) + cost(&b));
@@ -377,7 +377,7 @@ proptest! {
             cache_write_long_input_tokens: long,
             output_tokens: output,
             reasoning_output_tokens: reasoning,
-            passes: Vec::new(),
+            ..Usage::default()
         };
         match builtin().cost(&query("anthropic", "claude-opus-5"), &usage) {
             Ok(cost) => prop_assert!(!cost.amount.is_sign_negative()),

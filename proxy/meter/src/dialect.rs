@@ -5,18 +5,33 @@
 mod anthropic;
 mod auto;
 mod azure;
+mod cohere;
+mod deepseek;
+mod fireworks;
+mod gemini;
+mod groq;
 mod habits;
 mod llama_cpp;
+mod lmdeploy;
+mod mistral;
+mod mistral_rs;
+mod moonshot;
+mod nim;
 mod ollama;
 mod openai;
+mod openrouter;
+mod perplexity;
 mod sglang;
 mod tensorrt_llm;
 mod tgi;
+mod together;
 mod vllm;
+mod xai;
 
 use serde::{Deserialize, Serialize};
 
 use habits::{Habits, StreamUsage};
+pub(crate) use habits::{Mark, Reasoning};
 
 macro_rules! dialects {
     ($($(#[$words:meta])* $name:literal $dialect:ident: $file:ident,)+) => {
@@ -61,6 +76,34 @@ dialects! {
     "ollama" Ollama: ollama,
     /// TensorRT-LLM: refuses any field it does not know.
     "tensorrt_llm" TensorrtLlm: tensorrt_llm,
+    /// LMDeploy.
+    "lmdeploy" Lmdeploy: lmdeploy,
+    /// mistral.rs.
+    "mistral_rs" MistralRs: mistral_rs,
+    /// NVIDIA NIM.
+    "nim" Nim: nim,
+    /// Mistral's own API.
+    "mistral" Mistral: mistral,
+    /// DeepSeek's own API.
+    "deepseek" Deepseek: deepseek,
+    /// Groq.
+    "groq" Groq: groq,
+    /// xAI.
+    "xai" Xai: xai,
+    /// Perplexity.
+    "perplexity" Perplexity: perplexity,
+    /// OpenRouter.
+    "openrouter" OpenRouter: openrouter,
+    /// Gemini behind its OpenAI routes.
+    "gemini" Gemini: gemini,
+    /// Together AI.
+    "together" Together: together,
+    /// Fireworks AI.
+    "fireworks" Fireworks: fireworks,
+    /// Moonshot AI.
+    "moonshot" Moonshot: moonshot,
+    /// Cohere.
+    "cohere" Cohere: cohere,
 }
 
 impl Dialect {
@@ -91,16 +134,59 @@ impl Dialect {
         self.habits().takes_token_ids()
     }
 
-    /// Whether output may be counted in nothing but the total (Gemini's thinking, behind its OpenAI
-    /// routes). Engines that are known by name count all they generate.
-    pub(crate) fn hides_thinking(self) -> bool {
-        self.habits().hides_thinking()
+    /// Where reasoning is counted.
+    pub(crate) fn reasoning(self) -> Reasoning {
+        self.habits().reasoning()
     }
 
-    /// The dialect that `owned_by` in an answer of `/v1/models` gives away, if it does.
-    #[must_use]
-    pub fn from_owned_by(owned_by: &str) -> Option<Self> {
-        let owns = |dialect: &&Self| dialect.habits().owners().contains(&owned_by);
-        Self::ALL.iter().find(owns).copied()
+    /// What gives it away in an answer.
+    pub(crate) fn marks(self) -> &'static [Mark] {
+        self.habits().marks()
+    }
+
+    /// The dialect that the owners of an engine's models give away (`owned_by` in its answer to
+    /// `/v1/models`): `None` where they tell nothing, or contradict each other.
+    pub fn from_owners<'o>(owners: impl IntoIterator<Item = &'o str>) -> Option<Self> {
+        let owned = |owner: &str| {
+            let is_mark = |mark: &Mark| matches!(mark, Mark::Owner(name) if *name == owner);
+            Self::ALL.iter().copied().find(|dialect| dialect.marks().iter().any(is_mark))
+        };
+        let mut dialects = owners.into_iter().filter_map(owned);
+        let first = dialects.next()?;
+        dialects.all(|dialect| dialect == first).then_some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_give_an_engine_away_unless_they_contradict_each_other() {
+        assert_eq!(Dialect::from_owners(["me", "vllm", "vllm"]), Some(Dialect::Vllm));
+        assert_eq!(
+            Dialect::from_owners(["openai", "system", "openai-internal"]),
+            Some(Dialect::OpenAi)
+        );
+        assert_eq!(Dialect::from_owners(["deepseek", "xai"]), None);
+        assert_eq!(Dialect::from_owners(["system"]), None);
+        assert_eq!(Dialect::from_owners([]), None);
+    }
+
+    #[test]
+    fn nothing_is_spliced_for_engines_that_might_refuse_it() {
+        for dialect in [Dialect::Auto, Dialect::TensorrtLlm, Dialect::Together, Dialect::Cohere] {
+            assert!(!dialect.accepts_include_usage(), "{dialect:?}");
+            assert!(!dialect.accepts_continuous_usage(), "{dialect:?}");
+            assert!(!dialect.accepts_token_ids(), "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn usage_that_comes_unasked_is_not_asked_for() {
+        for dialect in [Dialect::Groq, Dialect::Mistral, Dialect::OpenRouter, Dialect::Anthropic] {
+            assert!(!dialect.accepts_include_usage(), "{dialect:?}");
+        }
+        assert!(Dialect::Vllm.accepts_include_usage());
     }
 }

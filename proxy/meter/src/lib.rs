@@ -11,6 +11,7 @@ mod measurement;
 mod meter;
 mod passage;
 mod prompt;
+mod recogniser;
 mod request;
 mod sniff;
 mod sse;

@@ -4,13 +4,19 @@ use std::time::Duration;
 
 use taximeter_pricing::{Flag, Usage};
 
+use crate::dialect::Dialect;
+
 /// Everything measured about one exchange.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
     /// How the answer ended, by the provider's own marks first.
     pub ending: Ending,
+    /// Who answered: as was known before, or as the answer has shown.
+    pub dialect: Dialect,
     /// Usage as the engine reported it; `None` when it reported none.
     pub reported: Option<Reported>,
+    /// What the provider asks for it, in its own currency: the number as it stood in the answer.
+    pub reported_cost: Option<String>,
     /// `model` of the answer.
     pub response_model: Option<String>,
     /// `id` of the answer.

@@ -10,6 +10,7 @@ use crate::facts::{Facts, Format};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
+use crate::recogniser::Recogniser;
 use crate::sniff::{Kind, Sniffer};
 use crate::sse::{Event, Splitter};
 use crate::template::Template;
@@ -35,7 +36,6 @@ pub struct Setup {
 /// Watches one answer: bytes and times in, a `Measurement` out.
 #[derive(Debug)]
 pub struct Meter {
-    dialect: Dialect,
     is_success: bool,
     kind: Kind,
     sniffer: Sniffer,
@@ -50,7 +50,6 @@ impl Meter {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         Self {
-            dialect: setup.dialect,
             is_success: true,
             kind: Kind::Unsure,
             sniffer: Sniffer::default(),
@@ -59,6 +58,7 @@ impl Meter {
             body: Body::default(),
             listener: Listener {
                 format: setup.wire.format(),
+                recogniser: Recogniser::new(setup.dialect),
                 template: Template::default(),
                 stopwatch: Stopwatch::new(setup.started_at),
                 answer: Answer::default(),
@@ -76,6 +76,11 @@ impl Meter {
     ) {
         self.is_success = (200..300).contains(&status);
         self.kind = self.sniffer.declare(content_type, content_encoding);
+    }
+
+    /// The headers of the answer, their names in lower case: they may show who answers.
+    pub fn on_headers<'h>(&mut self, headers: impl IntoIterator<Item = (&'h str, &'h str)>) {
+        self.listener.recogniser.look_at_headers(headers);
     }
 
     /// Feed one read as it came off the wire. Where reads begin and end carries no meaning for the
@@ -132,7 +137,7 @@ impl Meter {
             StreamEnd::Clean => Ending::Truncated,
             cut => Ending::Cut(cut),
         };
-        self.listener.measure(now, ending, self.dialect)
+        self.listener.measure(now, ending)
     }
 
     fn sniff(&mut self, read: &[u8]) {
@@ -183,8 +188,8 @@ impl Meter {
 
     /// Whether nothing is missing from an answer that ended without its own mark.
     fn is_whole(&mut self, end: StreamEnd) -> bool {
-        let answer = &mut self.listener.answer;
-        let Some(format) = self.listener.format else { return true };
+        let Listener { answer, recogniser, format, .. } = &mut self.listener;
+        let Some(format) = format else { return true };
         match self.kind {
             Kind::Opaque => true,
             Kind::Unsure => false,
@@ -198,6 +203,7 @@ impl Meter {
                 if facts.is_err() && end == StreamEnd::Clean {
                     answer.counts.not_json += 1;
                 }
+                recogniser.look_at(body);
                 facts.map(|facts| answer.add(facts)).is_ok()
             }
         }
@@ -208,6 +214,7 @@ impl Meter {
 #[derive(Debug)]
 struct Listener {
     format: Option<&'static dyn Format>,
+    recogniser: Recogniser,
     template: Template,
     stopwatch: Stopwatch,
     answer: Answer,
@@ -242,6 +249,7 @@ impl Listener {
             Err(Malformed) if event.is_error => Facts::error(),
             facts => facts?,
         };
+        self.recogniser.look_at(event.data);
         self.template.learn(event.data, &facts);
         if facts.has_content() {
             self.stopwatch.content();
@@ -255,11 +263,14 @@ impl Listener {
         Ok(verdict)
     }
 
-    fn measure(self, now: Instant, ending: Ending, dialect: Dialect) -> Measurement {
+    fn measure(self, now: Instant, ending: Ending) -> Measurement {
         let answer = self.answer;
+        let dialect = self.recogniser.dialect();
         Measurement {
             ending,
-            reported: answer.reports.settle(dialect.hides_thinking()),
+            dialect,
+            reported_cost: answer.reports.cost().map(str::to_owned),
+            reported: answer.reports.settle(dialect.reasoning()),
             response_model: answer.model,
             response_id: answer.id,
             service_tier: answer.service_tier,

@@ -3,8 +3,11 @@
 //! The shape is told by the names of the members, so that a provider behind another's dialect is
 //! read right.
 
-use taximeter_pricing::{Flag, Pass, Usage};
+use std::collections::BTreeMap;
 
+use taximeter_pricing::{ByModality, Flag, Modalities, Pass, Usage};
+
+use crate::dialect::Reasoning;
 use crate::json::{Count, Malformed, Reader};
 use crate::measurement::Reported;
 
@@ -13,6 +16,9 @@ const PASSES_MAX: usize = 64;
 
 /// Longest model or tier name kept, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
+
+/// Longest cost kept, in bytes.
+const COST_BYTES_MAX: usize = 40;
 
 /// One usage object, its members as reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,7 +30,9 @@ pub(crate) struct Report {
     pub(crate) input: Option<u64>,
     pub(crate) output: Option<u64>,
     pub(crate) total: Option<u64>,
-    /// Cache reads and writes that `input` leaves out (Anthropic's shape).
+    /// A shape whose input includes what was cached (all but Anthropic's).
+    includes_cache: bool,
+    /// Cache reads and writes under Anthropic's names, where `input` leaves them out.
     read_outside: Option<u64>,
     write_outside: Option<u64>,
     write_outside_5m: Option<u64>,
@@ -38,6 +46,11 @@ pub(crate) struct Report {
     reasoning_flat: Option<u64>,
     /// Perplexity only; there reasoning and citations are beside the output.
     citations: Option<u64>,
+    modalities: Modalities,
+    /// Counts of what is no token.
+    units: BTreeMap<&'static str, u64>,
+    /// What the provider asks for it, as it stands.
+    pub(crate) cost: Option<String>,
     iterations: Vec<Iteration>,
     /// Members that are no whole number in range.
     invalid: u32,
@@ -88,7 +101,11 @@ impl Report {
 
     fn read_member(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
         match key {
-            b"prompt_tokens" | b"input_tokens" => self.put(value, |report| &mut report.input),
+            b"prompt_tokens" => {
+                self.includes_cache = true;
+                self.put(value, |report| &mut report.input)
+            }
+            b"input_tokens" => self.put(value, |report| &mut report.input),
             b"completion_tokens" | b"output_tokens" => self.put(value, |report| &mut report.output),
             b"total_tokens" => self.put(value, |report| &mut report.total),
             b"cache_read_input_tokens" => self.put(value, |report| &mut report.read_outside),
@@ -98,12 +115,31 @@ impl Report {
             }
             b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
             b"citation_tokens" => self.put(value, |report| &mut report.citations),
-            b"cache_creation"
-            | b"prompt_tokens_details"
-            | b"input_tokens_details"
-            | b"input_token_details"
-            | b"completion_tokens_details"
-            | b"output_tokens_details" => value.object(|key, value| self.read_detail(key, value)),
+            b"cache_creation" => value.object(|key, value| self.read_detail(key, value)),
+            b"prompt_tokens_details" | b"input_tokens_details" | b"input_token_details" => {
+                self.includes_cache |= value.peek() == Some(b'{');
+                value.object(|key, value| match modality(&mut self.modalities.input, key) {
+                    Some(part) => put(value, part, &mut self.invalid),
+                    None => self.read_detail(key, value),
+                })
+            }
+            b"completion_tokens_details" | b"output_tokens_details" | b"output_token_details" => {
+                value.object(|key, value| match modality(&mut self.modalities.output, key) {
+                    Some(part) => put(value, part, &mut self.invalid),
+                    None => self.read_detail(key, value),
+                })
+            }
+            b"cost" => self.read_cost(value),
+            b"server_tool_use" => value.object(|key, value| match key {
+                b"web_search_requests" => self.read_unit("web_search_requests", value),
+                b"web_fetch_requests" => self.read_unit("web_fetch_requests", value),
+                _ => value.skip(),
+            }),
+            b"num_search_queries" => self.read_unit("search_queries", value),
+            b"billed_units" | b"tokens" => {
+                let is_billed = key == b"billed_units";
+                value.object(|key, value| self.read_cohere(is_billed, key, value))
+            }
             _ => value.skip(),
         }
     }
@@ -150,26 +186,67 @@ impl Report {
         })
     }
 
+    /// What Cohere bills outranks what it read.
+    fn read_cohere(
+        &mut self,
+        is_billed: bool,
+        key: &[u8],
+        value: &mut Reader<'_>,
+    ) -> Result<(), Malformed> {
+        match key {
+            b"input_tokens" if is_billed || self.input.is_none() => {
+                self.put(value, |report| &mut report.input)
+            }
+            b"output_tokens" if is_billed || self.output.is_none() => {
+                self.put(value, |report| &mut report.output)
+            }
+            b"search_units" => self.read_unit("search_units", value),
+            _ => value.skip(),
+        }
+    }
+
+    /// OpenRouter tells it as a number, Perplexity as an object with the total in it.
+    fn read_cost(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        match value.peek() {
+            Some(b'0'..=b'9') => {
+                let amount = value.verbatim()?.decode();
+                self.cost = (amount.len() <= COST_BYTES_MAX).then(|| amount.into_owned());
+                Ok(())
+            }
+            Some(b'{') => value.object(|key, value| match key {
+                b"total_cost" if value.peek() != Some(b'{') => self.read_cost(value),
+                _ => value.skip(),
+            }),
+            _ => value.skip(),
+        }
+    }
+
+    fn read_unit(&mut self, name: &'static str, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        let mut count = None;
+        put(value, &mut count, &mut self.invalid)?;
+        self.units.extend(count.map(|count| (name, count)));
+        Ok(())
+    }
+
     fn put(
         &mut self,
         value: &mut Reader<'_>,
         member: impl FnOnce(&mut Self) -> &mut Option<u64>,
     ) -> Result<(), Malformed> {
-        match value.count()? {
-            Count::Whole(count) => *member(self) = Some(count),
-            Count::Absent => {}
-            Count::Invalid => self.invalid = self.invalid.saturating_add(1),
-        }
+        let mut invalid = 0;
+        put(value, member(self), &mut invalid)?;
+        self.invalid = self.invalid.saturating_add(invalid);
         Ok(())
     }
 
     /// Whether it counts anything at all: `{}` does not.
-    const fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.input.is_none()
             && self.output.is_none()
             && self.total.is_none()
             && self.read_outside.is_none()
             && self.write_outside.is_none()
+            && self.units.is_empty()
             && self.iterations.is_empty()
     }
 
@@ -177,6 +254,7 @@ impl Report {
     fn over(self, earlier: Self) -> Self {
         Self {
             is_partial: self.is_partial,
+            includes_cache: self.includes_cache || earlier.includes_cache,
             service_tier: None,
             input: self.input.or(earlier.input),
             output: self.output.or(earlier.output),
@@ -192,6 +270,13 @@ impl Report {
             reasoning: self.reasoning.or(earlier.reasoning),
             reasoning_flat: self.reasoning_flat.or(earlier.reasoning_flat),
             citations: self.citations.or(earlier.citations),
+            modalities: if self.modalities == Modalities::default() {
+                earlier.modalities
+            } else {
+                self.modalities
+            },
+            units: if self.units.is_empty() { earlier.units } else { self.units },
+            cost: self.cost.or(earlier.cost),
             iterations: if self.iterations.is_empty() {
                 earlier.iterations
             } else {
@@ -202,22 +287,28 @@ impl Report {
     }
 
     /// The numbers by the rules, and what to know about them.
-    fn settle(&self, hides_thinking: bool, flags: &mut Vec<Flag>) -> Usage {
-        let write_outside = self.write_outside.or_else(|| {
+    fn settle(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Usage {
+        let write = self.write_outside.or_else(|| {
             let parts = [self.write_outside_5m, self.write_outside_1h];
             parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum())
         });
-        let outside = self.read_outside.unwrap_or(0) + write_outside.unwrap_or(0);
+        let outside = if self.includes_cache {
+            0
+        } else {
+            self.read_outside.unwrap_or(0) + write.unwrap_or(0)
+        };
         let usage = Usage {
             input_tokens: self.input.map(|input| input + outside),
             cache_read_input_tokens: self
                 .read_outside
                 .or(self.read_inside)
                 .or(self.read_inside_flat),
-            cache_write_input_tokens: write_outside.or(self.write_inside),
+            cache_write_input_tokens: write.or(self.write_inside),
             cache_write_long_input_tokens: self.write_outside_1h.or(self.write_inside_12h),
-            output_tokens: self.settle_output(hides_thinking, flags),
+            output_tokens: self.settle_output(placed, flags),
             reasoning_output_tokens: self.reasoning.or(self.reasoning_flat),
+            modalities: self.modalities.are_mixed().then(|| Box::new(self.modalities)),
+            units: self.units.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             passes: self.settle_passes(flags),
         };
         let cached = usage
@@ -236,28 +327,30 @@ impl Report {
     }
 
     /// All output: what is reported beside it, or only in the total, belongs to it.
-    fn settle_output(&self, hides_thinking: bool, flags: &mut Vec<Flag>) -> Option<u64> {
+    fn settle_output(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Option<u64> {
         let output = self.output?;
         let reasoning = self.reasoning.or(self.reasoning_flat).unwrap_or(0);
-        if let Some(citations) = self.citations {
-            return Some(output + reasoning + citations);
+        if self.citations.is_some() || placed == Reasoning::BesideTotal {
+            return Some(output + reasoning + self.citations.unwrap_or(0));
         }
-        if self.read_outside.is_some() || self.write_outside.is_some() {
+        let is_anthropic = self.read_outside.is_some() || self.write_outside.is_some();
+        if is_anthropic && !self.includes_cache {
             return Some(output);
         }
-        let (Some(input), Some(total)) = (self.input, self.total) else { return Some(output) };
+        let untold = if placed == Reasoning::BesideOutput { output + reasoning } else { output };
+        let (Some(input), Some(total)) = (self.input, self.total) else { return Some(untold) };
         if total == input + output {
             return Some(output);
         }
         if total == input + output + reasoning {
             return Some(output + reasoning);
         }
-        if total > input + output + reasoning && hides_thinking {
+        if total > input + output + reasoning && placed == Reasoning::InTotalOnly {
             flags.push(Flag::Hidden);
             return Some(total - input);
         }
         flags.push(Flag::TotalMismatch);
-        Some(output)
+        Some(untold)
     }
 
     /// Iterations that the numbers at the top leave out: all but those of the answer itself, which
@@ -267,9 +360,38 @@ impl Report {
         let answer = if fell_back { "fallback_message" } else { "message" };
         let beside = self.iterations.iter().filter(|pass| pass.kind != answer);
         beside
-            .map(|pass| Pass { model: pass.model.clone(), usage: pass.report.settle(false, flags) })
+            .map(|pass| Pass {
+                model: pass.model.clone(),
+                usage: pass.report.settle(Reasoning::InOutput, flags),
+            })
             .collect()
     }
+}
+
+/// Reads a count; what is none is not taken.
+fn put(
+    value: &mut Reader<'_>,
+    member: &mut Option<u64>,
+    invalid: &mut u32,
+) -> Result<(), Malformed> {
+    match value.count()? {
+        Count::Whole(count) => *member = Some(count),
+        Count::Absent => {}
+        Count::Invalid => *invalid = invalid.saturating_add(1),
+    }
+    Ok(())
+}
+
+/// The part of a whole that a member of its details counts.
+fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<u64>> {
+    Some(match key {
+        b"text_tokens" => &mut parts.text,
+        b"audio_tokens" => &mut parts.audio,
+        b"image_tokens" => &mut parts.image,
+        b"video_tokens" => &mut parts.video,
+        b"multimodal_tokens" => &mut parts.multimodal,
+        _ => return None,
+    })
 }
 
 /// All that was reported so far.
@@ -317,16 +439,21 @@ impl Reports {
         self.timings.is_some() || self.latest.as_ref().is_some_and(|report| !report.is_partial)
     }
 
+    /// What the provider asks for it, as it stands.
+    pub(crate) fn cost(&self) -> Option<&str> {
+        self.latest.as_ref()?.cost.as_deref()
+    }
+
     /// Forgets a report of no output.
     pub(crate) fn drop_zero(&mut self) {
         self.latest.take_if(|report| report.output == Some(0));
     }
 
     /// The measurement's usage; `None` when nothing was reported.
-    pub(crate) fn settle(self, hides_thinking: bool) -> Option<Reported> {
+    pub(crate) fn settle(self, placed: Reasoning) -> Option<Reported> {
         let report = self.latest.or(self.timings)?;
         let mut flags = Vec::new();
-        let usage = report.settle(hides_thinking, &mut flags);
+        let usage = report.settle(placed, &mut flags);
         if self.fell > 0 {
             flags.push(Flag::Changed);
         }

@@ -77,7 +77,7 @@ fn owner(body: &[u8]) -> Option<Dialect> {
         owned_by: Option<String>,
     }
     let models: Models = serde_json::from_slice(body).ok()?;
-    models.data.iter().find_map(|model| Dialect::from_owned_by(model.owned_by.as_deref()?))
+    Dialect::from_owners(models.data.iter().filter_map(|model| model.owned_by.as_deref()))
 }
 
 #[cfg(test)]

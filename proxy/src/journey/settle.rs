@@ -13,8 +13,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, Void, VoidReason};
 use taximeter_meter::{Measurement, Meter, Passage, Setup, StreamEnd, Wire};
 
@@ -91,6 +91,7 @@ impl Fare {
             }
             if let Some(meter) = &mut open.meter {
                 meter.on_head(status, text(CONTENT_TYPE), text(CONTENT_ENCODING));
+                meter.on_headers(headers.iter().filter_map(readable));
             }
         }
     }
@@ -163,6 +164,11 @@ impl Fare {
     }
 }
 
+/// A header whose value is text.
+fn readable<'h>((name, value): (&'h HeaderName, &'h HeaderValue)) -> Option<(&'h str, &'h str)> {
+    Some((name.as_str(), value.to_str().ok()?))
+}
+
 /// The client left.
 impl Drop for Fare {
     fn drop(&mut self) {
@@ -185,6 +191,7 @@ impl Open {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some(meter) = self.meter.take() else { return Settling::done() };
         let measurement = meter.finish(clock::now(), end);
+        self.gateway.recognise(self.upstream, measurement.dialect);
         if self.status.is_some_and(|status| status >= 300) && measurement.reported.is_none() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();

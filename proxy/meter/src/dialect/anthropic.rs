@@ -1,7 +1,7 @@
-//! Anthropic: usage is in the first event and the closing one, cache reads and writes are beside
-//! the input.
+//! Anthropic. Usage is in the first event and, cumulative, in the closing one; cache reads and
+//! writes are beside the input.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct Anthropic;
 
@@ -12,5 +12,12 @@ impl Habits for Anthropic {
 
     fn stream_usage(&self) -> StreamUsage {
         StreamUsage::Always
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[
+            Mark::Header("anthropic-organization-id"),
+            Mark::Header("anthropic-ratelimit-requests-limit"),
+        ]
     }
 }

@@ -1,6 +1,6 @@
 //! An engine that has not shown yet what it is: nothing is asked of it that it might refuse.
 
-use super::habits::Habits;
+use super::habits::{Habits, Reasoning};
 
 pub(super) struct Auto;
 
@@ -9,7 +9,8 @@ impl Habits for Auto {
         "openai"
     }
 
-    fn hides_thinking(&self) -> bool {
-        true
+    // Nothing is known, Gemini's thinking included.
+    fn reasoning(&self) -> Reasoning {
+        Reasoning::InTotalOnly
     }
 }

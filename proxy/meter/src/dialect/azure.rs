@@ -1,6 +1,6 @@
-//! Azure OpenAI: the deployment's name stands in the path, the model's in the answer.
+//! Azure OpenAI. The path names a deployment, the answer the model; the first chunk has neither.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct Azure;
 
@@ -11,5 +11,9 @@ impl Habits for Azure {
 
     fn stream_usage(&self) -> StreamUsage {
         StreamUsage::WhenAsked
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Member(&["prompt_filter_results"])]
     }
 }

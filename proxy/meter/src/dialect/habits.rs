@@ -8,7 +8,7 @@ pub(super) trait Habits: Sync {
     /// where it has none.
     fn provider(&self) -> &'static str;
 
-    /// Whether a stream tells its usage.
+    /// When a stream of chat completions tells its usage.
     fn stream_usage(&self) -> StreamUsage {
         StreamUsage::Unknown
     }
@@ -23,13 +23,13 @@ pub(super) trait Habits: Sync {
         false
     }
 
-    /// Whether output may be counted in nothing but the total.
-    fn hides_thinking(&self) -> bool {
-        false
+    /// Where it counts what was thought.
+    fn reasoning(&self) -> Reasoning {
+        Reasoning::InOutput
     }
 
-    /// Values of `owned_by` in its answers to `/v1/models` that no other engine uses.
-    fn owners(&self) -> &'static [&'static str] {
+    /// What gives it away, each for certain: no other engine does the same.
+    fn marks(&self) -> &'static [Mark] {
         &[]
     }
 }
@@ -43,4 +43,33 @@ pub(super) enum StreamUsage {
     WhenAsked,
     /// It may or not, and may refuse to be asked.
     Unknown,
+}
+
+/// Where reasoning is counted. A total that fits tells by itself; this says what else to think of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reasoning {
+    /// In the output.
+    InOutput,
+    /// Beside the output and in the total.
+    BesideOutput,
+    /// Beside the output, and the total leaves it out too: the total tells nothing.
+    BesideTotal,
+    /// In the output, or in nothing but the total.
+    InTotalOnly,
+}
+
+/// Something that one engine does and no other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mark {
+    /// `owned_by` of a model in its answer to `/v1/models`.
+    Owner(&'static str),
+    /// A header of an answer, in lower case.
+    Header(&'static str),
+    /// A header of an answer with this value.
+    HeaderIs(&'static str, &'static str),
+    /// A member of an answer's JSON, whatever its value, by the names on the way to it. A list on
+    /// the way is looked into.
+    Member(&'static [&'static str]),
+    /// `system_fingerprint` of an answer, where the function knows it.
+    Fingerprint(fn(&str) -> bool),
 }

@@ -1,6 +1,6 @@
-//! llama.cpp's server: `timings` count what an absent usage object would have.
+//! llama.cpp's server. `timings` count what an absent usage object would have.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct LlamaCpp;
 
@@ -13,7 +13,23 @@ impl Habits for LlamaCpp {
         StreamUsage::WhenAsked
     }
 
-    fn owners(&self) -> &'static [&'static str] {
-        &["llamacpp"]
+    fn marks(&self) -> &'static [Mark] {
+        &[
+            Mark::Owner("llamacpp"),
+            Mark::HeaderIs("server", "llama.cpp"),
+            Mark::Member(&["timings", "predicted_per_token_ms"]),
+            Mark::Fingerprint(is_build),
+        ]
     }
+}
+
+/// `b6123-9a96389f`: the number of a build and its commit.
+fn is_build(fingerprint: &str) -> bool {
+    let parts = fingerprint.strip_prefix('b').and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(number, commit)| {
+        !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            && commit.len() >= 7
+            && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }

@@ -1,6 +1,6 @@
-//! Ollama's OpenAI routes: completions say zero until the last chunk.
+//! Ollama's OpenAI routes. Completions say zero until the last chunk.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct Ollama;
 
@@ -13,7 +13,7 @@ impl Habits for Ollama {
         StreamUsage::WhenAsked
     }
 
-    fn owners(&self) -> &'static [&'static str] {
-        &["library"]
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Owner("library"), Mark::Fingerprint(|fingerprint| fingerprint == "fp_ollama")]
     }
 }

@@ -1,6 +1,6 @@
 //! OpenAI itself, and what copies it faithfully.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, Reasoning, StreamUsage};
 
 pub(super) struct OpenAi;
 
@@ -13,13 +13,18 @@ impl Habits for OpenAi {
         StreamUsage::WhenAsked
     }
 
-    // Gemini behind its OpenAI routes is often configured as OpenAI; the real one's total always
-    // fits its parts.
-    fn hides_thinking(&self) -> bool {
-        true
+    // The real one's total always fits; Gemini behind its OpenAI routes is often configured so.
+    fn reasoning(&self) -> Reasoning {
+        Reasoning::InTotalOnly
     }
 
-    fn owners(&self) -> &'static [&'static str] {
-        &["openai", "openai-internal", "system"]
+    fn marks(&self) -> &'static [Mark] {
+        &[
+            Mark::Owner("openai"),
+            Mark::Owner("openai-internal"),
+            Mark::Header("openai-organization"),
+            Mark::Header("openai-project"),
+            Mark::Header("openai-version"),
+        ]
     }
 }

@@ -1,6 +1,6 @@
-//! SGLang: errors without an envelope, reasoning tokens at the top of the usage object.
+//! SGLang. Errors have no envelope, reasoning tokens stand at the top of the usage object.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct Sglang;
 
@@ -17,7 +17,11 @@ impl Habits for Sglang {
         true
     }
 
-    fn owners(&self) -> &'static [&'static str] {
-        &["sglang"]
+    fn marks(&self) -> &'static [Mark] {
+        &[
+            Mark::Owner("sglang"),
+            Mark::Member(&["sglext"]),
+            Mark::Member(&["choices", "matched_stop"]),
+        ]
     }
 }

@@ -1,6 +1,6 @@
-//! TensorRT-LLM: refuses any request with a field that it does not know, so none is added.
+//! TensorRT-LLM. It refuses a request with any field that it does not know, so none is added.
 
-use super::habits::Habits;
+use super::habits::{Habits, Mark};
 
 pub(super) struct TensorrtLlm;
 
@@ -9,7 +9,11 @@ impl Habits for TensorrtLlm {
         "tensorrt_llm"
     }
 
-    fn owners(&self) -> &'static [&'static str] {
-        &["tensorrt_llm"]
+    fn marks(&self) -> &'static [Mark] {
+        &[
+            Mark::Owner("tensorrt_llm"),
+            Mark::Member(&["choices", "disaggregated_params"]),
+            Mark::Member(&["choices", "avg_decoded_tokens_per_iter"]),
+        ]
     }
 }

@@ -1,6 +1,6 @@
-//! vLLM.
+//! vLLM. Usage is absent until asked for, reasoning comes under two names.
 
-use super::habits::{Habits, StreamUsage};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct Vllm;
 
@@ -21,7 +21,7 @@ impl Habits for Vllm {
         true
     }
 
-    fn owners(&self) -> &'static [&'static str] {
-        &["vllm"]
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Owner("vllm"), Mark::Member(&["kv_transfer_params"])]
     }
 }

@@ -2,11 +2,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use serde::Deserialize as _;
+use serde::de::value::Error as WordError;
 
 use super::*;
 use crate::measurement::Counts;
 
+mod dialects;
 mod recorded;
+mod usage;
 
 /// Every read of a test comes at this one moment, so that times cannot tell how it was cut.
 #[expect(clippy::disallowed_methods, reason = "tests count from one epoch")]
@@ -101,18 +105,12 @@ fn exchange(path: &Path) -> Exchange<'static> {
         "completions" => Wire::Completions,
         "responses" => Wire::Responses,
         "messages" => Wire::Messages,
-        "embeddings" => Wire::Embeddings,
+        "embeddings" | "rerank" => Wire::Embeddings,
         _ => Wire::ChatCompletions,
     };
-    let dialect = match path.parent().unwrap().file_name().unwrap().to_str().unwrap() {
-        "azure" => Dialect::Azure,
-        "anthropic" => Dialect::Anthropic,
-        "vllm" => Dialect::Vllm,
-        "sglang" => Dialect::Sglang,
-        "llama_cpp" => Dialect::LlamaCpp,
-        "ollama" => Dialect::Ollama,
-        _ => Dialect::OpenAi,
-    };
+    let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+    let dialect = Dialect::deserialize(serde::de::value::StrDeserializer::<WordError>::new(folder))
+        .unwrap_or(Dialect::OpenAi);
     Exchange {
         wire,
         dialect,
@@ -127,7 +125,7 @@ fn exchange(path: &Path) -> Exchange<'static> {
 }
 
 /// What a reviewer wants to see of a measurement: one line each, times left out.
-fn summary(ride: &Ride) -> String {
+fn summary(ride: &Ride, recognised: Dialect) -> String {
     let found = &ride.measurement;
     let mut summary = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Debug| {
@@ -142,6 +140,12 @@ fn summary(ride: &Ride) -> String {
     line("events with content", &found.timing.output_chunks);
     line("output text", &found.output_text);
     line("held bytes", &ride.held);
+    if recognised != Dialect::Auto {
+        line("recognised", &recognised);
+    }
+    if let Some(cost) = &found.reported_cost {
+        line("reported cost", cost);
+    }
     if found.counts != Counts::default() {
         line("counts", &found.counts);
     }
@@ -149,7 +153,15 @@ fn summary(ride: &Ride) -> String {
         None => line("usage", &"none"),
         Some(reported) => {
             line("flags", &reported.flags);
-            line("usage", &reported.usage);
+            let mut usage = reported.usage.clone();
+            if let Some(modalities) = usage.modalities.take() {
+                line("modalities", &modalities.named());
+            }
+            if !usage.units.is_empty() {
+                line("units", &std::mem::take(&mut usage.units));
+            }
+            let usage = format!("{usage:?}").replace(", modalities: None, units: {}", "");
+            writeln!(summary, "usage: {usage}").unwrap();
         }
     }
     summary
@@ -160,13 +172,14 @@ fn each_fixture_measures_as_its_snapshot_says() {
     for fixture in fixtures() {
         let ride = fixture.exchange.ride(epoch(), [fixture.bytes.as_slice()]);
         assert_eq!(ride.bytes, fixture.bytes, "{}", fixture.path.display());
+        let recognised = dialects::recognised(&fixture);
         insta::with_settings!({
             snapshot_path => fixture.path.parent().unwrap(),
             prepend_module_to_snapshot => false,
             omit_expression => true,
         }, {
             let name = fixture.path.file_stem().unwrap().to_str().unwrap();
-            insta::assert_snapshot!(name, summary(&ride));
+            insta::assert_snapshot!(name, summary(&ride, recognised));
         });
     }
 }

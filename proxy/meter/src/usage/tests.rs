@@ -13,7 +13,7 @@ fn settled(reports: &[&str]) -> (Option<Reported>, Reports) {
         }
         all
     };
-    (gather().settle(true), gather())
+    (gather().settle(Reasoning::InTotalOnly), gather())
 }
 
 fn reported(report: &str) -> Reported {
@@ -87,7 +87,7 @@ fn only_some_dialects_hide_thinking() {
     let mut reports = Reports::default();
     let report = br#"{"prompt_tokens":10,"completion_tokens":20,"total_tokens":45}"#;
     reports.add(*Report::read(&mut Reader::new(report)).unwrap().unwrap());
-    let Reported { usage, flags } = reports.settle(false).unwrap();
+    let Reported { usage, flags } = reports.settle(Reasoning::InOutput).unwrap();
     assert_eq!((usage.output_tokens, flags), (Some(20), vec![Flag::TotalMismatch]));
 }
 
@@ -142,7 +142,7 @@ fn a_partial_report_keeps_what_it_does_not_mention() {
         report.is_partial = true;
         reports.add(report);
     }
-    let usage = reports.settle(false).unwrap().usage;
+    let usage = reports.settle(Reasoning::InOutput).unwrap().usage;
     assert_eq!(usage.input_tokens, Some(34));
     assert_eq!(usage.output_tokens, Some(7));
 }
@@ -194,12 +194,12 @@ fn timings_count_when_nothing_else_does() {
     };
     let mut reports = Reports::default();
     timings(&mut reports);
-    let usage = reports.settle(false).unwrap().usage;
+    let usage = reports.settle(Reasoning::InOutput).unwrap().usage;
     assert_eq!((usage.input_tokens, usage.output_tokens), (Some(5), Some(4)));
     assert_eq!(usage.cache_read_input_tokens, Some(2));
     let (_, mut reports) = settled(&[r#"{"prompt_tokens":1,"completion_tokens":2}"#]);
     timings(&mut reports);
-    assert_eq!(reports.settle(false).unwrap().usage.input_tokens, Some(1));
+    assert_eq!(reports.settle(Reasoning::InOutput).unwrap().usage.input_tokens, Some(1));
 }
 
 proptest! {

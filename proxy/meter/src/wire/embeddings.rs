@@ -27,6 +27,11 @@ impl Format for Embeddings {
                 b"id" => facts.id = value.text()?,
                 b"model" => facts.model = value.text()?,
                 b"usage" => facts.usage = Report::read(value)?.map(input_only),
+                // Cohere
+                b"meta" => {
+                    let report = Report::read(value)?.filter(|report| !report.is_silent());
+                    facts.usage = report.map(input_only).or(facts.usage.take());
+                }
                 b"error" => facts.error = error::read(value)?,
                 _ => value.skip()?,
             }

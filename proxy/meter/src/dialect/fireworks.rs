@@ -1,0 +1,15 @@
+//! Fireworks AI.
+
+use super::habits::{Habits, Mark};
+
+pub(super) struct Fireworks;
+
+impl Habits for Fireworks {
+    fn provider(&self) -> &'static str {
+        "fireworks_ai"
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Header("fireworks-server-time-to-first-token")]
+    }
+}

@@ -1,0 +1,29 @@
+//! Gemini behind its OpenAI routes. Running totals; thinking may be counted in nothing but the
+//! total.
+
+use super::habits::{Habits, Mark, Reasoning, StreamUsage};
+
+pub(super) struct Gemini;
+
+impl Habits for Gemini {
+    fn provider(&self) -> &'static str {
+        "gcp.gemini"
+    }
+
+    fn stream_usage(&self) -> StreamUsage {
+        StreamUsage::Always
+    }
+
+    fn reasoning(&self) -> Reasoning {
+        Reasoning::InTotalOnly
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[
+            Mark::Member(&["choices", "delta", "extra_content", "google"]),
+            Mark::Member(&["choices", "message", "extra_content", "google"]),
+            Mark::Member(&["choices", "delta", "tool_calls", "extra_content", "google"]),
+            Mark::Member(&["choices", "message", "tool_calls", "extra_content", "google"]),
+        ]
+    }
+}

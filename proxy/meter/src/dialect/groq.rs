@@ -1,0 +1,19 @@
+//! Groq. The last chunk has its usage in `x_groq`.
+
+use super::habits::{Habits, Mark, StreamUsage};
+
+pub(super) struct Groq;
+
+impl Habits for Groq {
+    fn provider(&self) -> &'static str {
+        "groq"
+    }
+
+    fn stream_usage(&self) -> StreamUsage {
+        StreamUsage::Always
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Member(&["x_groq"])]
+    }
+}

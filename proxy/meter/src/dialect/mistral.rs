@@ -1,0 +1,19 @@
+//! Mistral. Usage is in the last chunk with content.
+
+use super::habits::{Habits, Mark, StreamUsage};
+
+pub(super) struct Mistral;
+
+impl Habits for Mistral {
+    fn provider(&self) -> &'static str {
+        "mistral_ai"
+    }
+
+    fn stream_usage(&self) -> StreamUsage {
+        StreamUsage::Always
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Header("mistral-correlation-id")]
+    }
+}

@@ -1,0 +1,19 @@
+//! OpenRouter. The last chunk has choices, usage and its cost; comments come while a request waits.
+
+use super::habits::{Habits, Mark, StreamUsage};
+
+pub(super) struct OpenRouter;
+
+impl Habits for OpenRouter {
+    fn provider(&self) -> &'static str {
+        "openrouter"
+    }
+
+    fn stream_usage(&self) -> StreamUsage {
+        StreamUsage::Always
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Member(&["choices", "native_finish_reason"])]
+    }
+}

@@ -1,0 +1,23 @@
+//! Perplexity. Reasoning and citations are beside the output, and not in the total.
+
+use super::habits::{Habits, Mark, Reasoning, StreamUsage};
+
+pub(super) struct Perplexity;
+
+impl Habits for Perplexity {
+    fn provider(&self) -> &'static str {
+        "perplexity"
+    }
+
+    fn stream_usage(&self) -> StreamUsage {
+        StreamUsage::Always
+    }
+
+    fn reasoning(&self) -> Reasoning {
+        Reasoning::BesideTotal
+    }
+
+    fn marks(&self) -> &'static [Mark] {
+        &[Mark::Member(&["usage", "search_context_size"])]
+    }
+}

@@ -1,0 +1,11 @@
+//! Together AI.
+
+use super::habits::Habits;
+
+pub(super) struct Together;
+
+impl Habits for Together {
+    fn provider(&self) -> &'static str {
+        "together_ai"
+    }
+}

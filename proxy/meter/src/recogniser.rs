@@ -1,0 +1,249 @@
+//! Who answers, by what the answer gives away.
+//!
+//! Only marks that no other engine makes are looked for, and where two contradict each other
+//! nothing is decided.
+
+use std::sync::LazyLock;
+
+use crate::dialect::{Dialect, Mark};
+use crate::json::{Malformed, Reader};
+
+/// Events of one answer that are looked at. Marks are in the first ones, or in the last, and those
+/// between hardly ever need to be read in full.
+const LOOKS_MAX: u8 = 32;
+
+/// Longest event or document that is looked at, in bytes.
+const LOOK_BYTES_MAX: usize = 64 << 10;
+
+/// All marks in the JSON of answers.
+static MEMBERS: LazyLock<Vec<Sought>> = LazyLock::new(|| {
+    let sought = |dialect: Dialect| {
+        dialect.marks().iter().filter_map(move |mark| match *mark {
+            Mark::Member(path) => Some(Sought { dialect, path, knows: |_| true }),
+            Mark::Fingerprint(knows) => {
+                Some(Sought { dialect, path: &["system_fingerprint"], knows })
+            }
+            Mark::Owner(_) | Mark::Header(_) | Mark::HeaderIs(..) => None,
+        })
+    };
+    Dialect::ALL.iter().copied().flat_map(sought).collect()
+});
+
+/// A mark in JSON, and the way that is left to it.
+#[derive(Debug, Clone, Copy)]
+struct Sought {
+    dialect: Dialect,
+    path: &'static [&'static str],
+    /// Whether its text is the mark's.
+    knows: fn(&str) -> bool,
+}
+
+/// Looks for marks in one answer.
+#[derive(Debug)]
+pub(crate) struct Recogniser {
+    dialect: Dialect,
+    looks_left: u8,
+}
+
+impl Recogniser {
+    /// There is something to find out only where nothing is known.
+    pub(crate) const fn new(known: Dialect) -> Self {
+        let looks_left = if matches!(known, Dialect::Auto) { LOOKS_MAX } else { 0 };
+        Self { dialect: known, looks_left }
+    }
+
+    /// Who answers: as it was known, or as has been shown.
+    pub(crate) const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether more is to be looked at.
+    pub(crate) const fn is_looking(&self) -> bool {
+        self.looks_left > 0
+    }
+
+    /// Looks at the headers of an answer, their names in lower case.
+    pub(crate) fn look_at_headers<'h>(
+        &mut self,
+        headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    ) {
+        if !self.is_looking() {
+            return;
+        }
+        for (name, value) in headers {
+            let is_header = |mark: &Mark| match *mark {
+                Mark::Header(header) => header == name,
+                Mark::HeaderIs(header, expected) => header == name && expected == value,
+                Mark::Owner(_) | Mark::Member(_) | Mark::Fingerprint(_) => false,
+            };
+            let shows = |dialect: &&Dialect| dialect.marks().iter().any(is_header);
+            if let Some(dialect) = Dialect::ALL.iter().find(shows) {
+                self.found(*dialect);
+            }
+        }
+    }
+
+    /// Looks at one event, or at a whole answer.
+    pub(crate) fn look_at(&mut self, document: &[u8]) {
+        if !self.is_looking() || document.len() > LOOK_BYTES_MAX {
+            return;
+        }
+        self.looks_left -= 1;
+        let mut found = Vec::new();
+        if members(&mut Reader::new(document), &MEMBERS, &mut found).is_ok() {
+            for dialect in found {
+                self.found(dialect);
+            }
+        }
+    }
+
+    fn found(&mut self, dialect: Dialect) {
+        if self.dialect == Dialect::Auto && self.is_looking() {
+            self.dialect = dialect;
+        } else if self.dialect != dialect {
+            *self = Self { dialect: Dialect::Auto, looks_left: 0 };
+        }
+    }
+}
+
+/// Finds the marks in an object. It goes no deeper than the longest way to one.
+fn members(
+    object: &mut Reader<'_>,
+    sought: &[Sought],
+    found: &mut Vec<Dialect>,
+) -> Result<(), Malformed> {
+    object.object(|key, value| {
+        let mut deeper = Vec::new();
+        for sought in sought {
+            match sought.path {
+                [name] if name.as_bytes() == key => {
+                    let text = value.clone().text()?.map(|text| text.decode());
+                    if (sought.knows)(text.as_deref().unwrap_or_default()) {
+                        found.push(sought.dialect);
+                    }
+                }
+                [name, path @ ..] if name.as_bytes() == key => {
+                    deeper.push(Sought { path, ..*sought });
+                }
+                _ => {}
+            }
+        }
+        match value.peek() {
+            _ if deeper.is_empty() => value.skip(),
+            Some(b'[') => value.array(|element| members(element, &deeper, found)),
+            _ => members(value, &deeper, found),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recognised(documents: &[&str]) -> Dialect {
+        let mut recogniser = Recogniser::new(Dialect::Auto);
+        for document in documents {
+            recogniser.look_at(document.as_bytes());
+        }
+        recogniser.dialect()
+    }
+
+    fn by_headers(headers: &[(&str, &str)]) -> Dialect {
+        let mut recogniser = Recogniser::new(Dialect::Auto);
+        recogniser.look_at_headers(headers.iter().copied());
+        recogniser.dialect()
+    }
+
+    #[test]
+    fn members_give_an_engine_away() {
+        for (document, dialect) in [
+            (r#"{"x_groq":{"id":"r"}}"#, Dialect::Groq),
+            (r#"{"choices":[{"delta":{}},{"matched_stop":null}]}"#, Dialect::Sglang),
+            (r#"{"timings":{"predicted_per_token_ms":1.5}}"#, Dialect::LlamaCpp),
+            (r#"{"system_fingerprint":"fp_ollama"}"#, Dialect::Ollama),
+            (r#"{"system_fingerprint":"b6123-9a96389f"}"#, Dialect::LlamaCpp),
+            (r#"{"system_fingerprint":"3.3.5-sha-1234567"}"#, Dialect::Tgi),
+            (r#"{"usage":{"num_sources_used":0}}"#, Dialect::Xai),
+            (
+                r#"{"choices":[{"delta":{"tool_calls":[{"extra_content":{"google":{}}}]}}]}"#,
+                Dialect::Gemini,
+            ),
+        ] {
+            assert_eq!(recognised(&[document]), dialect, "{document}");
+        }
+    }
+
+    #[test]
+    fn headers_give_an_engine_away() {
+        assert_eq!(by_headers(&[("server", "llama.cpp")]), Dialect::LlamaCpp);
+        assert_eq!(by_headers(&[("openai-version", "2020-10-01")]), Dialect::OpenAi);
+        assert_eq!(by_headers(&[("server", "nginx"), ("x-request-id", "1")]), Dialect::Auto);
+    }
+
+    #[test]
+    fn what_others_do_too_decides_nothing() {
+        for document in [
+            r#"{"id":"chatcmpl-1","system_fingerprint":"fp_44709d6fcb","service_tier":"default"}"#,
+            r#"{"system_fingerprint":"beta-version"}"#,
+            r#"{"choices":[{"finish_reason":"stop","stop_reason":null}],"citations":[]}"#,
+            r#"{"timings":[],"choices":{"delta":"matched_stop"},"usage":"num_sources_used"}"#,
+        ] {
+            assert_eq!(recognised(&[document]), Dialect::Auto, "{document}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_decides_nothing() {
+        let both = r#"{"x_groq":{},"choices":[{"matched_stop":null}]}"#;
+        let groq = r#"{"x_groq":{}}"#;
+        assert_eq!(recognised(&[both]), Dialect::Auto);
+        assert_eq!(recognised(&[groq, r#"{"sglext":{}}"#, groq]), Dialect::Auto);
+        assert_eq!(recognised(&[groq, groq]), Dialect::Groq);
+    }
+
+    #[test]
+    fn only_so_much_is_looked_at() {
+        let mut recogniser = Recogniser::new(Dialect::Auto);
+        for _ in 0..LOOKS_MAX {
+            assert!(recogniser.is_looking());
+            recogniser.look_at(b"{}");
+        }
+        recogniser.look_at(br#"{"x_groq":{}}"#);
+        assert_eq!(recogniser.dialect(), Dialect::Auto);
+        let long = format!(r#"{{"x_groq":{{}},"pad":"{}"}}"#, "x".repeat(LOOK_BYTES_MAX));
+        assert_eq!(recognised(&[&long]), Dialect::Auto);
+    }
+
+    #[test]
+    fn a_dialect_that_is_known_is_not_looked_for() {
+        let mut recogniser = Recogniser::new(Dialect::Vllm);
+        recogniser.look_at(br#"{"x_groq":{}}"#);
+        recogniser.look_at_headers([("server", "llama.cpp")]);
+        assert_eq!(recogniser.dialect(), Dialect::Vllm);
+    }
+
+    #[test]
+    fn nesting_is_not_followed() {
+        let deep = format!(r#"{{"choices":{}1{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
+        let mut recogniser = Recogniser::new(Dialect::Auto);
+        let mut found = Vec::new();
+        assert!(members(&mut Reader::new(deep.as_bytes()), &MEMBERS, &mut found).is_ok());
+        recogniser.look_at(deep.as_bytes());
+        assert_eq!(recogniser.dialect(), Dialect::Auto);
+    }
+
+    #[test]
+    fn each_owner_and_header_is_one_dialects() {
+        let mut names = Vec::new();
+        for mark in Dialect::ALL.iter().flat_map(|dialect| dialect.marks()) {
+            match mark {
+                Mark::Owner(name) | Mark::Header(name) => names.push(*name),
+                Mark::HeaderIs(..) | Mark::Member(_) | Mark::Fingerprint(_) => {}
+            }
+        }
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
