@@ -21,6 +21,7 @@ mod leaving;
 mod money;
 mod operations;
 mod readme;
+mod recognise;
 mod refusals;
 mod robust_answers;
 mod robust_connections;

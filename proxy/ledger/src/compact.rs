@@ -172,6 +172,7 @@ pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> Written {
         if let Some(money) = &record.cost {
             object.object("cost", |object| cost(money, object))?;
         }
+        object.maybe_text("reported_cost", record.reported_cost.as_deref());
         object.map("resource", &record.resource)
     })
 }
@@ -186,6 +187,9 @@ fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
     object.number("reasoning_output_tokens", usage.reasoning_output_tokens)?;
     if let Some(modalities) = &usage.modalities {
         object.value("modalities", modalities)?;
+    }
+    if !usage.units.is_empty() {
+        object.value("units", &usage.units)?;
     }
     if let Some(passes) = &usage.passes {
         object.value("passes", passes)?;

@@ -284,6 +284,7 @@ pub fn died(reserve: &Reserve, at: Timestamp, gateway: &str) -> Record {
         usage: RecordUsage::default(),
         timing: RecordTiming { duration, ..RecordTiming::default() },
         cost: None,
+        reported_cost: None,
         resource: BTreeMap::new(),
     }
 }

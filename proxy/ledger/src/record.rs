@@ -145,6 +145,10 @@ pub struct Record {
     pub timing: RecordTiming,
     /// Money; `None` is unknown, never zero.
     pub cost: Option<RecordCost>,
+    /// What the provider asks for it by its own word, in its own currency: a decimal number as it
+    /// stood in the answer. It changes nothing of `cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_cost: Option<String>,
     /// Where it ran (`k8s.pod.name` …).
     #[serde(default)]
     pub resource: BTreeMap<String, String>,
@@ -168,8 +172,12 @@ pub struct RecordUsage {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// Tokens by modality, when reported.
+    /// Tokens by modality where there was more than text: `audio_input_tokens`,
+    /// `text_output_tokens` and so on.
     pub modalities: Option<BTreeMap<String, u64>>,
+    /// What is counted beside tokens: `web_search_requests`, `search_units` and so on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, u64>,
     /// Further model runs, charged beside the numbers above.
     pub passes: Option<Vec<Pass>>,
     /// What our tokenizer counted, when it did.

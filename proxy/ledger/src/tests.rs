@@ -389,7 +389,8 @@ fn whatever_a_record_holds_is_read_back() {
         cache_write_long_input_tokens: Some(4),
         output_tokens: Some(u64::MAX),
         reasoning_output_tokens: Some(6),
-        modalities: Some(BTreeMap::from([("audio".to_owned(), 7)])),
+        modalities: Some(BTreeMap::from([("audio_input_tokens".to_owned(), 7)])),
+        units: BTreeMap::from([("search_units".to_owned(), 9)]),
         passes: Some(vec![pass]),
         counted: Some(Counted { input_tokens: Some(8), output_tokens: None }),
         flags: vec![Flag::Estimated, Flag::Missing],
@@ -412,6 +413,7 @@ fn whatever_a_record_holds_is_read_back() {
     };
     let lines = vec![line(None), line(Some("m".to_owned()))];
     record.cost = Some(RecordCost { lines, ..cost(Decimal::MAX) });
+    record.reported_cost = Some("0.000850".to_owned());
     let entry = Entry::Post(Box::new(record));
     let mut payload = Vec::new();
     Draft::new(&entry, &mut payload).unwrap();

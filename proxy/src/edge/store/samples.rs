@@ -74,6 +74,7 @@ pub(crate) fn record(number: u32) -> Record {
                 amount: Decimal::new(200, 7),
             }],
         }),
+        reported_cost: None,
         resource: BTreeMap::from([("k8s.pod.name".to_owned(), "pod-7f9c".to_owned())]),
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use taximeter_ledger::{Counted, End, Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
 use taximeter_meter::{Ending, Measurement, StreamEnd, Wire};
-use taximeter_pricing::{Cost, Flag, Query, Source, Usage};
+use taximeter_pricing::{Cost, Flag, Modalities, Query, Source, Usage};
 
 use super::count::Count;
 use super::open::Open;
@@ -99,6 +99,7 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
         timing: timing(open, measurement, usage.output_tokens),
         usage,
         cost,
+        reported_cost: measurement.reported_cost.clone(),
         resource: gateway.config.resource.clone(),
     }
 }
@@ -143,7 +144,8 @@ fn usage(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage,
         cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
         output_tokens: usage.output_tokens,
         reasoning_output_tokens: usage.reasoning_output_tokens,
-        modalities: None,
+        modalities: usage.modalities.as_deref().map(Modalities::named),
+        units: usage.units.clone(),
         passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
         counted: (counted != Counted::default()).then_some(counted),
         flags,
