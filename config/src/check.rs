@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use taximeter_meter::Dialect;
+use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
@@ -111,12 +111,14 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
             reader.invalid::<bool>(&forward.spot, &forward.written, &why);
         }
         let models = models(raw.models, reader);
+        can_be_asked(&raw.usage, &raw.dialect, reader);
         let dialect = raw.dialect.or(Dialect::Auto);
         Some(Upstream {
             name: raw.name.0?.value.into(),
             url: raw.url.0?.value,
             dialect,
             provider: raw.provider.or(dialect.provider().to_owned()),
+            usage: raw.usage.or(UsageAsk::default()),
             models,
             credential: raw.credential.given().map(|at| at.value),
             forward_credential: raw.forward_credential.or(false),
@@ -124,6 +126,22 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
     });
     // Each is built, and so checked, before one that failed ends it.
     built.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// Reports when an engine that is named cannot be asked so; `auto` finds out.
+fn can_be_asked(
+    usage: &Optional<At<UsageAsk>>,
+    dialect: &Optional<At<Dialect>>,
+    reader: &mut Reader<'_>,
+) {
+    let (Optional::Given(usage), Optional::Given(dialect)) = (usage, dialect) else { return };
+    if dialect.value != Dialect::Auto && !usage.value.suits(dialect.value) {
+        let why = Invalid::new(
+            format!("cannot be asked of the dialect {}", dialect.written),
+            "final, or an engine that can: vllm, sglang, auto",
+        );
+        reader.invalid::<UsageAsk>(&usage.spot, &usage.written, &why);
+    }
 }
 
 fn models(raw: Optional<List<At<ModelPattern>>>, reader: &mut Reader<'_>) -> Vec<ModelPattern> {

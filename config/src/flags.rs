@@ -1,6 +1,6 @@
 //! Flags of the command line, by the same checks as the file.
 
-use taximeter_meter::Dialect;
+use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::check;
 use crate::mistake::{Invalid, Mistake, Mistakes};
@@ -90,6 +90,7 @@ fn for_everything(url: UpstreamUrl) -> Upstream {
         url,
         dialect,
         provider: dialect.provider().to_owned(),
+        usage: UsageAsk::default(),
         models: vec![ModelPattern::any()],
         credential: None,
         forward_credential: false,

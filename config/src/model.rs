@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use subtle::ConstantTimeEq;
-use taximeter_meter::Dialect;
+use taximeter_meter::{Dialect, UsageAsk};
 
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +80,8 @@ pub struct Upstream {
     pub dialect: Dialect,
     /// `gen_ai.provider.name`.
     pub provider: String,
+    /// What its streams are asked to say of usage, where the dialect can be asked so.
+    pub usage: UsageAsk,
     /// Which models it serves.
     pub models: Vec<ModelPattern>,
     /// What we show it; `None` sends none.

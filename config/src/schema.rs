@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use taximeter_meter::Dialect;
+use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::model::{Durability, ModelPattern, Secret, UnknownCaller, UnknownPrice, UpstreamUrl};
 use crate::reader::{At, List, Optional, Required, Table, keys};
@@ -67,6 +67,10 @@ keys! {
         /// The models it serves, `*` for any run of characters; the first upstream that matches
         /// serves. Default: `["*"]`.
         models: Optional<List<At<ModelPattern>>>,
+        /// What its streams are asked to say of usage, hidden from clients that did not ask:
+        /// `final` at the end, `continuous` in every event, `token_ids` of every token. The latter
+        /// two make aborted streams exact; vLLM and SGLang can. Default: `final`.
+        usage: Optional<At<UsageAsk>>,
         /// The key that the upstream is shown. Default: none.
         credential: Optional<At<Secret>>,
         /// Hand the client's own credential on, in place of `credential`: `on` or `off`. Default:

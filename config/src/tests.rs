@@ -48,6 +48,7 @@ upstreams:
     dialect: vllm
     provider: my-vllm
     models: ["a-*", b]
+    usage: continuous
     credential: ${file:/run/secrets/openai}
     forward_credential: off
   - {name: own, url: "http://own", forward_credential: on}
@@ -127,6 +128,25 @@ telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
 "#;
     assert_snapshot!(mistakes(text));
+}
+
+#[test]
+fn running_usage_is_asked_only_of_engines_that_have_it() {
+    let text = "upstreams:
+  - {name: a, url: 'http://a', usage: continuous}
+  - {name: b, url: 'http://b', usage: token_ids, dialect: sglang}
+  - {name: c, url: 'http://c', usage: token_ids, dialect: openai}
+  - {name: d, url: 'http://d', usage: always, dialect: vllm}
+";
+    assert_snapshot!(mistakes(text), @r#"
+    taximeter.yaml:4:39: upstreams[2].usage: "token_ids" cannot be asked of the dialect openai
+       4 |   - {name: c, url: 'http://c', usage: token_ids, dialect: openai}
+         |                                       ^^^^^^^^^ expected final, or an engine that can: vllm, sglang, auto
+    taximeter.yaml:5:39: upstreams[3].usage: "always" is not known here
+       5 |   - {name: d, url: 'http://d', usage: always, dialect: vllm}
+         |                                       ^^^^^^ expected final, continuous or token_ids
+    2 problems; nothing was started
+    "#);
 }
 
 #[test]

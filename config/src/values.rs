@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
-use taximeter_meter::Dialect;
+use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{Durability, ModelPattern, Secret, UnknownCaller, UnknownPrice, UpstreamUrl};
@@ -82,6 +82,11 @@ words!(Durability, "os, group or sync", {
     "os" => Self::Os,
     "group" => Self::Group,
     "sync" => Self::Sync,
+});
+words!(UsageAsk, "final, continuous or token_ids", {
+    "final" => Self::Final,
+    "continuous" => Self::Continuous,
+    "token_ids" => Self::TokenIds,
 });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
 words!(Currency, "USD", { "USD" => Self::Usd, });

@@ -150,4 +150,6 @@ pub enum Flag {
     Invalid,
     /// No usage object was reported.
     Missing,
+    /// No usage object was reported, but the ids of all tokens were, and these were counted.
+    TokenIds,
 }

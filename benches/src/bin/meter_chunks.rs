@@ -17,18 +17,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use taximeter_meter::{Dialect, Meter, Setup, StreamEnd, Wire};
+use taximeter_meter::{Dialect, Hidden, Meter, Setup, StreamEnd, Wire};
 
 /// Chunks are made ahead and used in turn, so that making them is not measured.
 const CHUNKS_MADE: usize = 64;
 
 fn main() -> anyhow::Result<()> {
-    let usage = "usage: meter_chunks COUNT plain|choices|obfuscated|responses|messages|hidden";
+    let usage = "usage: meter_chunks COUNT \
+                 plain|choices|obfuscated|responses|messages|hidden|continuous|token_ids";
     let mut arguments = std::env::args().skip(1);
     let count: usize = arguments.next().context(usage)?.parse().context(usage)?;
     let shape = arguments.next().unwrap_or_else(|| "plain".to_owned());
     let (wire, chunk): (Wire, fn(usize) -> String) = match shape.as_str() {
         "plain" | "hidden" => (Wire::ChatCompletions, plain),
+        "continuous" => (Wire::ChatCompletions, continuous),
+        "token_ids" => (Wire::ChatCompletions, token_ids),
         "choices" => (Wire::ChatCompletions, choices),
         "obfuscated" => (Wire::ChatCompletions, obfuscated),
         "responses" => (Wire::Responses, responses),
@@ -37,12 +40,8 @@ fn main() -> anyhow::Result<()> {
     };
     let chunks: Vec<Bytes> = (0..CHUNKS_MADE).map(|at| chunk(at).into()).collect();
     let started_at = now();
-    let mut meter = Meter::new(Setup {
-        wire,
-        dialect: Dialect::Vllm,
-        started_at,
-        hide_usage: shape == "hidden",
-    });
+    let mut meter =
+        Meter::new(Setup { wire, dialect: Dialect::Vllm, started_at, hidden: hidden(&shape) });
     meter.on_head(200, Some("text/event-stream"), None);
     let mut at = started_at;
     let mut forwarded = 0;
@@ -60,6 +59,15 @@ fn main() -> anyhow::Result<()> {
         found.output_text_bytes
     )?;
     Ok(())
+}
+
+/// What is taken out of what the client sees.
+fn hidden(shape: &str) -> Hidden {
+    Hidden {
+        usage_event: matches!(shape, "hidden" | "continuous" | "token_ids"),
+        running_usage: shape == "continuous",
+        token_ids: shape == "token_ids",
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one start that the measured times count from")]
@@ -81,6 +89,21 @@ fn plain(at: usize) -> String {
          \"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{word}\"}},\"logprobs\":null,\
          \"finish_reason\":null,\"token_ids\":null}}]}}\n\n"
     )
+}
+
+/// Running totals, as vLLM has them in every chunk when it is asked.
+fn continuous(at: usize) -> String {
+    let (output, total) = (at + 1, at + 13);
+    let usage = format!(
+        "}}],\"usage\":{{\"prompt_tokens\":12,\"total_tokens\":{total},\
+         \"completion_tokens\":{output}}}}}"
+    );
+    plain(at).replace("}]}", &usage)
+}
+
+/// Ids of the tokens, as vLLM has them in every chunk when it is asked.
+fn token_ids(at: usize) -> String {
+    plain(at).replace("\"token_ids\":null", &format!("\"token_ids\":[{}]", 279 + at * 7))
 }
 
 /// Two choices in turn: no chunk is like the one before, so that each is read in full.

@@ -1,9 +1,12 @@
 //! What an answer has said so far.
 
-use crate::facts::Facts;
-use crate::json::Text;
-use crate::measurement::Counts;
-use crate::usage::{Reports, name};
+use taximeter_pricing::{Flag, Usage};
+
+use crate::facts::{Facts, count_ids};
+use crate::json::{Reader, Text};
+use crate::measurement::{Counts, Reported};
+use crate::reports::Reports;
+use crate::usage::{Report, name};
 
 /// Generated text that is kept for counting, in bytes. All of it is added up.
 const OUTPUT_TEXT_BYTES_MAX: usize = 1 << 20;
@@ -22,6 +25,12 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) text_bytes: u64,
     pub(crate) reports: Reports,
+    /// The latest running total of a choice, not read yet.
+    running: (u64, Vec<u8>),
+    /// Ids of tokens that were generated.
+    output_ids: Option<u64>,
+    /// Ids of the prompt's tokens.
+    prompt_ids: Option<u64>,
     /// The provider's own end mark was seen.
     pub(crate) is_over: bool,
     /// The provider failed.
@@ -43,15 +52,60 @@ impl Answer {
         for (choice, reason) in facts.finish_reasons {
             self.finish(choice, &reason);
         }
+        for ids in facts.token_ids.iter().filter_map(|ids| count_ids(ids.raw())) {
+            self.add_ids(ids);
+        }
+        if self.prompt_ids.is_none() {
+            self.prompt_ids = facts.prompt_token_ids.and_then(|ids| count_ids(ids.raw()));
+        }
         if let Some(mut report) = facts.usage {
+            self.read_running();
             self.service_tier = report.service_tier.take().or(self.service_tier.take());
-            self.reports.add(*report);
+            match facts.running_choice {
+                Some(choice) => self.reports.add_running(*report, choice),
+                None => self.reports.add(*report),
+            }
         }
         if let Some(timings) = facts.timings {
             self.reports.add_timings(*timings);
         }
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
+    }
+
+    /// Takes note of a running total, to be read when it is needed: most are followed by another.
+    pub(crate) fn run(&mut self, choice: u64, usage: &[u8]) {
+        let (running_choice, running) = &mut self.running;
+        *running_choice = choice;
+        running.clear();
+        running.extend_from_slice(usage);
+    }
+
+    /// Reads the running total that was noted last.
+    pub(crate) fn read_running(&mut self) {
+        let (choice, running) = &mut self.running;
+        if running.is_empty() {
+            return;
+        }
+        if let Ok(Some(report)) = Report::read(&mut Reader::new(running)) {
+            self.reports.add_running(*report, *choice);
+        }
+        running.clear();
+    }
+
+    /// Adds token ids that were generated.
+    pub(crate) fn add_ids(&mut self, ids: u64) {
+        self.output_ids = Some(self.output_ids.unwrap_or(0).saturating_add(ids));
+    }
+
+    /// Usage by the token ids that passed: the engine's own tokens, though not its own sum.
+    pub(crate) fn usage_by_ids(&self) -> Option<Reported> {
+        let usage = Usage {
+            input_tokens: self.prompt_ids,
+            output_tokens: Some(self.output_ids?),
+            ..Usage::default()
+        };
+        Some(Reported { usage, flags: vec![Flag::TokenIds] })
     }
 
     /// A running total that still says zero although text has passed says nothing, on a stream that

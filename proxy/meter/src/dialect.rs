@@ -134,6 +134,11 @@ impl Dialect {
         self.habits().takes_token_ids()
     }
 
+    /// Whether token ids that nobody asked for are null rather than absent.
+    pub(crate) fn nulls_token_ids(self) -> bool {
+        self.habits().nulls_token_ids()
+    }
+
     /// Where reasoning is counted.
     pub(crate) fn reasoning(self) -> Reasoning {
         self.habits().reasoning()

@@ -1,5 +1,7 @@
 //! The few facts that every wire format boils down to.
 
+use crate::asking::Hidden;
+use crate::cut::Cut;
 use crate::json::{Malformed, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -27,6 +29,14 @@ pub(crate) struct Facts<'a> {
     pub(crate) content: Content<'a>,
     /// Usage so far.
     pub(crate) usage: Option<Box<Report>>,
+    /// The usage object as it stands, where the wire format has it at the top.
+    pub(crate) usage_text: Option<Text<'a>>,
+    /// The usage is a running total, that of this choice.
+    pub(crate) running_choice: Option<u64>,
+    /// Lists of ids of tokens that were generated, as they stand.
+    pub(crate) token_ids: Vec<Text<'a>>,
+    /// The list of ids of the prompt's tokens, as it stands.
+    pub(crate) prompt_token_ids: Option<Text<'a>>,
     /// llama.cpp's counts.
     pub(crate) timings: Option<Box<Report>>,
     /// A usage object and an empty list of choices: what an engine sends because usage was asked
@@ -49,15 +59,42 @@ impl<'a> Facts<'a> {
         Self { error: Some(OTHER_ERROR.to_owned()), ..Self::default() }
     }
 
-    /// The one text that was generated, if that and names are all that is said.
+    /// The one text that was generated, if that and names, running totals and token ids are all
+    /// that is said.
     pub(crate) fn only_text(&self) -> Option<&Text<'a>> {
-        let says_more = self.usage.is_some()
+        let is_running = |usage: &Report| self.running_choice.is_some() && usage.is_valid();
+        let says_more = self.usage.as_deref().is_some_and(|usage| !is_running(usage))
+            || self.prompt_token_ids.is_some()
             || self.timings.is_some()
             || self.error.is_some()
             || self.is_end
             || self.is_only_usage
             || !self.finish_reasons.is_empty();
         if says_more { None } else { self.content.single() }
+    }
+
+    /// An event that came for nothing but its token ids.
+    pub(crate) const fn is_only_ids(&self) -> bool {
+        self.content.is_bare && !self.token_ids.is_empty() && self.finish_reasons.is_empty()
+    }
+
+    /// Adds what has to be taken out of the event's data to `cuts`, in order.
+    pub(crate) fn cut(&self, data: &[u8], hidden: Hidden, nulls_ids: bool, cuts: &mut Vec<Cut>) {
+        let usage = self.usage_text.as_ref().filter(|_| hidden.running_usage);
+        if let Some(usage) = usage.filter(|_| self.running_choice.is_some()) {
+            cuts.extend(usage.place_in(data).and_then(|place| Cut::member(data, place)));
+        }
+        if hidden.token_ids {
+            let places = self.token_ids.iter().chain(&self.prompt_token_ids);
+            for place in places.filter_map(|ids| ids.place_in(data)) {
+                cuts.extend(if nulls_ids {
+                    Some(Cut::null(place))
+                } else {
+                    Cut::member(data, place)
+                });
+            }
+        }
+        cuts.sort_unstable_by_key(|cut| cut.from);
     }
 
     /// Whether it brought generated content. An error's does not count.
@@ -70,6 +107,8 @@ impl<'a> Facts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Content<'a> {
     began: bool,
+    /// There was a place for content, and it was an empty object.
+    pub(crate) is_bare: bool,
     first: Option<Text<'a>>,
     /// Only an event with several choices or calls, or a whole answer, has more than one.
     more: Vec<Text<'a>>,
@@ -100,4 +139,15 @@ impl<'a> Content<'a> {
     pub(crate) fn texts(&self) -> impl Iterator<Item = &Text<'a>> {
         self.first.iter().chain(&self.more)
     }
+}
+
+/// How many ids a list holds; `None` if it is not a list of numbers.
+pub(crate) fn count_ids(list: &[u8]) -> Option<u64> {
+    let inside = list.strip_prefix(b"[")?.strip_suffix(b"]")?.trim_ascii();
+    let is_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b',' | b' ');
+    if !inside.iter().all(is_number) {
+        return None;
+    }
+    let commas = inside.iter().filter(|byte| **byte == b',').count() as u64;
+    Some(if inside.is_empty() { 0 } else { commas + 1 })
 }

@@ -148,12 +148,20 @@ impl<'a> Reader<'a> {
 
     /// Steps over one value and gives it as it stands.
     pub(crate) fn verbatim(&mut self) -> Result<Text<'a>, Malformed> {
+        self.quoting(Self::skip).map(|(text, ())| text)
+    }
+
+    /// Reads one value and gives it as it stands, too.
+    pub(crate) fn quoting<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<(Text<'a>, T), Malformed> {
         self.peek();
         let from = self.rest;
-        self.skip()?;
+        let value = read(self)?;
         let length = from.len() - self.rest.len();
         let (raw, _) = from.split_at_checked(length).ok_or(Malformed)?;
-        Ok(Text::plain(raw))
+        Ok((Text::plain(raw), value))
     }
 
     /// Nothing but blanks may be left.
@@ -251,7 +259,7 @@ fn whole(word: &[u8]) -> Count {
 }
 
 /// A string as it stands in the document, between its quotes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Text<'a> {
     raw: &'a [u8],
     escaped: bool,
@@ -265,6 +273,11 @@ impl<'a> Text<'a> {
     /// A string without escapes.
     pub(crate) const fn plain(raw: &'a [u8]) -> Self {
         Self { raw, escaped: false }
+    }
+
+    /// The bytes as they stand.
+    pub(crate) const fn raw(&self) -> &'a [u8] {
+        self.raw
     }
 
     /// Whether it reads `word`.

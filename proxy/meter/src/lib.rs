@@ -4,6 +4,8 @@
 //! client. Refuses to know tenants and prices.
 
 mod answer;
+mod asking;
+mod cut;
 mod dialect;
 mod facts;
 mod json;
@@ -12,6 +14,7 @@ mod meter;
 mod passage;
 mod prompt;
 mod recogniser;
+mod reports;
 mod request;
 mod sniff;
 mod sse;
@@ -20,10 +23,11 @@ mod timing;
 mod usage;
 mod wire;
 
+pub use asking::{Hidden, UsageAsk};
 pub use dialect::Dialect;
 pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
 pub use meter::{DECODE_BYTES_MAX, Meter, Setup};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_text};
-pub use request::{JSON_DEPTH_MAX, RequestFacts, RequestFault, RequestReader, Splice};
+pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, RequestReader, Splice};
 pub use wire::Wire;

@@ -5,6 +5,8 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 use crate::answer::Answer;
+use crate::asking::Hidden;
+use crate::cut::{Cut, Trim};
 use crate::dialect::Dialect;
 use crate::facts::{Facts, Format};
 use crate::json::Malformed;
@@ -13,7 +15,7 @@ use crate::passage::{Gate, Passage, Verdict};
 use crate::recogniser::Recogniser;
 use crate::sniff::{Kind, Sniffer};
 use crate::sse::{Event, Splitter};
-use crate::template::Template;
+use crate::template::{Likeness, Template};
 use crate::timing::Stopwatch;
 use crate::wire::Wire;
 
@@ -29,8 +31,8 @@ pub struct Setup {
     pub dialect: Dialect,
     /// When the last byte of the request head was read.
     pub started_at: Instant,
-    /// `include_usage` was spliced in: the usage event that only we asked for is taken out.
-    pub hide_usage: bool,
+    /// What only we asked for: it is taken out.
+    pub hidden: Hidden,
 }
 
 /// Watches one answer: bytes and times in, a `Measurement` out.
@@ -41,6 +43,8 @@ pub struct Meter {
     sniffer: Sniffer,
     splitter: Splitter,
     gate: Gate,
+    /// What to take out of the current event.
+    cuts: Vec<Cut>,
     body: Body,
     listener: Listener,
 }
@@ -54,11 +58,14 @@ impl Meter {
             kind: Kind::Unsure,
             sniffer: Sniffer::default(),
             splitter: Splitter::default(),
-            gate: Gate::new(setup.hide_usage),
+            gate: Gate::new(setup.hidden.is_any()),
+            cuts: Vec::new(),
             body: Body::default(),
             listener: Listener {
                 format: setup.wire.format(),
                 recogniser: Recogniser::new(setup.dialect),
+                hidden: setup.hidden,
+                nulls_token_ids: setup.dialect.nulls_token_ids(),
                 template: Template::default(),
                 stopwatch: Stopwatch::new(setup.started_at),
                 answer: Answer::default(),
@@ -105,9 +112,14 @@ impl Meter {
     /// Bytes that are withheld because their event is not whole; at the end of the body they go on.
     /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
-        let verdict = self.close();
-        let withheld = self.gate.release();
-        if verdict == Verdict::Remove { Bytes::new() } else { withheld }
+        let event = match self.kind {
+            Kind::Unsure | Kind::Events => self.splitter.close(),
+            Kind::Document | Kind::Opaque => None,
+        };
+        let Some(event) = event else { return self.gate.release() };
+        // Half an event is no fault of its own.
+        let verdict = self.listener.hear(&event, &mut self.cuts).unwrap_or(Verdict::Pass);
+        self.gate.release_last(verdict, Trim { data: event.data, cuts: &self.cuts })
     }
 
     /// Whether the answer is a stream of events; the head's word until bytes have come.
@@ -123,7 +135,10 @@ impl Meter {
     /// Close the exchange; `end` says who ended it. The provider's own end mark outranks `end`.
     #[must_use]
     pub fn finish(mut self, now: Instant, end: StreamEnd) -> Measurement {
-        self.close();
+        if !self.gate.withholds() {
+            self.take_withheld();
+        }
+        self.listener.answer.read_running();
         self.listener.answer.drop_false_zero();
         let is_whole = self.is_whole(end);
         let answer = &mut self.listener.answer;
@@ -151,7 +166,8 @@ impl Meter {
         let mut crossing = self.gate.cross(read);
         let mut at = 0;
         while let Some(block) = self.splitter.next(read, &mut at) {
-            let verdict = match block.event.map(|event| self.listener.hear(&event)) {
+            let heard = block.event.map(|event| self.listener.hear(&event, &mut self.cuts));
+            let verdict = match heard {
                 Some(Ok(verdict)) => verdict,
                 Some(Err(Malformed)) => {
                     let not_json = &mut self.listener.answer.counts.not_json;
@@ -160,7 +176,8 @@ impl Meter {
                 }
                 None => Verdict::Pass,
             };
-            crossing.block(block.end, verdict);
+            let data = block.event.map_or(&[][..], |event| event.data);
+            crossing.block(block.end, verdict, Trim { data, cuts: &self.cuts });
         }
         crossing.finish()
     }
@@ -175,15 +192,6 @@ impl Meter {
             both.freeze()
         };
         Passage { forward, hold: Bytes::new() }
-    }
-
-    /// Reads an unfinished last event. Half an event is no fault of its own.
-    fn close(&mut self) -> Verdict {
-        let event = match self.kind {
-            Kind::Unsure | Kind::Events => self.splitter.close(),
-            Kind::Document | Kind::Opaque => None,
-        };
-        event.and_then(|event| self.listener.hear(&event).ok()).unwrap_or(Verdict::Pass)
     }
 
     /// Whether nothing is missing from an answer that ended without its own mark.
@@ -215,13 +223,17 @@ impl Meter {
 struct Listener {
     format: Option<&'static dyn Format>,
     recogniser: Recogniser,
+    hidden: Hidden,
+    nulls_token_ids: bool,
     template: Template,
     stopwatch: Stopwatch,
     answer: Answer,
 }
 
 impl Listener {
-    fn hear(&mut self, event: &Event<'_>) -> Result<Verdict, Malformed> {
+    /// What becomes of an event, and, if it is to be trimmed, what to take out of it.
+    fn hear(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Result<Verdict, Malformed> {
+        cuts.clear();
         let is_done = event.data.starts_with(b"[DONE]");
         if self.answer.is_over {
             // Some engines send it behind an end mark of another kind.
@@ -237,40 +249,62 @@ impl Listener {
             return Ok(Verdict::End);
         }
         let Some(format) = self.format else { return Ok(Verdict::Pass) };
-        if let Some(text) = self.template.text_of(event.data).filter(|_| !event.is_error) {
-            if !text.is_empty() {
-                self.stopwatch.content();
-                self.answer.add_text(&text);
-            }
-            return Ok(Verdict::Pass);
+        if !event.is_error
+            && let Some(like) = self.template.match_with(event.data, cuts)
+        {
+            self.hear_like(&like);
+            return Ok(if cuts.is_empty() { Verdict::Pass } else { Verdict::Trim });
         }
+        cuts.clear();
         let facts = match format.event(event) {
             // An error may be plain words.
             Err(Malformed) if event.is_error => Facts::error(),
             facts => facts?,
         };
         self.recogniser.look_at(event.data);
-        self.template.learn(event.data, &facts);
+        facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
+        self.template.learn(event.data, &facts, cuts);
         if facts.has_content() {
             self.stopwatch.content();
         }
-        let verdict = match (facts.is_end, facts.is_only_usage) {
+        let is_ours = facts.is_only_usage && self.hidden.usage_event
+            || facts.is_only_ids() && self.hidden.token_ids;
+        let verdict = match (facts.is_end, is_ours) {
             (true, _) => Verdict::End,
             (false, true) => Verdict::Remove,
-            (false, false) => Verdict::Pass,
+            (false, false) if cuts.is_empty() => Verdict::Pass,
+            (false, false) => Verdict::Trim,
         };
         self.answer.add(facts);
         Ok(verdict)
     }
 
+    /// Hears an event that is like the one before.
+    fn hear_like(&mut self, like: &Likeness<'_>) {
+        if !like.text.is_empty() {
+            self.stopwatch.content();
+            self.answer.add_text(&like.text);
+        }
+        if let Some(usage) = like.usage {
+            self.answer.run(like.choice, usage);
+        }
+        if like.ids > 0 {
+            self.answer.add_ids(like.ids);
+        }
+    }
+
     fn measure(self, now: Instant, ending: Ending) -> Measurement {
-        let answer = self.answer;
+        let mut answer = self.answer;
         let dialect = self.recogniser.dialect();
+        if dialect.accepts_continuous_usage() {
+            answer.reports.add_up_choices();
+        }
+        let by_ids = answer.usage_by_ids();
         Measurement {
             ending,
             dialect,
             reported_cost: answer.reports.cost().map(str::to_owned),
-            reported: answer.reports.settle(dialect.reasoning()),
+            reported: answer.reports.settle(dialect.reasoning()).or(by_ids),
             response_model: answer.model,
             response_id: answer.id,
             service_tier: answer.service_tier,

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::cut::Trim;
+
 /// Longest event that is withheld until it is whole, in bytes. A longer one passes as it comes.
 const WITHHELD_BYTES_MAX: usize = 64 << 10;
 
@@ -23,6 +25,8 @@ pub(crate) enum Verdict {
     Pass,
     /// Only we asked for it: it goes nowhere.
     Remove,
+    /// Only we asked for part of it: the rest goes on.
+    Trim,
     /// It ends the answer: it waits, and so does all that follows.
     End,
 }
@@ -30,8 +34,8 @@ pub(crate) enum Verdict {
 /// Where the reads of one event stream are divided.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Blocks may have to be removed: one that is not whole is withheld.
-    removes: bool,
+    /// Blocks may have to be removed or trimmed: one that is not whole is withheld.
+    hides: bool,
     withheld: Vec<u8>,
     /// The unfinished block grew too long and has begun to pass.
     is_passing: bool,
@@ -55,8 +59,8 @@ pub(crate) struct Crossing<'g> {
 }
 
 impl Gate {
-    pub(crate) fn new(removes: bool) -> Self {
-        Self { removes, ..Self::default() }
+    pub(crate) fn new(hides: bool) -> Self {
+        Self { hides, ..Self::default() }
     }
 
     pub(crate) fn cross<'g>(&'g mut self, read: &'g Bytes) -> Crossing<'g> {
@@ -67,6 +71,25 @@ impl Gate {
         crossing
     }
 
+    /// Whether bytes are withheld. Nobody has been sent them.
+    pub(crate) const fn withholds(&self) -> bool {
+        !self.withheld.is_empty()
+    }
+
+    /// What is left of the withheld block, of which no more will come.
+    pub(crate) fn release_last(&mut self, verdict: Verdict, trim: Trim<'_>) -> Bytes {
+        let withheld = self.release();
+        match verdict {
+            Verdict::Remove => Bytes::new(),
+            Verdict::Trim => {
+                let mut left = Vec::new();
+                trim.copy(&withheld, &mut left);
+                left.into()
+            }
+            Verdict::Pass | Verdict::End => withheld,
+        }
+    }
+
     /// What is withheld.
     pub(crate) fn release(&mut self) -> Bytes {
         std::mem::take(&mut self.withheld).into()
@@ -74,8 +97,8 @@ impl Gate {
 }
 
 impl Crossing<'_> {
-    /// The current block ends at `end`.
-    pub(crate) fn block(&mut self, end: usize, verdict: Verdict) {
+    /// The current block ends at `end`; `trim` says what to take out of it, if that is the verdict.
+    pub(crate) fn block(&mut self, end: usize, verdict: Verdict, trim: Trim<'_>) {
         if self.hold.is_some() {
             return;
         }
@@ -84,7 +107,7 @@ impl Crossing<'_> {
         let ended_with = end.checked_sub(1).and_then(|last| self.read.get(last));
         let ended_with_cr = ended_with == Some(&b'\r');
         let verdict = match verdict {
-            Verdict::Remove if !(self.gate.removes && is_whole) => Verdict::Pass,
+            Verdict::Remove | Verdict::Trim if !(self.gate.hides && is_whole) => Verdict::Pass,
             verdict => verdict,
         };
         match verdict {
@@ -99,6 +122,18 @@ impl Crossing<'_> {
             Verdict::Remove => {
                 self.forward.push(slice(self.read, self.run, self.block));
                 self.gate.withheld.clear();
+                self.run = end;
+            }
+            Verdict::Trim => {
+                self.forward.push(slice(self.read, self.run, self.block));
+                let last = self.read.get(self.block..end).unwrap_or_default();
+                if self.gate.withheld.is_empty() {
+                    trim.copy(last, self.forward.open());
+                } else {
+                    self.gate.withheld.extend_from_slice(last);
+                    trim.copy(&self.gate.withheld, self.forward.open());
+                    self.gate.withheld.clear();
+                }
                 self.run = end;
             }
             Verdict::Pass if self.gate.withheld.is_empty() => {}
@@ -120,7 +155,7 @@ impl Crossing<'_> {
             self.forward.push(slice(self.read, self.run, end));
             return Passage { forward: self.forward.finish(), hold: Bytes::new() };
         }
-        if self.gate.removes && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
+        if self.gate.hides && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
             self.forward.push(slice(self.read, self.run, self.block));
             self.gate.withheld.extend_from_slice(&slice(self.read, self.block, end));
         } else {
@@ -166,14 +201,19 @@ impl Joined {
         if piece.is_empty() {
             return;
         }
-        if self.first.is_empty() {
+        if self.first.is_empty() && self.all.is_empty() {
             self.first = piece;
             return;
         }
+        self.open().extend_from_slice(&piece);
+    }
+
+    /// All so far, to be added to.
+    fn open(&mut self) -> &mut Vec<u8> {
         if self.all.is_empty() {
             self.all.extend_from_slice(&self.first);
         }
-        self.all.extend_from_slice(&piece);
+        &mut self.all
     }
 
     fn finish(self) -> Bytes {

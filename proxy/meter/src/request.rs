@@ -15,11 +15,12 @@ mod tests;
 
 pub use fault::RequestFault;
 pub use json::JSON_DEPTH_MAX;
-pub use splice::Splice;
+pub use splice::{Question, Splice};
 
-use crate::Wire;
+use crate::asking::UsageAsk;
+use crate::{Dialect, Wire};
 use json::{Container, Event, Piece, Reader, Scalar};
-use splice::Place;
+use splice::{Flag, Options, Places};
 
 /// Reads one request body.
 #[derive(Debug)]
@@ -54,9 +55,7 @@ pub struct RequestFacts {
     /// `service_tier`, when it is a text of at most 256 bytes.
     pub service_tier: Option<String>,
     wire: Wire,
-    /// Offset of the first byte inside the object.
-    members: u64,
-    place: Place,
+    places: Places,
 }
 
 /// Members that we act on.
@@ -74,6 +73,7 @@ enum Member {
     IncludeUsage,
     IncludeObfuscation,
     ContinuousUsageStats,
+    ReturnTokenIds,
 }
 
 impl RequestReader {
@@ -94,8 +94,7 @@ impl RequestReader {
                 user: None,
                 service_tier: None,
                 wire,
-                members: 0,
-                place: Place::Absent,
+                places: Places::default(),
             },
             fault: None,
             model_optional: false,
@@ -166,18 +165,19 @@ impl RequestReader {
 
     fn on_scalar(&mut self, kind: Scalar, start: u64, end: u64) -> Result<(), RequestFault> {
         let Some(member) = self.member else { return Ok(()) };
+        let places = &mut self.facts.places;
         match member {
             Member::Model => self.facts.model = model(kind, self.json.text())?,
             Member::Stream => self.facts.stream = flag(member, kind)?.unwrap_or(false),
             Member::StreamOptions => {
-                self.facts.place = match kind {
-                    Scalar::Null => Place::Null { start, end },
-                    _ => Place::Other,
+                places.options = match kind {
+                    Scalar::Null => Options::Null { start, end },
+                    _ => Options::Odd,
                 };
             }
             Member::IncludeUsage => {
+                places.include_usage = asked(kind, start, end);
                 self.facts.include_usage = flag(member, kind)?;
-                self.facts.place = Place::Flag { start, end };
             }
             Member::Choices => self.facts.choices = whole(member, kind, self.json.text())?,
             Member::MaxTokens | Member::MaxCompletionTokens | Member::MaxOutputTokens => {
@@ -186,25 +186,35 @@ impl RequestReader {
             }
             Member::User => self.facts.user = text(kind, self.json.text()),
             Member::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
-            Member::IncludeObfuscation | Member::ContinuousUsageStats => {}
+            Member::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
+            Member::ReturnTokenIds => places.token_ids = asked(kind, start, end),
+            Member::IncludeObfuscation => {}
         }
         Ok(())
     }
 
     fn on_open(&mut self, container: Container, inside: u64) -> Result<(), RequestFault> {
         if self.json.depth() == 1 {
-            self.facts.members = inside;
+            self.facts.places.members = inside;
             return Ok(());
         }
         let Some(member) = self.member.take() else { return Ok(()) };
         match (member, container) {
             (Member::StreamOptions, Container::Object) => {
-                self.facts.place = Place::Object { inside, empty: false };
+                self.facts.places.options = Options::Object { inside, empty: false };
                 self.json.follow();
                 Ok(())
             }
             (Member::StreamOptions, Container::Array) => {
-                self.facts.place = Place::Other;
+                self.facts.places.options = Options::Odd;
+                Ok(())
+            }
+            (Member::ContinuousUsageStats, _) => {
+                self.facts.places.continuous_usage = Flag::Odd;
+                Ok(())
+            }
+            (Member::ReturnTokenIds, _) => {
+                self.facts.places.token_ids = Flag::Odd;
                 Ok(())
             }
             _ if member.requirement().is_some() => Err(invalid(member)),
@@ -213,7 +223,7 @@ impl RequestReader {
     }
 
     fn on_close(&mut self, closed_empty: bool) {
-        if let Place::Object { empty, .. } = &mut self.facts.place
+        if let Options::Object { empty, .. } = &mut self.facts.places.options
             && self.json.depth() == 1
         {
             *empty = closed_empty;
@@ -222,18 +232,19 @@ impl RequestReader {
 }
 
 impl RequestFacts {
-    /// The change of the body that asks for usage at the end of the stream.
+    /// What to change in the body so that an engine of this dialect tells of usage, as far as it
+    /// can be asked so, and what of its answer is then to be hidden.
     ///
-    /// `None` when there is nothing to ask: no stream, asked for already, or a wire that has no
-    /// such question.
+    /// Nothing when there is nothing to ask: no stream, asked for already, a wire or an engine that
+    /// has no such question.
     #[must_use]
-    pub fn usage_splice(&self) -> Option<Splice> {
+    pub fn question(&self, dialect: Dialect, ask: UsageAsk) -> Question {
         let asks = matches!(self.wire, Wire::ChatCompletions | Wire::Completions);
-        if asks && self.stream && self.include_usage != Some(true) {
-            self.place.splice(self.members)
-        } else {
-            None
+        if !asks || !self.stream || !dialect.accepts_include_usage() {
+            return Question::default();
         }
+        let ask = if ask.suits(dialect) { ask } else { UsageAsk::Final };
+        self.places.question(ask, dialect.accepts_continuous_usage())
     }
 }
 
@@ -250,6 +261,7 @@ impl Member {
             (1, "max_output_tokens") => Some(Self::MaxOutputTokens),
             (1, "user") => Some(Self::User),
             (1, "service_tier") => Some(Self::ServiceTier),
+            (1, "return_token_ids") => Some(Self::ReturnTokenIds),
             (2, "include_usage") => Some(Self::IncludeUsage),
             (2, "include_obfuscation") => Some(Self::IncludeObfuscation),
             (2, "continuous_usage_stats") => Some(Self::ContinuousUsageStats),
@@ -271,6 +283,7 @@ impl Member {
             Self::IncludeUsage => "stream_options.include_usage",
             Self::IncludeObfuscation => "stream_options.include_obfuscation",
             Self::ContinuousUsageStats => "stream_options.continuous_usage_stats",
+            Self::ReturnTokenIds => "return_token_ids",
         }
     }
 
@@ -286,7 +299,8 @@ impl Member {
             | Self::User
             | Self::ServiceTier
             | Self::IncludeObfuscation
-            | Self::ContinuousUsageStats => None,
+            | Self::ContinuousUsageStats
+            | Self::ReturnTokenIds => None,
         }
     }
 }
@@ -313,6 +327,15 @@ fn flag(member: Member, kind: Scalar) -> Result<Option<bool>, RequestFault> {
         Scalar::False => Ok(Some(false)),
         Scalar::Null => Ok(None),
         Scalar::String | Scalar::Number => Err(invalid(member)),
+    }
+}
+
+/// The same for the question of usage, where only the engine cares what else stands there.
+fn asked(kind: Scalar, start: u64, end: u64) -> Flag {
+    match kind {
+        Scalar::True => Flag::On,
+        Scalar::False | Scalar::Null => Flag::Off { start, end },
+        Scalar::String | Scalar::Number => Flag::Odd,
     }
 }
 

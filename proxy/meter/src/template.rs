@@ -1,17 +1,21 @@
 //! A short cut: the chunks of one stream differ in little but their text.
 //!
-//! An event that is, byte for byte, the one before it but for its text (and for members that say
-//! nothing, such as a sequence number) says what that one said, with another text. Comparing costs
-//! a tenth of reading, and gives the same by construction: whatever differs elsewhere is read in
-//! full.
+//! An event that is, byte for byte, the one before it but for its text (for running totals that
+//! grow, token ids, and members that say nothing, such as a sequence number) says what that one
+//! said, with another text. Comparing costs a tenth of reading, and gives the same by construction:
+//! whatever differs elsewhere is read in full.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
-use crate::facts::Facts;
+use crate::cut::Cut;
+use crate::facts::{Facts, count_ids};
 use crate::json::Text;
 
 /// Longest event that is remembered, in bytes.
 const TEMPLATE_BYTES_MAX: usize = 2 << 10;
+
+/// Most digits of a running total: all of these are whole numbers in range.
+const DIGITS_MAX: usize = 15;
 
 /// The last event that was read in full, if it brought one text and nothing else that is new.
 #[derive(Debug, Default)]
@@ -19,61 +23,200 @@ pub(crate) struct Template {
     data: Vec<u8>,
     /// What may differ, in order; none while nothing is remembered.
     gaps: Vec<Gap>,
+    /// The choice that it was about.
+    choice: u64,
 }
 
-/// A stretch of the event that may differ.
+/// A stretch of the event that may differ, or a place in it that has a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Gap {
     from: usize,
     to: usize,
-    is_text: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A place: what is taken out ends.
+    CutEnds,
+    /// A place: the usage object begins.
+    UsageBegins,
+    /// A place: the usage object ends.
+    UsageEnds,
+    /// A place: what is taken out begins, and what comes instead.
+    CutBegins(&'static [u8]),
+    Text,
+    /// A string or a number that says nothing.
+    Filler,
+    /// A number in the usage object, as it was last: a smaller one is news.
+    Total(u64),
+    /// Token ids.
+    Ids,
+}
+
+/// What an event says that is like the one remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Likeness<'a> {
+    pub(crate) text: Text<'a>,
+    /// The usage object, unread.
+    pub(crate) usage: Option<&'a [u8]>,
+    /// The choice whose usage it is.
+    pub(crate) choice: u64,
+    /// Token ids of the output.
+    pub(crate) ids: u64,
 }
 
 impl Template {
-    /// The text of an event that is like the one remembered.
-    pub(crate) fn text_of<'a>(&self, data: &'a [u8]) -> Option<Text<'a>> {
-        let mut text = None;
+    /// What an event says that is like the one remembered; what to take out of it is added to
+    /// `cuts`.
+    pub(crate) fn match_with<'a>(
+        &mut self,
+        data: &'a [u8],
+        cuts: &mut Vec<Cut>,
+    ) -> Option<Likeness<'a>> {
+        let mut found = Likeness { choice: self.choice, ..Likeness::default() };
+        let mut usage_from = 0;
         let mut rest = data;
         let mut at = 0;
-        for gap in &self.gaps {
-            rest = rest.strip_prefix(self.data.get(at..gap.from)?)?;
-            // A backslash ends the gap early, and then nothing fits. A number ends before its
-            // comma, and whatever else stands there would have to be quoted.
-            let is_quoted = self.data.get(gap.to) == Some(&b'"');
-            let length = if is_quoted {
-                memchr2(b'"', b'\\', rest)?
-            } else {
-                rest.iter().position(|byte| !byte.is_ascii_digit())?
-            };
-            let (value, tail) = rest.split_at_checked(length)?;
-            if gap.is_text {
-                text = Some(Text::plain(value));
-            }
-            rest = tail;
-            at = gap.to;
+        if self.gaps.is_empty() {
+            return None;
         }
-        text.filter(|_| self.data.get(at..) == Some(rest))
+        for gap in &mut self.gaps {
+            // What lies between is the same, or will turn out not to be.
+            let place = data.len() - rest.len() + (gap.from - at);
+            match gap.kind {
+                Kind::CutBegins(instead) => cuts.push(Cut { from: place, to: place, instead }),
+                Kind::CutEnds => cuts.last_mut()?.to = place,
+                Kind::UsageBegins => usage_from = place,
+                Kind::UsageEnds => found.usage = data.get(usage_from..place),
+                _ => {
+                    rest = rest.strip_prefix(self.data.get(at..gap.from)?)?;
+                    at = gap.to;
+                    let is_quoted = self.data.get(at) == Some(&b'"');
+                    rest = rest.get(gap.kind.fill(is_quoted, rest, &mut found)?..)?;
+                }
+            }
+        }
+        (self.data.get(at..) == Some(rest)).then_some(found)
     }
 
     /// Remembers the event that says `facts`, or nothing if it is not the kind that is repeated.
-    pub(crate) fn learn(&mut self, data: &[u8], facts: &Facts<'_>) {
+    /// `cuts` is what was taken out of it.
+    pub(crate) fn learn(&mut self, data: &[u8], facts: &Facts<'_>, cuts: &[Cut]) {
         self.gaps.clear();
         let Some(text) = facts.only_text() else { return };
-        if data.len() > TEMPLATE_BYTES_MAX {
+        if data.len() > TEMPLATE_BYTES_MAX || self.place_gaps(data, text, facts, cuts).is_none() {
+            self.gaps.clear();
             return;
         }
-        let gap = |value: &Text<'_>, is_text| {
-            value.place_in(data).map(|(from, to)| Gap { from, to, is_text })
-        };
-        self.gaps.extend(gap(text, true));
-        if self.gaps.is_empty() {
-            return;
-        }
-        self.gaps.extend(facts.fillers.iter().flatten().filter_map(|filler| gap(filler, false)));
         self.gaps.sort_unstable();
+        self.choice = facts.running_choice.unwrap_or(0);
         self.data.clear();
         self.data.extend_from_slice(data);
     }
+
+    /// `None` where something cannot be told apart.
+    fn place_gaps(
+        &mut self,
+        data: &[u8],
+        text: &Text<'_>,
+        facts: &Facts<'_>,
+        cuts: &[Cut],
+    ) -> Option<()> {
+        let mut gap = |kind, (from, to)| self.gaps.push(Gap { from, to, kind });
+        gap(Kind::Text, text.place_in(data)?);
+        for filler in facts.fillers.iter().flatten() {
+            gap(Kind::Filler, filler.place_in(data)?);
+        }
+        for ids in &facts.token_ids {
+            gap(Kind::Ids, ids.place_in(data)?);
+        }
+        if let Some(usage) = &facts.usage_text {
+            let (from, to) = usage.place_in(data)?;
+            gap(Kind::UsageBegins, (from, from));
+            gap(Kind::UsageEnds, (to, to));
+            for (total, from, to) in totals(data, from, to)? {
+                gap(Kind::Total(total), (from, to));
+            }
+        }
+        for cut in cuts {
+            gap(Kind::CutBegins(cut.instead), (cut.from, cut.from));
+            gap(Kind::CutEnds, (cut.to, cut.to));
+        }
+        Some(())
+    }
+}
+
+impl Kind {
+    /// Length of what stands in the gap at the front of `rest`; `None` if that says something new.
+    fn fill<'a>(
+        &mut self,
+        is_quoted: bool,
+        rest: &'a [u8],
+        found: &mut Likeness<'a>,
+    ) -> Option<usize> {
+        match self {
+            // A backslash ends the gap early, and then nothing fits. A number ends before its
+            // comma, and whatever else stands there would have to be quoted.
+            Self::Text => {
+                let length = memchr2(b'"', b'\\', rest)?;
+                found.text = Text::plain(rest.get(..length)?);
+                Some(length)
+            }
+            Self::Filler if is_quoted => memchr2(b'"', b'\\', rest),
+            Self::Filler => digits(rest).map(|(_, length)| length),
+            Self::Total(last) => {
+                let (total, length) = digits(rest)?;
+                (total >= std::mem::replace(last, total)).then_some(length)
+            }
+            Self::Ids => {
+                let length = memchr(b']', rest)? + 1;
+                found.ids += count_ids(rest.get(..length)?)?;
+                Some(length)
+            }
+            Self::CutBegins(_) | Self::CutEnds | Self::UsageBegins | Self::UsageEnds => Some(0),
+        }
+    }
+}
+
+/// The whole number at the front and how many digits it has; `None` if there is none in range.
+fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut number: u64 = 0;
+    let mut length = 0;
+    for digit in bytes.iter().take_while(|byte| byte.is_ascii_digit()) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        length += 1;
+    }
+    (1..=DIGITS_MAX).contains(&length).then_some((number, length))
+}
+
+/// The numbers in an object of numbers, with their places; `None` if it holds anything that could
+/// be taken for one.
+fn totals(data: &[u8], from: usize, to: usize) -> Option<Vec<(u64, usize, usize)>> {
+    let mut totals = Vec::new();
+    let mut at = from;
+    let mut is_quoted = false;
+    while at < to {
+        match data.get(at)? {
+            b'"' => is_quoted = !is_quoted,
+            b'\\' => return None,
+            b'0'..=b'9' if !is_quoted => {
+                let (total, length) = digits(data.get(at..to)?)?;
+                let is_plain = |byte: Option<&u8>| {
+                    byte.is_none_or(|byte| matches!(byte, b':' | b',' | b'}' | b' '))
+                };
+                if !is_plain(data.get(at - 1)) || !is_plain(data.get(at + length)) {
+                    return None;
+                }
+                totals.push((total, at, at + length));
+                at += length;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Some(totals)
 }
 
 #[cfg(test)]
@@ -94,25 +237,30 @@ mod tests {
         wire.format().unwrap().event(&Event { is_error: false, data: data.as_bytes() }).ok()
     }
 
+    /// What of `data` is like the one remembered.
+    fn text_of<'a>(template: &mut Template, data: &'a str) -> Option<Text<'a>> {
+        template.match_with(data.as_bytes(), &mut Vec::new()).map(|like| like.text)
+    }
+
     fn template(wire: Wire, data: &str) -> Template {
         let mut template = Template::default();
-        template.learn(data.as_bytes(), &read(wire, data).unwrap());
+        template.learn(data.as_bytes(), &read(wire, data).unwrap(), &[]);
         template
     }
 
     #[test]
     fn an_event_that_differs_in_its_text_is_recognised() {
-        let chat = template(Wire::ChatCompletions, CHAT);
+        let mut chat = template(Wire::ChatCompletions, CHAT);
         let next = CHAT.replace(" the", " fare").replace("\"ab\"", "\"\"");
-        assert!(chat.text_of(next.as_bytes()).is_some_and(|text| text.is(" fare")));
-        let responses = template(Wire::Responses, RESPONSES);
+        assert!(text_of(&mut chat, &next).is_some_and(|text| text.is(" fare")));
+        let mut responses = template(Wire::Responses, RESPONSES);
         let next = RESPONSES.replace(" the", "").replace(":17", ":180");
-        assert!(responses.text_of(next.as_bytes()).is_some_and(|text| text.is_empty()));
+        assert!(text_of(&mut responses, &next).is_some_and(|text| text.is_empty()));
     }
 
     #[test]
     fn an_event_that_differs_elsewhere_is_not() {
-        let chat = template(Wire::ChatCompletions, CHAT);
+        let mut chat = template(Wire::ChatCompletions, CHAT);
         let finish = CHAT.replace("\"finish_reason\":null", "\"finish_reason\":\"stop\"");
         for other in [
             CHAT.replace("\"index\":0", "\"index\":1"),
@@ -121,11 +269,11 @@ mod tests {
             format!("{CHAT} "),
             finish.clone(),
         ] {
-            assert!(chat.text_of(other.as_bytes()).is_none(), "{other}");
+            assert!(text_of(&mut chat, &other).is_none(), "{other}");
         }
-        let finish = template(Wire::ChatCompletions, &finish);
-        assert!(finish.text_of(CHAT.as_bytes()).is_none());
-        assert!(Template::default().text_of(b"").is_none());
+        let mut finish = template(Wire::ChatCompletions, &finish);
+        assert!(text_of(&mut finish, CHAT).is_none());
+        assert!(text_of(&mut Template::default(), "").is_none());
     }
 
     proptest! {
@@ -143,7 +291,7 @@ mod tests {
             let mut data = known.to_owned();
             let from = at.min(data.len());
             data.replace_range(from..(from + length).min(known.len()), &change);
-            if let Some(text) = template(wire, known).text_of(data.as_bytes()) {
+            if let Some(text) = text_of(&mut template(wire, known), &data) {
                 let facts = read(wire, &data).unwrap();
                 let found = facts.only_text().map(Text::decode).unwrap_or_default();
                 prop_assert_eq!(found, text.decode());

@@ -9,7 +9,6 @@ use taximeter_pricing::{ByModality, Flag, Modalities, Pass, Usage};
 
 use crate::dialect::Reasoning;
 use crate::json::{Count, Malformed, Reader};
-use crate::measurement::Reported;
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
@@ -53,7 +52,7 @@ pub(crate) struct Report {
     pub(crate) cost: Option<String>,
     iterations: Vec<Iteration>,
     /// Members that are no whole number in range.
-    invalid: u32,
+    pub(crate) invalid: u32,
 }
 
 /// One entry of `usage.iterations`.
@@ -239,6 +238,11 @@ impl Report {
         Ok(())
     }
 
+    /// Whether each member is a whole number in range.
+    pub(crate) const fn is_valid(&self) -> bool {
+        self.invalid == 0
+    }
+
     /// Whether it counts anything at all: `{}` does not.
     pub(crate) fn is_silent(&self) -> bool {
         self.input.is_none()
@@ -251,7 +255,7 @@ impl Report {
     }
 
     /// Puts `self` over an earlier report, member by member.
-    fn over(self, earlier: Self) -> Self {
+    pub(crate) fn over(self, earlier: Self) -> Self {
         Self {
             is_partial: self.is_partial,
             includes_cache: self.includes_cache || earlier.includes_cache,
@@ -287,7 +291,7 @@ impl Report {
     }
 
     /// The numbers by the rules, and what to know about them.
-    fn settle(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Usage {
+    pub(crate) fn settle(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Usage {
         let write = self.write_outside.or_else(|| {
             let parts = [self.write_outside_5m, self.write_outside_1h];
             parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum())
@@ -392,78 +396,6 @@ fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<
         b"multimodal_tokens" => &mut parts.multimodal,
         _ => return None,
     })
-}
-
-/// All that was reported so far.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    latest: Option<Report>,
-    /// Used when no usage object ever comes.
-    timings: Option<Report>,
-    /// Reports with smaller numbers than the one before.
-    pub(crate) fell: u32,
-    /// Members that were no whole number in range.
-    pub(crate) invalid: u32,
-}
-
-impl Reports {
-    /// The last report wins; a partial one wins member by member.
-    pub(crate) fn add(&mut self, report: Report) {
-        self.invalid = self.invalid.saturating_add(report.invalid);
-        if report.is_silent() {
-            return;
-        }
-        let earlier = self.latest.take();
-        let fell = |before: Option<u64>, now: Option<u64>| {
-            before.zip(now).is_some_and(|(before, now)| now < before)
-        };
-        if let Some(earlier) = &earlier
-            && (fell(earlier.input, report.input) || fell(earlier.output, report.output))
-        {
-            self.fell = self.fell.saturating_add(1);
-        }
-        self.latest = Some(match earlier {
-            Some(earlier) if report.is_partial => report.over(earlier),
-            _ => report,
-        });
-    }
-
-    pub(crate) fn add_timings(&mut self, timings: Report) {
-        if !timings.is_silent() {
-            self.timings = Some(timings);
-        }
-    }
-
-    /// Whether usage was reported that comes at an end. Partial reports begin with the first event.
-    pub(crate) fn has_final(&self) -> bool {
-        self.timings.is_some() || self.latest.as_ref().is_some_and(|report| !report.is_partial)
-    }
-
-    /// What the provider asks for it, as it stands.
-    pub(crate) fn cost(&self) -> Option<&str> {
-        self.latest.as_ref()?.cost.as_deref()
-    }
-
-    /// Forgets a report of no output.
-    pub(crate) fn drop_zero(&mut self) {
-        self.latest.take_if(|report| report.output == Some(0));
-    }
-
-    /// The measurement's usage; `None` when nothing was reported.
-    pub(crate) fn settle(self, placed: Reasoning) -> Option<Reported> {
-        let report = self.latest.or(self.timings)?;
-        let mut flags = Vec::new();
-        let usage = report.settle(placed, &mut flags);
-        if self.fell > 0 {
-            flags.push(Flag::Changed);
-        }
-        if self.invalid > 0 {
-            flags.push(Flag::Invalid);
-        }
-        flags.sort_unstable();
-        flags.dedup();
-        Some(Reported { usage, flags })
-    }
 }
 
 /// A name that an engine chose, cut to a length that may be kept.

@@ -88,7 +88,7 @@ pub(super) async fn open(
     let fits = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
     headers::answer(&mut head.headers);
     let rewritten = head.status.is_success()
-        && (chosen.hide_usage || fare.as_ref().is_some_and(Fare::owes_receipt));
+        && (chosen.hidden.is_any() || fare.as_ref().is_some_and(Fare::owes_receipt));
     if rewritten {
         // What we take out or add is not in the engine's length.
         head.headers.remove(CONTENT_LENGTH);

@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 use taximeter_config::UnknownPrice;
-use taximeter_meter::{Dialect, Wire};
+use taximeter_meter::{Dialect, Hidden, Question, Wire};
 use taximeter_pricing::Query;
 
 use super::body::Order;
@@ -22,8 +22,8 @@ pub(crate) struct Chosen {
     pub(crate) request_model: Option<String>,
     pub(crate) service_tier: Option<String>,
     pub(crate) stream: bool,
-    /// We asked for the usage event, so the client must not see it.
-    pub(crate) hide_usage: bool,
+    /// What only we asked for, so that the client must not see it.
+    pub(crate) hidden: Hidden,
     /// The most it may cost, where that has a bound and a price.
     pub(crate) amount_max: Option<Decimal>,
     /// What is sent.
@@ -50,22 +50,21 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
             model: shown(model.as_deref().unwrap_or_default()),
         })?;
     let dialect = gateway.dialect(index);
-    let splice = facts
-        .as_ref()
-        .filter(|_| dialect.accepts_include_usage())
-        .and_then(taximeter_meter::RequestFacts::usage_splice);
+    let ask = gateway.upstream(index).usage;
+    let Question { splices, hidden } =
+        facts.as_ref().map(|facts| facts.question(dialect, ask)).unwrap_or_default();
     let body_bytes = body.len();
-    let sent = match &splice {
-        Some(splice) => body.spliced(splice.range.start, splice.range.end, splice.text),
-        None => body.clone(),
-    };
+    // From the back, so that the offsets of those before still hold.
+    let sent = splices.iter().rev().fold(body.clone(), |body, splice| {
+        body.spliced(splice.range.start, splice.range.end, &splice.text)
+    });
     let mut chosen = Chosen {
         index,
         dialect,
         request_model: model,
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
         stream: facts.as_ref().is_some_and(|facts| facts.stream),
-        hide_usage: splice.is_some(),
+        hidden,
         amount_max: None,
         body: sent,
         kept: (call.wire() != Wire::Opaque && body_bytes <= BODY_KEPT_BYTES_MAX)

@@ -47,7 +47,7 @@ impl Fare {
             wire: call.wire(),
             dialect: chosen.dialect,
             started_at: call.started,
-            hide_usage: chosen.hide_usage,
+            hidden: chosen.hidden,
         });
         Self(Some(Box::new(Open {
             gateway,

@@ -23,6 +23,11 @@ pub(super) trait Habits: Sync {
         false
     }
 
+    /// Whether token ids that nobody asked for are null rather than absent.
+    fn nulls_token_ids(&self) -> bool {
+        false
+    }
+
     /// Where it counts what was thought.
     fn reasoning(&self) -> Reasoning {
         Reasoning::InOutput

@@ -21,6 +21,10 @@ impl Habits for Vllm {
         true
     }
 
+    fn nulls_token_ids(&self) -> bool {
+        true
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Owner("vllm"), Mark::Member(&["kv_transfer_params"])]
     }

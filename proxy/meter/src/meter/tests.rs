@@ -28,6 +28,14 @@ struct Ride {
     held: usize,
 }
 
+const NOTHING: Hidden = Hidden { usage_event: false, running_usage: false, token_ids: false };
+
+/// The usage event was spliced for.
+const USAGE_EVENT: Hidden = Hidden { usage_event: true, running_usage: false, token_ids: false };
+
+/// All that can be spliced for was.
+const ALL: Hidden = Hidden { usage_event: true, running_usage: true, token_ids: true };
+
 /// An exchange to be repeated in different reads.
 #[derive(Debug, Clone, Copy)]
 struct Exchange<'a> {
@@ -35,7 +43,7 @@ struct Exchange<'a> {
     dialect: Dialect,
     status: u16,
     content_type: Option<&'a str>,
-    hide_usage: bool,
+    hidden: Hidden,
     end: StreamEnd,
 }
 
@@ -46,14 +54,14 @@ impl Exchange<'_> {
             dialect: Dialect::OpenAi,
             status: 200,
             content_type: Some("text/event-stream"),
-            hide_usage: false,
+            hidden: NOTHING,
             end: StreamEnd::Clean,
         }
     }
 
     fn ride<'r>(self, started_at: Instant, reads: impl IntoIterator<Item = &'r [u8]>) -> Ride {
-        let Self { wire, dialect, hide_usage, .. } = self;
-        let mut meter = Meter::new(Setup { wire, dialect, started_at, hide_usage });
+        let Self { wire, dialect, hidden, .. } = self;
+        let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden });
         meter.on_head(self.status, self.content_type, None);
         let (mut bytes, mut hold) = (Vec::new(), Vec::new());
         for read in reads {
@@ -200,8 +208,8 @@ fn reads_may_split_anywhere() {
     for fixture in fixtures() {
         let started_at = epoch();
         let hides = matches!(fixture.exchange.wire, Wire::ChatCompletions | Wire::Completions);
-        for hide_usage in [false, true].into_iter().take(1 + usize::from(hides)) {
-            let exchange = Exchange { hide_usage, ..fixture.exchange };
+        for hidden in [NOTHING, ALL].into_iter().take(1 + usize::from(hides)) {
+            let exchange = Exchange { hidden, ..fixture.exchange };
             let whole = exchange.ride(started_at, [fixture.bytes.as_slice()]);
             for at in 0..=fixture.bytes.len() {
                 let (head, tail) = fixture.bytes.split_at(at);
@@ -220,7 +228,7 @@ fn reads_may_split_anywhere() {
 fn only_the_usage_event_is_hidden() {
     let mut hidden = 0;
     for fixture in fixtures().iter().filter(|fixture| fixture.path.extension().unwrap() == "sse") {
-        let exchange = Exchange { hide_usage: true, ..fixture.exchange };
+        let exchange = Exchange { hidden: USAGE_EVENT, ..fixture.exchange };
         let started_at = epoch();
         let ride = exchange.ride(started_at, [fixture.bytes.as_slice()]);
         let plain = fixture.exchange.ride(started_at, [fixture.bytes.as_slice()]);
@@ -318,15 +326,16 @@ proptest! {
         lengths in prop::collection::vec(1_usize..40, 1..8),
         wire in prop::sample::select(WIRES.to_vec()),
         content_type in prop::sample::select(TYPES.to_vec()),
-        hide_usage: bool,
+        hides: bool,
     ) {
-        let exchange = Exchange { wire, content_type, hide_usage, ..Exchange::chat() };
+        let hidden = if hides { ALL } else { NOTHING };
+        let exchange = Exchange { wire, content_type, hidden, ..Exchange::chat() };
         let started_at = epoch();
         let whole = exchange.ride(started_at, [stream.as_slice()]);
         let ride = exchange.ride(started_at, reads(&stream, &lengths));
         prop_assert_eq!(ride.measurement, whole.measurement);
         prop_assert_eq!(&ride.bytes, &whole.bytes);
-        if !hide_usage {
+        if !hides {
             prop_assert_eq!(ride.bytes, stream);
         }
     }
@@ -417,8 +426,12 @@ fn an_error_event_need_not_be_json() {
 fn times_are_those_of_events_and_of_content() {
     let started_at = epoch();
     let chat = Exchange::chat();
-    let mut meter =
-        Meter::new(Setup { wire: chat.wire, dialect: chat.dialect, started_at, hide_usage: false });
+    let mut meter = Meter::new(Setup {
+        wire: chat.wire,
+        dialect: chat.dialect,
+        started_at,
+        hidden: chat.hidden,
+    });
     let at = |seconds| started_at + std::time::Duration::from_secs(seconds);
     for (seconds, read) in [
         (1, ": waiting\n\n"),
@@ -445,7 +458,7 @@ fn encoded_bodies_pass_unread() {
         wire: Wire::ChatCompletions,
         dialect: Dialect::OpenAi,
         started_at,
-        hide_usage: true,
+        hidden: ALL,
     });
     meter.on_head(200, Some("text/event-stream"), Some("gzip"));
     let passage = meter.on_bytes(started_at, Bytes::from_static(b"data: {\"usage\":"));
@@ -458,8 +471,12 @@ fn encoded_bodies_pass_unread() {
 fn the_end_mark_and_all_behind_it_is_held() {
     let started_at = epoch();
     let chat = Exchange::chat();
-    let mut meter =
-        Meter::new(Setup { wire: chat.wire, dialect: chat.dialect, started_at, hide_usage: false });
+    let mut meter = Meter::new(Setup {
+        wire: chat.wire,
+        dialect: chat.dialect,
+        started_at,
+        hidden: chat.hidden,
+    });
     let mut feed = |read: &'static str| {
         let passage = meter.on_bytes(started_at, Bytes::from_static(read.as_bytes()));
         (passage.forward, passage.hold)
@@ -478,7 +495,7 @@ fn an_event_too_long_to_withhold_passes_as_it_comes() {
         "data: {{\"choices\":[],\"pad\":\"{}\",\"usage\":{{\"prompt_tokens\":1}}}}\n\n",
         "x".repeat(70_000)
     );
-    let exchange = Exchange { hide_usage: true, ..Exchange::chat() };
+    let exchange = Exchange { hidden: USAGE_EVENT, ..Exchange::chat() };
     for length in [1_000, 65_536, 100_000] {
         let ride = exchange.ride(epoch(), long.as_bytes().chunks(length));
         assert_eq!(ride.bytes, long.as_bytes());

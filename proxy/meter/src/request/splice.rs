@@ -4,56 +4,138 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::asking::{Hidden, UsageAsk};
+
 /// One change of a body: `text` takes the place of `range`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
     /// Bytes of the body that `text` replaces, by offset; empty where it is only put in.
     pub range: Range<u64>,
     /// What to send there.
-    pub text: &'static [u8],
+    pub text: Bytes,
 }
 
-impl Splice {
-    /// `body` with the change, in three pieces to send one after the other.
-    ///
-    /// Offsets beyond the end of `body` mean its end.
-    #[must_use]
-    pub fn pieces(&self, body: &Bytes) -> [Bytes; 3] {
-        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(body.len());
-        let (start, end) = (at(self.range.start), at(self.range.end));
-        [body.slice(..start), Bytes::from_static(self.text), body.slice(end.max(start)..)]
+/// What is asked on a client's behalf.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Changes of the body, in order of offset; none overlaps another.
+    pub splices: Vec<Splice>,
+    /// What of the answer only we asked for.
+    pub hidden: Hidden,
+}
+
+/// What the body says already, and where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Offset of the first byte inside the outermost object.
+    pub(super) members: u64,
+    pub(super) options: Options,
+    /// `stream_options.include_usage`.
+    pub(super) include_usage: Flag,
+    /// `stream_options.continuous_usage_stats`.
+    pub(super) continuous_usage: Flag,
+    /// `return_token_ids`.
+    pub(super) token_ids: Flag,
+}
+
+/// What stands for `stream_options`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Options {
+    #[default]
+    Absent,
+    /// Null, at these offsets.
+    Null { start: u64, end: u64 },
+    /// An object; its members begin at `inside`.
+    Object { inside: u64, empty: bool },
+    /// Something else; the engine decides.
+    Odd,
+}
+
+/// What stands for a flag.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Flag {
+    #[default]
+    Absent,
+    On,
+    /// False or null, at these offsets.
+    Off {
+        start: u64,
+        end: u64,
+    },
+    /// Something else; the engine decides.
+    Odd,
+}
+
+impl Places {
+    /// What to change in order to ask so. The object has members: a request for a stream names at
+    /// least that.
+    pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> Question {
+        let mut splices = Vec::new();
+        let mut hidden = Hidden::default();
+        if self.options != Options::Odd {
+            let continuous = ask == UsageAsk::Continuous && self.continuous_usage.can_be_set();
+            let mut missing = Vec::new();
+            self.include_usage.set("include_usage", &mut missing, &mut splices);
+            if continuous {
+                self.continuous_usage.set("continuous_usage_stats", &mut missing, &mut splices);
+            }
+            splices.extend(self.options.insert(self.members, &missing));
+            hidden.usage_event = self.include_usage != Flag::On;
+            // Running totals come only where usage was asked for.
+            let will_run = continuous || runs && self.continuous_usage == Flag::On;
+            let would_run = self.include_usage == Flag::On && self.continuous_usage == Flag::On;
+            hidden.running_usage = will_run && !would_run;
+        }
+        if ask == UsageAsk::TokenIds && self.token_ids.can_be_set() {
+            let mut missing = Vec::new();
+            self.token_ids.set("return_token_ids", &mut missing, &mut splices);
+            if !missing.is_empty() {
+                splices.push(Splice::put(self.members, missing));
+            }
+            hidden.token_ids = self.token_ids != Flag::On;
+        }
+        splices.sort_by_key(|splice| splice.range.start);
+        Question { splices, hidden }
     }
 }
 
-/// Where the answer to "may usage be reported in the stream" stands in the body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Place {
-    /// There is no `stream_options`.
-    #[default]
-    Absent,
-    /// `stream_options` is null, at these offsets.
-    Null { start: u64, end: u64 },
-    /// `stream_options` is an object; its members begin at `inside`.
-    Object { inside: u64, empty: bool },
-    /// `include_usage` is there and is not true, at these offsets.
-    Flag { start: u64, end: u64 },
-    /// `stream_options` is something else; the engine decides.
-    Other,
+impl Options {
+    /// Puts `members`, each with a comma behind it, into the object.
+    fn insert(self, outside: u64, members: &[u8]) -> Option<Splice> {
+        let bare = members.strip_suffix(b",")?;
+        let splice = match self {
+            Self::Absent => Splice::put(outside, [b"\"stream_options\":{", bare, b"},"].concat()),
+            Self::Null { start, end } => {
+                Splice { range: start..end, text: [b"{", bare, b"}"].concat().into() }
+            }
+            Self::Object { inside, empty: true } => Splice::put(inside, bare.to_vec()),
+            Self::Object { inside, empty: false } => Splice::put(inside, members.to_vec()),
+            Self::Odd => return None,
+        };
+        Some(splice)
+    }
 }
 
-impl Place {
-    /// The change that asks for usage, in an object whose members begin at `members`.
-    ///
-    /// The object has members: a request for a stream names at least that.
-    pub(super) fn splice(self, members: u64) -> Option<Splice> {
-        let (range, text): (_, &'static [u8]) = match self {
-            Self::Absent => (members..members, br#""stream_options":{"include_usage":true},"#),
-            Self::Null { start, end } => (start..end, br#"{"include_usage":true}"#),
-            Self::Object { inside, empty: true } => (inside..inside, br#""include_usage":true"#),
-            Self::Object { inside, empty: false } => (inside..inside, br#""include_usage":true,"#),
-            Self::Flag { start, end } => (start..end, b"true"),
-            Self::Other => return None,
-        };
-        Some(Splice { range, text })
+impl Flag {
+    /// Whether the flag is on, or can be made so.
+    const fn can_be_set(self) -> bool {
+        !matches!(self, Self::Odd)
+    }
+
+    /// Makes it true: where it stands, or else as one of the members that are missing.
+    fn set(self, name: &str, missing: &mut Vec<u8>, splices: &mut Vec<Splice>) {
+        match self {
+            Self::Absent => missing.extend_from_slice(format!("\"{name}\":true,").as_bytes()),
+            Self::Off { start, end } => {
+                splices.push(Splice { range: start..end, text: Bytes::from_static(b"true") });
+            }
+            Self::On | Self::Odd => {}
+        }
+    }
+}
+
+impl Splice {
+    fn put(at: u64, text: Vec<u8>) -> Self {
+        Self { range: at..at, text: text.into() }
     }
 }

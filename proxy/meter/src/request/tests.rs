@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Hidden;
 
 type Outcome = Result<RequestFacts, RequestFault>;
 
@@ -21,10 +22,20 @@ fn code(body: impl AsRef<[u8]>) -> &'static str {
     read(body).map_or_else(|fault| fault.code(), |_| "ok")
 }
 
-/// The body with its splice, if it has one.
+/// The body as it is sent to vLLM, and what is then hidden.
+fn asking(body: &[u8], ask: UsageAsk) -> (Vec<u8>, Hidden) {
+    let question = read(body).expect("a valid body").question(Dialect::Vllm, ask);
+    let mut spliced = body.to_vec();
+    for Splice { range, text } in question.splices.iter().rev() {
+        let at = |offset| usize::try_from(offset).unwrap();
+        spliced.splice(at(range.start)..at(range.end), text.iter().copied());
+    }
+    (spliced, question.hidden)
+}
+
+/// The body with the question for usage at the end, if that changes it.
 fn spliced(body: &[u8]) -> Option<Vec<u8>> {
-    let splice = read(body).expect("a valid body").usage_splice()?;
-    Some(splice.pieces(&bytes::Bytes::copy_from_slice(body)).concat())
+    Some(asking(body, UsageAsk::Final).0).filter(|spliced| spliced != body)
 }
 
 /// Bodies that pass.
@@ -356,7 +367,9 @@ fn nothing_is_asked_where_there_is_nothing_to_ask() {
     }
     let body = br#"{"model":"m","stream":true}"#;
     for wire in [Wire::Responses, Wire::Messages, Wire::Embeddings, Wire::Opaque] {
-        assert_eq!(read_in(wire, &[body]).unwrap().usage_splice(), None);
+        let question =
+            read_in(wire, &[body]).unwrap().question(Dialect::Vllm, UsageAsk::Continuous);
+        assert_eq!(question, Question::default());
     }
 }
 
@@ -463,7 +476,7 @@ proptest! {
         }
         options["include_usage"] = json!(true);
         prop_assert_eq!(serde_json::from_slice::<Value>(&spliced).unwrap(), value);
-        prop_assert_eq!(read(&spliced).unwrap().usage_splice(), None);
+        prop_assert_eq!(super::tests::spliced(&spliced), None);
     }
 
     #[test]

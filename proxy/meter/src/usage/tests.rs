@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::measurement::Reported;
+use crate::reports::Reports;
 
 fn settled(reports: &[&str]) -> (Option<Reported>, Reports) {
     let gather = || {

@@ -31,7 +31,9 @@ fn generated<'a>(
         return value.skip();
     }
     let mut reasoning = None;
+    content.is_bare = value.peek() == Some(b'{');
     value.object(|key, value| {
+        content.is_bare = false;
         match key {
             b"content" => parts(value, content, PARTS_DEPTH_MAX)?,
             b"refusal" => content.push(value.text()?),

@@ -21,6 +21,7 @@ pub(super) fn read<'a>(
     let mut nested_usage = None;
     let mut has_no_choices = false;
     let mut has_usage_object = false;
+    let mut last_choice = None;
     let mut reader = Reader::new(data);
     reader.document(|key, value| {
         match key {
@@ -31,12 +32,18 @@ pub(super) fn read<'a>(
                 has_no_choices = value.peek() == Some(b'[');
                 value.array(|value| {
                     has_no_choices = false;
-                    choice(value, &mut facts, &mut nested_usage, generated)
+                    last_choice = Some(choice(value, &mut facts, &mut nested_usage, generated)?);
+                    Ok(())
                 })?;
             }
             b"usage" => {
                 has_usage_object = value.peek() == Some(b'{');
-                facts.usage = Report::read(value)?;
+                let (text, usage) = value.quoting(Report::read)?;
+                facts.usage_text = Some(text).filter(|_| has_usage_object);
+                facts.usage = usage;
+            }
+            b"token_ids" | b"response_token_ids" | b"prompt_token_ids" => {
+                token_ids(key, value, &mut facts)?;
             }
             // Groq
             b"x_groq" => value.object(|key, value| {
@@ -63,6 +70,7 @@ pub(super) fn read<'a>(
         facts.error = Some(flat_error.word());
     }
     facts.is_only_usage = has_no_choices && has_usage_object && facts.error.is_none();
+    facts.running_choice = last_choice.filter(|_| has_usage_object);
     facts.usage = facts.usage.or(nested_usage);
     Ok(facts)
 }
@@ -72,7 +80,7 @@ fn choice<'a>(
     facts: &mut Facts<'a>,
     nested_usage: &mut Option<Box<Report>>,
     generated: Generated,
-) -> Result<(), Malformed> {
+) -> Result<u64, Malformed> {
     let mut index = 0;
     let mut finish_reason = None;
     value.object(|key, value| {
@@ -81,10 +89,31 @@ fn choice<'a>(
             b"finish_reason" => finish_reason = value.text()?.filter(|reason| !reason.is_empty()),
             // Moonshot
             b"usage" => *nested_usage = Report::read(value)?,
+            b"token_ids" | b"response_token_ids" | b"prompt_token_ids" => {
+                token_ids(key, value, facts)?;
+            }
             _ => generated(key, value, &mut facts.content)?,
         }
         Ok(())
     })?;
     facts.finish_reasons.extend(finish_reason.map(|reason| (index, reason)));
+    Ok(index)
+}
+
+/// Ids of tokens, of vLLM and SGLang; null where nobody asked for them.
+fn token_ids<'a>(
+    key: &[u8],
+    value: &mut Reader<'a>,
+    facts: &mut Facts<'a>,
+) -> Result<(), Malformed> {
+    if value.peek() != Some(b'[') {
+        return value.skip();
+    }
+    let list = value.verbatim()?;
+    if key.starts_with(b"prompt") {
+        facts.prompt_token_ids = Some(list);
+    } else {
+        facts.token_ids.push(list);
+    }
     Ok(())
 }

@@ -63,7 +63,7 @@ impl RequestBody {
 
     /// The body with `text` in place of the bytes from `start` to `end`; pieces around it are
     /// shared, not copied.
-    pub(crate) fn spliced(&self, start: u64, end: u64, text: &'static [u8]) -> Self {
+    pub(crate) fn spliced(&self, start: u64, end: u64, text: &Bytes) -> Self {
         let mut out = Self::default();
         let mut at = 0;
         let mut done = false;
@@ -72,7 +72,7 @@ impl RequestBody {
             let inside = |offset: u64| usize::try_from(offset.clamp(at, next) - at).unwrap_or(0);
             out.push(piece.slice(..inside(start)));
             if !done && start <= next {
-                out.push(Bytes::from_static(text));
+                out.push(text.clone());
                 done = true;
             }
             out.push(piece.slice(inside(end)..));
@@ -287,9 +287,9 @@ mod tests {
         let whole = "abcdef";
         for cut in 0..=whole.len() {
             let (head, tail) = whole.split_at(cut);
-            let inserted = body(&[head, tail]).spliced(2, 2, b"--");
+            let inserted = body(&[head, tail]).spliced(2, 2, &Bytes::from_static(b"--"));
             assert_eq!((text(&inserted).as_str(), inserted.len()), ("ab--cdef", 8), "cut at {cut}");
-            let replaced = body(&[head, tail]).spliced(1, 4, b"-");
+            let replaced = body(&[head, tail]).spliced(1, 4, &Bytes::from_static(b"-"));
             assert_eq!((text(&replaced).as_str(), replaced.len()), ("a-ef", 4), "cut at {cut}");
         }
     }

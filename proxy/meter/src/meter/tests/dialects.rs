@@ -43,7 +43,7 @@ fn an_answer_is_settled_by_the_habits_that_it_shows_itself() {
 fn headers_show_who_answers_before_anything_is_read() {
     let started_at = epoch();
     let (wire, dialect) = (Wire::ChatCompletions, Dialect::Auto);
-    let mut meter = Meter::new(Setup { wire, dialect, started_at, hide_usage: false });
+    let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden: Hidden::default() });
     meter.on_headers([("server", "llama.cpp")]);
     assert_eq!(meter.finish(started_at, StreamEnd::Clean).dialect, Dialect::LlamaCpp);
 }

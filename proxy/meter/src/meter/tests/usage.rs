@@ -98,7 +98,8 @@ fn usage_behind_the_end_is_ignored() {
 #[test]
 fn an_empty_list_of_choices_alone_is_no_usage_event() {
     let filter = "data: {\"choices\":[],\"prompt_filter_results\":[],\"usage\":null}\n\n";
-    let exchange = Exchange { hide_usage: true, ..Exchange::chat() };
+    let exchange =
+        Exchange { hidden: Hidden { usage_event: true, ..Hidden::default() }, ..Exchange::chat() };
     assert_eq!(exchange.ride(epoch(), [filter.as_bytes()]).bytes, filter.as_bytes());
 }
 

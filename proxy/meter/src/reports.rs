@@ -1,0 +1,123 @@
+//! All usage that one answer reported, and what counts of it.
+
+use taximeter_pricing::Flag;
+
+use crate::dialect::Reasoning;
+use crate::measurement::Reported;
+use crate::usage::Report;
+
+/// Choices whose output is kept apart.
+const CHOICES_MAX: usize = 128;
+
+/// All that was reported so far.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    latest: Option<Report>,
+    /// The latest is a running total.
+    is_running: bool,
+    /// The output of each choice, by its running totals.
+    outputs: Vec<(u64, u64)>,
+    /// Used when no usage object ever comes.
+    timings: Option<Report>,
+    /// Reports with smaller numbers than the one before.
+    pub(crate) fell: u32,
+    /// Members that were no whole number in range.
+    pub(crate) invalid: u32,
+}
+
+impl Reports {
+    /// The last report wins; a partial one wins member by member.
+    pub(crate) fn add(&mut self, report: Report) {
+        self.put(report, None);
+    }
+
+    /// The same for a running total of one choice.
+    pub(crate) fn add_running(&mut self, report: Report, choice: u64) {
+        self.put(report, Some(choice));
+    }
+
+    fn put(&mut self, report: Report, running_choice: Option<u64>) {
+        self.invalid = self.invalid.saturating_add(report.invalid);
+        if report.is_silent() {
+            return;
+        }
+        self.is_running = running_choice.is_some();
+        let of_choice = running_choice.map(|choice| self.note_output(choice, report.output));
+        let earlier = self.latest.take();
+        let fell = |before: Option<u64>, now: Option<u64>| {
+            before.zip(now).is_some_and(|(before, now)| now < before)
+        };
+        if let Some(earlier) = &earlier
+            && (fell(earlier.input, report.input)
+                || fell(of_choice.unwrap_or(earlier.output), report.output))
+        {
+            self.fell = self.fell.saturating_add(1);
+        }
+        self.latest = Some(match earlier {
+            Some(earlier) if report.is_partial => report.over(earlier),
+            _ => report,
+        });
+    }
+
+    /// Notes the output of a choice; gives what it was before.
+    fn note_output(&mut self, choice: u64, output: Option<u64>) -> Option<u64> {
+        let output = output?;
+        let known = self.outputs.iter_mut().find(|(known, _)| *known == choice);
+        if let Some((_, before)) = known {
+            return Some(std::mem::replace(before, output));
+        }
+        if self.outputs.len() < CHOICES_MAX {
+            self.outputs.push((choice, output));
+        }
+        None
+    }
+
+    /// Makes the running totals of several choices one, for engines that count each by itself.
+    pub(crate) fn add_up_choices(&mut self) {
+        if let Some(report) = self.latest.as_mut().filter(|_| self.is_running)
+            && self.outputs.len() > 1
+        {
+            report.output = Some(self.outputs.iter().map(|(_, output)| output).sum());
+            report.total = None;
+        }
+    }
+
+    pub(crate) fn add_timings(&mut self, timings: Report) {
+        if !timings.is_silent() {
+            self.timings = Some(timings);
+        }
+    }
+
+    /// Whether usage was reported that comes at an end. Partial and running reports begin with the
+    /// first event.
+    pub(crate) fn has_final(&self) -> bool {
+        let latest = self.latest.as_ref().filter(|_| !self.is_running);
+        self.timings.is_some() || latest.is_some_and(|report| !report.is_partial)
+    }
+
+    /// What the provider asks for it, as it stands.
+    pub(crate) fn cost(&self) -> Option<&str> {
+        self.latest.as_ref()?.cost.as_deref()
+    }
+
+    /// Forgets a report of no output.
+    pub(crate) fn drop_zero(&mut self) {
+        self.latest.take_if(|report| report.output == Some(0));
+    }
+
+    /// The measurement's usage; `None` when nothing was reported.
+    pub(crate) fn settle(self, placed: Reasoning) -> Option<Reported> {
+        let report = self.latest.or(self.timings)?;
+        let mut flags = Vec::new();
+        let usage = report.settle(placed, &mut flags);
+        if self.fell > 0 {
+            flags.push(Flag::Changed);
+        }
+        if self.invalid > 0 {
+            flags.push(Flag::Invalid);
+        }
+        flags.sort_unstable();
+        flags.dedup();
+        Some(Reported { usage, flags })
+    }
+}
