@@ -100,9 +100,11 @@ impl Answer {
 
     /// Usage by the token ids that passed: the engine's own tokens, though not its own sum.
     pub(crate) fn usage_by_ids(&self) -> Option<Reported> {
+        // Before the first text no ids are none, behind it they are missing.
+        let none = self.prompt_ids.filter(|_| self.text_bytes == 0).map(|_| 0);
         let usage = Usage {
             input_tokens: self.prompt_ids,
-            output_tokens: Some(self.output_ids?),
+            output_tokens: Some(self.output_ids.or(none)?),
             ..Usage::default()
         };
         Some(Reported { usage, flags: vec![Flag::TokenIds] })

@@ -77,7 +77,11 @@ fn place_of(data: &[u8], block: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
     use super::*;
+    use crate::json::Reader;
 
     fn without(data: &str, value: &str) -> String {
         let from = data.find(value).unwrap();
@@ -97,6 +101,34 @@ mod tests {
         assert_eq!(without(r#"{"a": 1, "b": [7], "c": 2}"#, "[7]"), r#"{"a": 1, "c": 2}"#);
         assert_eq!(without(r#"{ "b" : [7] , "a": 1}"#, "[7]"), r#"{ "a": 1}"#);
         assert_eq!(without(r#"{"b":[7]}"#, "[7]"), "{}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_the_object_without_the_member(
+            members in prop::collection::btree_map("[a-z]{1,4}", "[a-z\"\\\\:,{} ]{0,4}", 1..5),
+            which in any::<prop::sample::Index>(),
+            pretty: bool,
+        ) {
+            let mut object: Map<String, Value> =
+                members.into_iter().map(|(key, text)| (key, text.into())).collect();
+            let key = object.keys().nth(which.index(object.len())).unwrap().clone();
+            let written = if pretty { serde_json::to_string_pretty } else { serde_json::to_string };
+            let data = written(&object).unwrap();
+            let mut cut = None;
+            let found = Reader::new(data.as_bytes()).document(|name, value| {
+                let place = value.verbatim()?.place_in(data.as_bytes());
+                if name == key.as_bytes() {
+                    cut = place.and_then(|place| Cut::member(data.as_bytes(), place));
+                }
+                Ok(())
+            });
+            prop_assert_eq!(found, Ok(()));
+            let Cut { from, to, .. } = cut.unwrap();
+            let left = format!("{}{}", &data[..from], &data[to..]);
+            object.remove(&key);
+            prop_assert_eq!(serde_json::from_str::<Map<String, Value>>(&left).unwrap(), object);
+        }
     }
 
     #[test]

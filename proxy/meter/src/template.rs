@@ -167,7 +167,11 @@ impl Kind {
             Self::Filler => digits(rest).map(|(_, length)| length),
             Self::Total(last) => {
                 let (total, length) = digits(rest)?;
-                (total >= std::mem::replace(last, total)).then_some(length)
+                if total < *last {
+                    return None;
+                }
+                *last = total;
+                Some(length)
             }
             Self::Ids => {
                 let length = memchr(b']', rest)? + 1;
@@ -224,7 +228,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::asking::Hidden;
+    use crate::json::Reader;
     use crate::sse::Event;
+    use crate::usage::Report;
     use crate::wire::Wire;
 
     const CHAT: &str = r#"{"id":"c","model":"m","service_tier":"x",
@@ -232,6 +239,10 @@ mod tests {
         "usage":null,"obfuscation":"ab"}"#;
     const RESPONSES: &str = r#"{"type":"response.output_text.delta","sequence_number":17,
         "delta":" the","logprobs":[],"obfuscation":"ab"}"#;
+
+    const RUNNING: &str = r#"{"id":"c","choices":[{"index":1,"delta":{"content":" the"},
+        "token_ids":[5]}],"usage":{"prompt_tokens":14,"completion_tokens":2,"x":null}}"#;
+    const HIDDEN: Hidden = Hidden { usage_event: true, running_usage: true, token_ids: true };
 
     fn read(wire: Wire, data: &str) -> Option<Facts<'_>> {
         wire.format().unwrap().event(&Event { is_error: false, data: data.as_bytes() }).ok()
@@ -244,7 +255,10 @@ mod tests {
 
     fn template(wire: Wire, data: &str) -> Template {
         let mut template = Template::default();
-        template.learn(data.as_bytes(), &read(wire, data).unwrap(), &[]);
+        let facts = read(wire, data).unwrap();
+        let mut cuts = Vec::new();
+        facts.cut(data.as_bytes(), HIDDEN, true, &mut cuts);
+        template.learn(data.as_bytes(), &facts, &cuts);
         template
     }
 
@@ -276,26 +290,76 @@ mod tests {
         assert!(text_of(&mut Template::default(), "").is_none());
     }
 
+    #[test]
+    fn totals_may_grow_and_ids_may_differ() {
+        let mut template = template(Wire::ChatCompletions, RUNNING);
+        let mut next = |from: &str, to: &str| {
+            let event = RUNNING.replace(" the", "x").replace(from, to);
+            let mut cuts = Vec::new();
+            let like = template.match_with(event.as_bytes(), &mut cuts)?;
+            let usage = like.usage.map(|usage| String::from_utf8(usage.to_vec()).unwrap());
+            let cut: Vec<String> =
+                cuts.iter().map(|cut| event[cut.from..cut.to].to_owned()).collect();
+            Some((usage.unwrap(), like.ids, cut))
+        };
+        let usage = r#"{"prompt_tokens":14,"completion_tokens":100,"x":null}"#;
+        let found = next(":2,", ":100,").unwrap();
+        assert_eq!(
+            found,
+            (usage.to_owned(), 1, vec!["[5]".to_owned(), format!(",\"usage\":{usage}")])
+        );
+        assert_eq!(next(":2,", ":101,").map(|(_, ids, _)| ids), Some(1));
+        assert_eq!(next(":2,", ":101,\"y\":1,"), None, "a new member");
+        assert_eq!(next("x", "x"), None, "a total fell");
+        let ids = RUNNING.replace("[5]", "[5, 66]");
+        let mut template = self::template(Wire::ChatCompletions, RUNNING);
+        let like = template.match_with(ids.as_bytes(), &mut Vec::new());
+        assert_eq!(like.map(|like| like.ids), Some(2));
+    }
+
+    #[test]
+    fn what_is_no_plain_total_is_read() {
+        for usage in ["1.5", "-1", "1e3", "\"2\"", "9007199254740993", "[2]", "01x"] {
+            let event = RUNNING.replace(":2,", &format!(":{usage},"));
+            assert!(text_of(&mut template(Wire::ChatCompletions, RUNNING), &event).is_none());
+            if read(Wire::ChatCompletions, &event).is_some() {
+                let mut template = template(Wire::ChatCompletions, &event);
+                assert!(text_of(&mut template, RUNNING).is_none(), "{usage}");
+            }
+        }
+    }
+
     proptest! {
-        /// What is recognised says, read in full, exactly the text that was found, and nothing
-        /// else.
+        /// What is recognised says, read in full, exactly what was found, and nothing else.
         #[test]
         fn the_short_cut_finds_what_reading_finds(
-            is_chat: bool,
+            shape in 0..3_usize,
             at in 0..200_usize,
             length in 0..3_usize,
-            change in "[\"\\\\a0,:}]{0,3}|\",\"content\":\"|\",\"usage\":\"|18,\"delta\":\"",
+            change in "[\"\\\\a0,:}]{0,3}|\",\"content\":\"|\",\"usage\":\"|18,\"delta\":\"|[0-9,]{1,4}",
         ) {
-            let (wire, known) =
-                if is_chat { (Wire::ChatCompletions, CHAT) } else { (Wire::Responses, RESPONSES) };
+            let (wire, known) = [
+                (Wire::ChatCompletions, CHAT),
+                (Wire::Responses, RESPONSES),
+                (Wire::ChatCompletions, RUNNING),
+            ][shape];
             let mut data = known.to_owned();
             let from = at.min(data.len());
             data.replace_range(from..(from + length).min(known.len()), &change);
-            if let Some(text) = text_of(&mut template(wire, known), &data) {
+            let mut cuts = Vec::new();
+            if let Some(like) = template(wire, known).match_with(data.as_bytes(), &mut cuts) {
                 let facts = read(wire, &data).unwrap();
                 let found = facts.only_text().map(Text::decode).unwrap_or_default();
-                prop_assert_eq!(found, text.decode());
-                prop_assert_eq!(facts.id, read(wire, known).unwrap().id);
+                prop_assert_eq!(found, like.text.decode());
+                prop_assert_eq!(&facts.id, &read(wire, known).unwrap().id);
+                let usage = like.usage.map(|usage| Report::read(&mut Reader::new(usage)).unwrap());
+                prop_assert_eq!(usage.flatten(), facts.usage.clone());
+                prop_assert_eq!(facts.running_choice.unwrap_or(0), like.choice);
+                let ids = facts.token_ids.iter().filter_map(|ids| count_ids(ids.raw()));
+                prop_assert_eq!(ids.sum::<u64>(), like.ids);
+                let mut all = Vec::new();
+                facts.cut(data.as_bytes(), HIDDEN, true, &mut all);
+                prop_assert_eq!(all, cuts);
             }
         }
     }

@@ -9,6 +9,7 @@ use super::*;
 use crate::measurement::Counts;
 
 mod dialects;
+mod hiding;
 mod recorded;
 mod usage;
 
@@ -59,9 +60,13 @@ impl Exchange<'_> {
         }
     }
 
-    fn ride<'r>(self, started_at: Instant, reads: impl IntoIterator<Item = &'r [u8]>) -> Ride {
+    fn meter(self, started_at: Instant) -> Meter {
         let Self { wire, dialect, hidden, .. } = self;
-        let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden });
+        Meter::new(Setup { wire, dialect, started_at, hidden })
+    }
+
+    fn ride<'r>(self, started_at: Instant, reads: impl IntoIterator<Item = &'r [u8]>) -> Ride {
+        let mut meter = self.meter(started_at);
         meter.on_head(self.status, self.content_type, None);
         let (mut bytes, mut hold) = (Vec::new(), Vec::new());
         for read in reads {
@@ -425,13 +430,7 @@ fn an_error_event_need_not_be_json() {
 #[test]
 fn times_are_those_of_events_and_of_content() {
     let started_at = epoch();
-    let chat = Exchange::chat();
-    let mut meter = Meter::new(Setup {
-        wire: chat.wire,
-        dialect: chat.dialect,
-        started_at,
-        hidden: chat.hidden,
-    });
+    let mut meter = Exchange::chat().meter(started_at);
     let at = |seconds| started_at + std::time::Duration::from_secs(seconds);
     for (seconds, read) in [
         (1, ": waiting\n\n"),
@@ -454,12 +453,7 @@ fn times_are_those_of_events_and_of_content() {
 #[test]
 fn encoded_bodies_pass_unread() {
     let started_at = epoch();
-    let mut meter = Meter::new(Setup {
-        wire: Wire::ChatCompletions,
-        dialect: Dialect::OpenAi,
-        started_at,
-        hidden: ALL,
-    });
+    let mut meter = Exchange { hidden: ALL, ..Exchange::chat() }.meter(started_at);
     meter.on_head(200, Some("text/event-stream"), Some("gzip"));
     let passage = meter.on_bytes(started_at, Bytes::from_static(b"data: {\"usage\":"));
     assert_eq!(passage.forward, "data: {\"usage\":");
@@ -470,13 +464,7 @@ fn encoded_bodies_pass_unread() {
 #[test]
 fn the_end_mark_and_all_behind_it_is_held() {
     let started_at = epoch();
-    let chat = Exchange::chat();
-    let mut meter = Meter::new(Setup {
-        wire: chat.wire,
-        dialect: chat.dialect,
-        started_at,
-        hidden: chat.hidden,
-    });
+    let mut meter = Exchange::chat().meter(started_at);
     let mut feed = |read: &'static str| {
         let passage = meter.on_bytes(started_at, Bytes::from_static(read.as_bytes()));
         (passage.forward, passage.hold)

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::Hidden;
 
+mod asking;
+
 type Outcome = Result<RequestFacts, RequestFault>;
 
 fn read_in(wire: Wire, pieces: &[&[u8]]) -> Outcome {
