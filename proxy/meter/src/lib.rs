@@ -6,6 +6,7 @@
 mod answer;
 mod asking;
 mod cut;
+mod decode;
 mod dialect;
 mod facts;
 mod json;
@@ -24,9 +25,10 @@ mod usage;
 mod wire;
 
 pub use asking::{Hidden, UsageAsk};
+pub use decode::DecodeLimits;
 pub use dialect::Dialect;
 pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
-pub use meter::{DECODE_BYTES_MAX, Meter, Setup};
+pub use meter::{Meter, Setup};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_text};
 pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, RequestReader, Splice};

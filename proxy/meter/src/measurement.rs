@@ -130,4 +130,15 @@ pub struct Counts {
     pub usage_fell: u32,
     /// The content type said one thing, the bytes another.
     pub type_mismatch: u32,
+    /// An encoded body that could not be read to its end: damaged, over a limit, or of an unknown
+    /// coding.
+    pub decode_stopped: u32,
+}
+
+impl Counts {
+    /// Whether content may have passed that was not read, so that what was read is not all of it.
+    #[must_use]
+    pub const fn has_unread(&self) -> bool {
+        self.lines_too_long > 0 || self.decode_stopped > 0
+    }
 }

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use crate::answer::Answer;
 use crate::asking::Hidden;
 use crate::cut::{Cut, Trim};
+use crate::decode::{DecodeLimits, Decoder, Stopped, is_identity};
 use crate::dialect::Dialect;
 use crate::facts::{Facts, Format};
 use crate::json::Malformed;
@@ -18,9 +19,6 @@ use crate::sse::{Event, Splitter};
 use crate::template::{Likeness, Template};
 use crate::timing::Stopwatch;
 use crate::wire::Wire;
-
-/// Longest answer that is read as one document, in bytes. A longer one passes unread.
-pub const DECODE_BYTES_MAX: usize = 32 << 20;
 
 /// What is known about an exchange before its answer comes.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +43,21 @@ pub struct Meter {
     gate: Gate,
     /// What to take out of the current event.
     cuts: Vec<Cut>,
+    coding: Coding,
     body: Body,
+    limits: DecodeLimits,
     listener: Listener,
+}
+
+/// How the body is encoded.
+#[derive(Debug, Default)]
+enum Coding {
+    #[default]
+    Plain,
+    /// Read through a decoder; what passes is the body as it came.
+    Encoded(Box<Decoder>),
+    /// Passes without being read any further.
+    Unread,
 }
 
 impl Meter {
@@ -60,7 +71,9 @@ impl Meter {
             splitter: Splitter::default(),
             gate: Gate::new(setup.hidden.is_any()),
             cuts: Vec::new(),
+            coding: Coding::default(),
             body: Body::default(),
+            limits: DecodeLimits::default(),
             listener: Listener {
                 format: setup.wire.format(),
                 recogniser: Recogniser::new(setup.dialect),
@@ -73,8 +86,15 @@ impl Meter {
         }
     }
 
-    /// What the head of the answer said. The bytes have the last word on the type; a body that is
-    /// encoded passes unread.
+    /// The same meter with limits of its own.
+    #[must_use]
+    pub const fn within(mut self, limits: DecodeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What the head of the answer said. The bytes have the last word on the type. A body that is
+    /// encoded passes as it came and is read through a decoder, so nothing can be taken out of it.
     pub fn on_head(
         &mut self,
         status: u16,
@@ -82,7 +102,18 @@ impl Meter {
         content_encoding: Option<&str>,
     ) {
         self.is_success = (200..300).contains(&status);
-        self.kind = self.sniffer.declare(content_type, content_encoding);
+        self.kind = self.sniffer.declare(content_type);
+        let codings = content_encoding.unwrap_or_default();
+        if codings.split(',').all(is_identity) {
+            return;
+        }
+        self.coding = Coding::Unread;
+        if self.listener.format.is_some() && self.kind != Kind::Opaque {
+            match Decoder::new(codings, self.limits) {
+                Ok(decoder) => self.coding = Coding::Encoded(Box::new(decoder)),
+                Err(Stopped) => self.stop_decoding(),
+            }
+        }
     }
 
     /// The headers of the answer, their names in lower case: they may show who answers.
@@ -94,6 +125,9 @@ impl Meter {
     /// measurement. Returns what goes on now, and what waits until the exchange is settled.
     pub fn on_bytes(&mut self, now: Instant, read: Bytes) -> Passage {
         self.listener.stopwatch.read(now);
+        if !matches!(self.coding, Coding::Plain) {
+            return self.on_encoded(read);
+        }
         if self.kind == Kind::Unsure {
             self.sniff(&read);
         }
@@ -101,7 +135,7 @@ impl Meter {
             Kind::Unsure | Kind::Events => self.on_events(&read),
             Kind::Document => {
                 if self.listener.format.is_some() {
-                    self.body.push(&read);
+                    self.body.push(&read, self.limits.bytes_max);
                 }
                 self.pass(read)
             }
@@ -122,9 +156,13 @@ impl Meter {
         self.gate.release_last(verdict, Trim { data: event.data, cuts: &self.cuts })
     }
 
-    /// Whether the answer is a stream of events; the head's word until bytes have come.
+    /// Whether the answer is a stream of events that one of ours could be added to; the head's word
+    /// until bytes have come.
     #[must_use]
     pub fn is_stream(&self) -> bool {
+        if !matches!(self.coding, Coding::Plain) {
+            return false;
+        }
         match self.kind {
             Kind::Events => true,
             Kind::Unsure => self.sniffer.declares_events(),
@@ -166,20 +204,54 @@ impl Meter {
         let mut crossing = self.gate.cross(read);
         let mut at = 0;
         while let Some(block) = self.splitter.next(read, &mut at) {
-            let heard = block.event.map(|event| self.listener.hear(&event, &mut self.cuts));
-            let verdict = match heard {
-                Some(Ok(verdict)) => verdict,
-                Some(Err(Malformed)) => {
-                    let not_json = &mut self.listener.answer.counts.not_json;
-                    *not_json = not_json.saturating_add(1);
-                    Verdict::Pass
-                }
-                None => Verdict::Pass,
-            };
+            let heard = block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
             let data = block.event.map_or(&[][..], |event| event.data);
-            crossing.block(block.end, verdict, Trim { data, cuts: &self.cuts });
+            let trim = Trim { data, cuts: &self.cuts };
+            crossing.block(block.end, heard.unwrap_or(Verdict::Pass), trim);
         }
         crossing.finish()
+    }
+
+    /// Reads what can be decoded by now. The end mark is somewhere in the read behind which the
+    /// answer is over: all of that read waits.
+    fn on_encoded(&mut self, read: Bytes) -> Passage {
+        if let Coding::Encoded(mut decoder) = std::mem::replace(&mut self.coding, Coding::Unread) {
+            match decoder.feed(&read, &mut |piece| self.on_decoded(piece)) {
+                Ok(()) if self.kind == Kind::Opaque => {}
+                Ok(()) => self.coding = Coding::Encoded(decoder),
+                Err(Stopped) => self.stop_decoding(),
+            }
+        }
+        if self.listener.answer.is_over {
+            Passage { forward: Bytes::new(), hold: read }
+        } else {
+            Passage { forward: read, hold: Bytes::new() }
+        }
+    }
+
+    fn on_decoded(&mut self, piece: &[u8]) -> Result<(), Stopped> {
+        if self.kind == Kind::Unsure {
+            self.sniff(piece);
+        }
+        match self.kind {
+            Kind::Unsure | Kind::Events => {
+                let mut at = 0;
+                while let Some(block) = self.splitter.next(piece, &mut at) {
+                    block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
+                }
+            }
+            Kind::Document => {
+                self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
+                self.body.bytes().ok_or(Stopped)?;
+            }
+            Kind::Opaque => {}
+        }
+        Ok(())
+    }
+
+    fn stop_decoding(&mut self) {
+        self.coding = Coding::Unread;
+        self.listener.answer.counts.decode_stopped += 1;
     }
 
     fn pass(&mut self, read: Bytes) -> Passage {
@@ -198,21 +270,23 @@ impl Meter {
     fn is_whole(&mut self, end: StreamEnd) -> bool {
         let Listener { answer, recogniser, format, .. } = &mut self.listener;
         let Some(format) = format else { return true };
+        let is_unread = matches!(self.coding, Coding::Unread);
         match self.kind {
             Kind::Opaque => true,
+            Kind::Unsure | Kind::Events if is_unread => true,
             Kind::Unsure => false,
             Kind::Events => !answer.finish_reasons.is_empty() || answer.reports.has_final(),
             Kind::Document => {
                 let Some(body) = self.body.bytes() else {
-                    answer.counts.lines_too_long += 1;
+                    answer.counts.lines_too_long += u32::from(!is_unread);
                     return true;
                 };
                 let facts = format.document(body);
-                if facts.is_err() && end == StreamEnd::Clean {
+                if facts.is_err() && end == StreamEnd::Clean && !is_unread {
                     answer.counts.not_json += 1;
                 }
                 recogniser.look_at(body);
-                facts.map(|facts| answer.add(facts)).is_ok()
+                facts.map(|facts| answer.add(facts)).is_ok() || is_unread
             }
         }
     }
@@ -231,6 +305,15 @@ struct Listener {
 }
 
 impl Listener {
+    /// Hears an event that may be anything; what is not the JSON it should be is counted.
+    fn hear_any(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Verdict {
+        self.hear(event, cuts).unwrap_or_else(|Malformed| {
+            let not_json = &mut self.answer.counts.not_json;
+            *not_json = not_json.saturating_add(1);
+            Verdict::Pass
+        })
+    }
+
     /// What becomes of an event, and, if it is to be trimmed, what to take out of it.
     fn hear(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Result<Verdict, Malformed> {
         cuts.clear();
@@ -330,21 +413,21 @@ enum Body {
 }
 
 impl Body {
-    fn push(&mut self, read: &Bytes) {
+    fn push(&mut self, read: &Bytes, bytes_max: usize) {
         *self = match std::mem::take(self) {
-            Self::Empty => Self::One(read.clone()),
+            Self::Empty if read.len() <= bytes_max => Self::One(read.clone()),
             Self::One(first) => {
                 let mut all = BytesMut::with_capacity(first.len() + read.len());
                 all.extend_from_slice(&first);
-                Self::Many(all).followed_by(read)
+                Self::Many(all).followed_by(read, bytes_max)
             }
-            all => all.followed_by(read),
+            all => all.followed_by(read, bytes_max),
         };
     }
 
-    fn followed_by(self, read: &Bytes) -> Self {
+    fn followed_by(self, read: &Bytes, bytes_max: usize) -> Self {
         match self {
-            Self::Many(mut all) if all.len() + read.len() <= DECODE_BYTES_MAX => {
+            Self::Many(mut all) if all.len() + read.len() <= bytes_max => {
                 all.extend_from_slice(read);
                 Self::Many(all)
             }

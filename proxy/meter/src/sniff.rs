@@ -27,18 +27,11 @@ const FIELDS: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
 
 impl Sniffer {
     /// Takes the head's word. Returns `Opaque` for what cannot or need not be read.
-    pub(crate) fn declare(
-        &mut self,
-        content_type: Option<&str>,
-        content_encoding: Option<&str>,
-    ) -> Kind {
+    pub(crate) fn declare(&mut self, content_type: Option<&str>) -> Kind {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let essence = essence.trim().to_ascii_lowercase();
-        let is_plain = content_encoding.is_none_or(|coding| {
-            coding.trim().is_empty() || coding.trim().eq_ignore_ascii_case("identity")
-        });
         // Lines of JSON would be taken for one document.
-        if !is_plain || essence.contains("ndjson") || essence.contains("jsonl") {
+        if essence.contains("ndjson") || essence.contains("jsonl") {
             return Kind::Opaque;
         }
         self.declared = match essence.as_str() {
@@ -97,7 +90,7 @@ mod tests {
 
     fn kind(content_type: Option<&str>, body: &str) -> (Kind, bool) {
         let mut sniffer = Sniffer::default();
-        let mut kind = sniffer.declare(content_type, None);
+        let mut kind = sniffer.declare(content_type);
         for byte in body.as_bytes() {
             if kind == Kind::Unsure {
                 kind = sniffer.look(&[*byte]);
@@ -121,11 +114,5 @@ mod tests {
         assert_eq!(kind(Some("text/plain"), "dinner"), (Kind::Opaque, false));
         assert_eq!(kind(Some("application/x-ndjson"), "{"), (Kind::Opaque, false));
         assert_eq!(kind(json, "  "), (Kind::Unsure, false));
-    }
-
-    #[test]
-    fn encoded_bodies_are_not_read() {
-        assert_eq!(Sniffer::default().declare(None, Some("gzip")), Kind::Opaque);
-        assert_eq!(Sniffer::default().declare(None, Some("identity")), Kind::Unsure);
     }
 }

@@ -9,6 +9,7 @@ use super::*;
 use crate::measurement::Counts;
 
 mod dialects;
+mod encoded;
 mod hiding;
 mod recorded;
 mod usage;
@@ -448,17 +449,6 @@ fn times_are_those_of_events_and_of_content() {
     assert_eq!(seconds(timing.time_to_last_token), 9);
     assert_eq!(seconds(timing.longest_stall), 4);
     assert_eq!((timing.output_chunks, timing.duration.as_secs()), (2, 10));
-}
-
-#[test]
-fn encoded_bodies_pass_unread() {
-    let started_at = epoch();
-    let mut meter = Exchange { hidden: ALL, ..Exchange::chat() }.meter(started_at);
-    meter.on_head(200, Some("text/event-stream"), Some("gzip"));
-    let passage = meter.on_bytes(started_at, Bytes::from_static(b"data: {\"usage\":"));
-    assert_eq!(passage.forward, "data: {\"usage\":");
-    assert!(!meter.is_stream());
-    assert_eq!(meter.finish(started_at, StreamEnd::Clean).ending, Ending::Complete);
 }
 
 #[test]

@@ -1,0 +1,286 @@
+//! Encoded bodies, read beside what passes: bytes in, decoded pieces out.
+//!
+//! Whatever a decoder is fed, what it keeps is bounded by its window, and what it gives out by the
+//! bytes that came: a small body that swells is not followed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
+
+/// Codings one upon the other that are followed.
+const CODINGS_MAX: usize = 2;
+
+/// Decoded bytes that are handed out at once, at most.
+const PIECE_BYTES: usize = 8 << 10;
+
+/// How much may be decoded from next to nothing before `ratio_max` is asked: every coding makes
+/// much of a short run.
+const RATIO_FREE_BYTES: u64 = 1 << 20;
+
+/// Largest window of a zstd frame, as a power of two: 8 MiB, what RFC 9659 lets senders use.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// Window of gzip and deflate, as a power of two.
+const DEFLATE_WINDOW_BITS: u8 = 15;
+
+/// What decoding an answer may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecodeLimits {
+    /// Longest answer that is read as one document, in bytes, decoded.
+    pub bytes_max: usize,
+    /// Most decoded bytes per byte that came.
+    pub ratio_max: u32,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> Self {
+        Self { bytes_max: 32 << 20, ratio_max: 200 }
+    }
+}
+
+/// Why no more of a body is decoded: it is damaged, or over a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// Follows one encoded body.
+pub(crate) struct Decoder {
+    /// As they are to be undone.
+    layers: Vec<Layer>,
+    budget: Budget,
+}
+
+#[derive(Debug)]
+struct Budget {
+    encoded: u64,
+    /// Of all layers together.
+    decoded: u64,
+    ratio_max: u64,
+}
+
+impl Budget {
+    fn spend(&mut self, decoded: usize) -> Result<(), Stopped> {
+        self.decoded = self.decoded.saturating_add(decoded as u64);
+        let most = self.encoded.saturating_mul(self.ratio_max).max(RATIO_FREE_BYTES);
+        if self.decoded > most { Err(Stopped) } else { Ok(()) }
+    }
+}
+
+impl Decoder {
+    /// A decoder for the codings of a `content-encoding`, in the order in which they were applied.
+    ///
+    /// Errors: one of them is unknown, or there are more than two.
+    pub(crate) fn new(content_encoding: &str, limits: DecodeLimits) -> Result<Self, Stopped> {
+        let codings = content_encoding.split(',').map(str::trim);
+        let layers = codings
+            .filter(|coding| !is_identity(coding))
+            .map(Layer::new)
+            .rev()
+            .collect::<Result<Vec<_>, _>>()?;
+        if layers.len() > CODINGS_MAX {
+            return Err(Stopped);
+        }
+        let budget = Budget { encoded: 0, decoded: 0, ratio_max: limits.ratio_max.into() };
+        Ok(Self { layers, budget })
+    }
+
+    /// More of the body has come. Hands what can be decoded of it by now to `each`, in pieces.
+    ///
+    /// Errors: no more of this body can be decoded, or `each` wants no more.
+    pub(crate) fn feed(
+        &mut self,
+        read: &[u8],
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        self.budget.encoded = self.budget.encoded.saturating_add(read.len() as u64);
+        run(&mut self.layers, &mut self.budget, read, each)
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// Whether a coding leaves the bytes as they are.
+pub(crate) fn is_identity(coding: &str) -> bool {
+    let coding = coding.trim();
+    coding.is_empty() || coding.eq_ignore_ascii_case("identity")
+}
+
+fn run(
+    layers: &mut [Layer],
+    budget: &mut Budget,
+    read: &[u8],
+    each: &mut dyn FnMut(&[u8]) -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
+    let Some((layer, rest)) = layers.split_first_mut() else { return each(read) };
+    let mut read = read;
+    loop {
+        let step = layer.step(read)?;
+        read = read.get(step.taken..).unwrap_or_default();
+        budget.spend(step.made)?;
+        let piece = layer.piece.get(..step.made).unwrap_or_default();
+        if !piece.is_empty() {
+            run(rest, budget, piece, each)?;
+        }
+        // A piece that is not full holds all that could be made so far.
+        if read.is_empty() && step.made < PIECE_BYTES {
+            return Ok(());
+        }
+        if step.taken == 0 && step.made == 0 {
+            return Err(Stopped);
+        }
+    }
+}
+
+/// One coding being undone.
+struct Layer {
+    coding: Coding,
+    piece: Box<[u8]>,
+}
+
+/// What one step has used and made, in bytes.
+struct Step {
+    taken: usize,
+    made: usize,
+}
+
+enum Coding {
+    /// Nothing of it has come yet.
+    Unbegun(Wrapping),
+    Inflate(Wrapping, Decompress),
+    /// A member of gzip has ended; another may follow.
+    BetweenMembers,
+    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
+    Zstd(ZstdDecoder<'static>),
+    /// The coding has said its end; what follows means nothing.
+    Over,
+}
+
+/// What deflate is wrapped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrapping {
+    Gzip,
+    /// zlib's, as the standard says, or none, as many send it: the first byte tells.
+    ZlibOrNone,
+}
+
+impl Layer {
+    fn new(name: &str) -> Result<Self, Stopped> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let coding = if is("gzip") || is("x-gzip") {
+            Coding::Unbegun(Wrapping::Gzip)
+        } else if is("deflate") {
+            Coding::Unbegun(Wrapping::ZlibOrNone)
+        } else if is("br") {
+            let [bytes, words, codes] = [(); 3].map(|()| StandardAlloc::default());
+            Coding::Brotli(Box::new(BrotliState::new_strict(bytes, words, codes)))
+        } else if is("zstd") {
+            let mut decoder = ZstdDecoder::new().map_err(|_| Stopped)?;
+            let window = DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
+            decoder.set_parameter(window).map_err(|_| Stopped)?;
+            Coding::Zstd(decoder)
+        } else {
+            return Err(Stopped);
+        };
+        Ok(Self { coding, piece: vec![0; PIECE_BYTES].into() })
+    }
+
+    fn step(&mut self, read: &[u8]) -> Result<Step, Stopped> {
+        let Self { coding, piece } = self;
+        // A decoder that fails on what an engine sends must not cost the client its answer.
+        catch_unwind(AssertUnwindSafe(|| coding.step(read, piece))).unwrap_or(Err(Stopped))
+    }
+}
+
+impl Coding {
+    fn step(&mut self, read: &[u8], piece: &mut [u8]) -> Result<Step, Stopped> {
+        match self {
+            Self::Unbegun(wrapping) => {
+                let Some(first) = read.first() else { return Ok(Step::NONE) };
+                let inflate = match wrapping {
+                    Wrapping::Gzip => Decompress::new_gzip(DEFLATE_WINDOW_BITS),
+                    Wrapping::ZlibOrNone => Decompress::new(is_zlib(*first)),
+                };
+                *self = Self::Inflate(*wrapping, inflate);
+                self.step(read, piece)
+            }
+            Self::Inflate(wrapping, inflate) => {
+                let (step, ended) = inflated(inflate, read, piece)?;
+                if ended {
+                    *self = match wrapping {
+                        Wrapping::Gzip => Self::BetweenMembers,
+                        Wrapping::ZlibOrNone => Self::Over,
+                    };
+                }
+                Ok(step)
+            }
+            Self::BetweenMembers => {
+                *self = match read.first() {
+                    None => return Ok(Step::NONE),
+                    Some(&GZIP_MAGIC) => Self::Unbegun(Wrapping::Gzip),
+                    Some(_) => Self::Over,
+                };
+                self.step(read, piece)
+            }
+            Self::Brotli(state) => {
+                let (mut step, mut left, mut room) = (Step::NONE, read.len(), piece.len());
+                let result = BrotliDecompressStream(
+                    &mut left,
+                    &mut step.taken,
+                    read,
+                    &mut room,
+                    &mut step.made,
+                    piece,
+                    &mut 0,
+                    state,
+                );
+                match result {
+                    BrotliResult::ResultFailure => return Err(Stopped),
+                    BrotliResult::ResultSuccess => *self = Self::Over,
+                    BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {}
+                }
+                Ok(step)
+            }
+            Self::Zstd(decoder) => {
+                let (mut input, mut output) = (InBuffer::around(read), OutBuffer::around(piece));
+                decoder.run(&mut input, &mut output).map_err(|_| Stopped)?;
+                Ok(Step { taken: input.pos(), made: output.pos() })
+            }
+            Self::Over => Ok(Step { taken: read.len(), made: 0 }),
+        }
+    }
+}
+
+impl Step {
+    const NONE: Self = Self { taken: 0, made: 0 };
+}
+
+/// What each member of gzip begins with.
+const GZIP_MAGIC: u8 = 0x1f;
+
+/// Whether deflate begins with zlib's header: its low half says how it is compressed, and 8 is the
+/// only way there is; without a header this would be a stored block with its padding set.
+const fn is_zlib(first: u8) -> bool {
+    first & 0x0f == 8
+}
+
+/// One step of inflating, and whether the stream has ended.
+fn inflated(
+    inflate: &mut Decompress,
+    read: &[u8],
+    piece: &mut [u8],
+) -> Result<(Step, bool), Stopped> {
+    let (taken, made) = (inflate.total_in(), inflate.total_out());
+    let status = inflate.decompress(read, piece, FlushDecompress::None).map_err(|_| Stopped)?;
+    let since = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
+    let step =
+        Step { taken: since(inflate.total_in(), taken), made: since(inflate.total_out(), made) };
+    Ok((step, status == Status::StreamEnd))
+}
+
+#[cfg(test)]
+mod tests;
