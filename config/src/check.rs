@@ -11,8 +11,8 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
-    ApiKey, Config, Ledger, Limits, ModelPattern, Prices, Telemetry, Tenants, TrustedHeader,
-    UnknownCaller, Upstream,
+    ApiKey, Config, Ledger, Limits, ModelPattern, OnClientLeft, Prices, Telemetry, Tenants,
+    TrustedHeader, UnknownCaller, Upstream,
 };
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::schema::{
@@ -122,6 +122,7 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
             models,
             credential: raw.credential.given().map(|at| at.value),
             forward_credential: raw.forward_credential.or(false),
+            on_client_left: raw.on_client_left.or(OnClientLeft::default()),
         })
     });
     // Each is built, and so checked, before one that failed ends it.
@@ -258,6 +259,8 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
         request_timeout: raw.request_timeout_seconds.or(default.request_timeout),
         upstream_keep_alive: raw.upstream_keep_alive_seconds.or(default.upstream_keep_alive),
         client_write_timeout: raw.client_write_timeout_seconds.or(default.client_write_timeout),
+        decode_bytes_max: raw.decode_bytes_max.or(default.decode_bytes_max),
+        decode_ratio_max: raw.decode_ratio_max.or(default.decode_ratio_max),
         relay_buffer_bytes: raw.relay_buffer_bytes.or(default.relay_buffer_bytes),
         drain: raw.drain_seconds.or(default.drain),
         ledger_write_timeout: raw.ledger_write_timeout_seconds.or(default.ledger_write_timeout),

@@ -4,7 +4,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::check;
 use crate::mistake::{Invalid, Mistake, Mistakes};
-use crate::model::{Config, ModelPattern, Upstream, UpstreamUrl};
+use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
 use crate::reader::quoted;
 use crate::values::Value;
 
@@ -94,5 +94,6 @@ fn for_everything(url: UpstreamUrl) -> Upstream {
         models: vec![ModelPattern::any()],
         credential: None,
         forward_credential: false,
+        on_client_left: OnClientLeft::default(),
     }
 }

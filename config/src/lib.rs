@@ -22,7 +22,7 @@ pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
-    ApiKey, Config, Durability, Ledger, Limits, ModelPattern, Prices, Secret, Telemetry, Tenants,
-    TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    ApiKey, Config, Durability, Ledger, Limits, ModelPattern, OnClientLeft, Prices, Secret,
+    Telemetry, Tenants, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use values::is_tenant_name;

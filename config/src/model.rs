@@ -88,6 +88,18 @@ pub struct Upstream {
     pub credential: Option<Secret>,
     /// Hand the client's own credential on.
     pub forward_credential: bool,
+    /// What becomes of an answer whose client leaves within it.
+    pub on_client_left: OnClientLeft,
+}
+
+/// What becomes of an answer whose client leaves within it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnClientLeft {
+    /// The engine's work is cancelled.
+    #[default]
+    Cancel,
+    /// It is read on, for the usage at its end.
+    Drain,
 }
 
 /// `http://host:port/prefix` or `https://…`, taken apart.
@@ -276,6 +288,10 @@ pub struct Limits {
     pub upstream_keep_alive: Duration,
     /// A client that does not read.
     pub client_write_timeout: Duration,
+    /// Longest answer that is read as one document, in bytes, decoded.
+    pub decode_bytes_max: usize,
+    /// Most decoded bytes per byte of an encoded answer.
+    pub decode_ratio_max: u32,
     /// Frames gathered into one write, in bytes.
     pub relay_buffer_bytes: usize,
     /// Streams may go on this long after SIGTERM.
@@ -305,6 +321,8 @@ impl Default for Limits {
             request_timeout: Duration::from_secs(3600),
             upstream_keep_alive: Duration::from_secs(4),
             client_write_timeout: Duration::from_secs(60),
+            decode_bytes_max: 32 << 20,
+            decode_ratio_max: 200,
             relay_buffer_bytes: 64 << 10,
             drain: Duration::from_secs(30),
             ledger_write_timeout: Duration::from_secs(1),

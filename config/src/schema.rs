@@ -11,7 +11,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 use taximeter_meter::{Dialect, UsageAsk};
 
-use crate::model::{Durability, ModelPattern, Secret, UnknownCaller, UnknownPrice, UpstreamUrl};
+use crate::model::{
+    Durability, ModelPattern, OnClientLeft, Secret, UnknownCaller, UnknownPrice, UpstreamUrl,
+};
 use crate::reader::{At, List, Optional, Required, Table, keys};
 use crate::values::{Book, Currency, GenAi, IdentityHeader, Label, Name, Sha256, Store, Token};
 
@@ -76,6 +78,10 @@ keys! {
         /// Hand the client's own credential on, in place of `credential`: `on` or `off`. Default:
         /// `off`.
         forward_credential: Optional<At<bool>>,
+        /// What becomes of an answer whose client leaves within it: `cancel` ends the engine's work,
+        /// `drain` reads on for the usage at its end (at most 30 s, and 64 answers at once).
+        /// Default: `cancel`.
+        on_client_left: Optional<At<OnClientLeft>>,
     }
 }
 
@@ -187,6 +193,10 @@ keys! {
         upstream_keep_alive_seconds: Optional<At<Duration>>,
         /// A client that does not read. Default: 60.
         client_write_timeout_seconds: Optional<At<Duration>>,
+        /// Longest answer that is read as one document, decoded. Default: 33554432.
+        decode_bytes_max: Optional<At<NonZeroUsize>>,
+        /// Most decoded bytes per byte of an encoded answer. Default: 200.
+        decode_ratio_max: Optional<At<NonZeroU32>>,
         /// Frames gathered into one write. Default: 65536.
         relay_buffer_bytes: Optional<At<NonZeroUsize>>,
         /// Streams may go on this long after SIGTERM. Default: 30.

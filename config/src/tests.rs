@@ -51,7 +51,7 @@ upstreams:
     usage: continuous
     credential: ${file:/run/secrets/openai}
     forward_credential: off
-  - {name: own, url: "http://own", forward_credential: on}
+  - {name: own, url: "http://own", forward_credential: on, on_client_left: drain}
 tenants:
   unknown: guests
   keys:
@@ -115,7 +115,7 @@ upstreams:
     models: []
   - {name: local, name: other, url: "http://127.0.0.1/v1/chat/completions", models: x}
   - {name: local, url: "http://user:hunter2@host", credential: "${env:MISSING}"}
-  - {name: both, url: "http://a", credential: sk-123, forward_credential: on}
+  - {name: both, url: "http://a", credential: sk-123, forward_credential: on, on_client_left: wait}
 tenants:
   keys:
     - {id: acme, tenant: a/b, sha256: 9f86d0}

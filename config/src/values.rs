@@ -12,7 +12,9 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
-use crate::model::{Durability, ModelPattern, Secret, UnknownCaller, UnknownPrice, UpstreamUrl};
+use crate::model::{
+    Durability, ModelPattern, OnClientLeft, Secret, UnknownCaller, UnknownPrice, UpstreamUrl,
+};
 
 /// Longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -88,6 +90,7 @@ words!(UsageAsk, "final, continuous or token_ids", {
     "continuous" => Self::Continuous,
     "token_ids" => Self::TokenIds,
 });
+words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
 words!(Currency, "USD", { "USD" => Self::Usd, });
 words!(Book, "builtin", { "builtin" => Self::Builtin, });

@@ -19,6 +19,10 @@ use crate::telemetry::Telemetry;
 /// Answers that may wait to be counted; of those beyond it the usage stays unknown.
 const COUNTS_PENDING_MAX: usize = 128;
 
+/// Answers that are read on at once although their clients have left; the work for those beyond it
+/// is cancelled.
+const LEFT_ANSWERS_MAX: usize = 64;
+
 /// What all requests share.
 pub(crate) struct Gateway {
     /// Name of this gateway on records.
@@ -33,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) background: tokio::runtime::Handle,
     /// A place for each answer that waits to be counted.
     pub(crate) counting: Arc<Semaphore>,
+    /// A place for each answer that is read on although its client has left.
+    pub(crate) left_answers: Arc<Semaphore>,
     /// `host` of each upstream.
     hosts: Vec<Option<HeaderValue>>,
     /// Dialects that upstreams configured as `auto` have shown, by index.
@@ -66,6 +72,7 @@ impl Gateway {
             directory: Directory::new(&config),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
+            left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
             hosts: hosts.collect(),
             recognised: DashMap::new(),
             bodies_bytes: Arc::default(),

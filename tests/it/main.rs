@@ -14,6 +14,9 @@ mod gateway;
 mod http;
 
 mod bytes_pass;
+mod cuts;
+mod encoded;
+mod endings;
 mod http2;
 mod identity;
 mod kill;

@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     pub(crate) finish_reasons: Vec<(u64, String)>,
     pub(crate) text: String,
     pub(crate) text_bytes: u64,
+    /// Content may have passed that is not in `text`.
+    pub(crate) has_unread: bool,
     pub(crate) reports: Reports,
     /// The latest running total of a choice, not read yet.
     running: (u64, Vec<u8>),

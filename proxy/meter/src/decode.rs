@@ -72,10 +72,9 @@ impl Decoder {
     ///
     /// Errors: one of them is unknown, or there are more than two.
     pub(crate) fn new(content_encoding: &str, limits: DecodeLimits) -> Result<Self, Stopped> {
-        let codings = content_encoding.split(',').map(str::trim);
+        let codings = content_encoding.split(',').filter(|coding| !is_identity(coding));
         let layers = codings
-            .filter(|coding| !is_identity(coding))
-            .map(Layer::new)
+            .map(|coding| Layer::new(Name::parse(coding).ok_or(Stopped)?))
             .rev()
             .collect::<Result<Vec<_>, _>>()?;
         if layers.len() > CODINGS_MAX {
@@ -101,6 +100,38 @@ impl Decoder {
 impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decoder").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// Whether an answer of this coding can be read. Upper and lower case are alike.
+#[must_use]
+pub fn is_readable(coding: &str) -> bool {
+    is_identity(coding) || Name::parse(coding).is_some()
+}
+
+/// The codings that can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+impl Name {
+    fn parse(coding: &str) -> Option<Self> {
+        let is = |name: &str| coding.trim().eq_ignore_ascii_case(name);
+        if is("gzip") || is("x-gzip") {
+            Some(Self::Gzip)
+        } else if is("deflate") {
+            Some(Self::Deflate)
+        } else if is("br") {
+            Some(Self::Brotli)
+        } else if is("zstd") {
+            Some(Self::Zstd)
+        } else {
+            None
+        }
     }
 }
 
@@ -169,22 +200,20 @@ enum Wrapping {
 }
 
 impl Layer {
-    fn new(name: &str) -> Result<Self, Stopped> {
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
-        let coding = if is("gzip") || is("x-gzip") {
-            Coding::Unbegun(Wrapping::Gzip)
-        } else if is("deflate") {
-            Coding::Unbegun(Wrapping::ZlibOrNone)
-        } else if is("br") {
-            let [bytes, words, codes] = [(); 3].map(|()| StandardAlloc::default());
-            Coding::Brotli(Box::new(BrotliState::new_strict(bytes, words, codes)))
-        } else if is("zstd") {
-            let mut decoder = ZstdDecoder::new().map_err(|_| Stopped)?;
-            let window = DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
-            decoder.set_parameter(window).map_err(|_| Stopped)?;
-            Coding::Zstd(decoder)
-        } else {
-            return Err(Stopped);
+    fn new(name: Name) -> Result<Self, Stopped> {
+        let coding = match name {
+            Name::Gzip => Coding::Unbegun(Wrapping::Gzip),
+            Name::Deflate => Coding::Unbegun(Wrapping::ZlibOrNone),
+            Name::Brotli => {
+                let [bytes, words, codes] = [(); 3].map(|()| StandardAlloc::default());
+                Coding::Brotli(Box::new(BrotliState::new_strict(bytes, words, codes)))
+            }
+            Name::Zstd => {
+                let mut decoder = ZstdDecoder::new().map_err(|_| Stopped)?;
+                let window = DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
+                decoder.set_parameter(window).map_err(|_| Stopped)?;
+                Coding::Zstd(decoder)
+            }
         };
         Ok(Self { coding, piece: vec![0; PIECE_BYTES].into() })
     }

@@ -25,7 +25,7 @@ mod usage;
 mod wire;
 
 pub use asking::{Hidden, UsageAsk};
-pub use decode::DecodeLimits;
+pub use decode::{DecodeLimits, is_readable};
 pub use dialect::Dialect;
 pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
 pub use meter::{Meter, Setup};

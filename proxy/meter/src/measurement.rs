@@ -35,6 +35,8 @@ pub struct Measurement {
     /// Bytes of generated text; larger than `output_text` when the limit for keeping it was
     /// reached.
     pub output_text_bytes: u64,
+    /// Content may have passed that could not be read: `output_text` is not all of it.
+    pub has_unread_output: bool,
     /// Oddities, each for its own counter.
     pub counts: Counts,
 }
@@ -133,12 +135,4 @@ pub struct Counts {
     /// An encoded body that could not be read to its end: damaged, over a limit, or of an unknown
     /// coding.
     pub decode_stopped: u32,
-}
-
-impl Counts {
-    /// Whether content may have passed that was not read, so that what was read is not all of it.
-    #[must_use]
-    pub const fn has_unread(&self) -> bool {
-        self.lines_too_long > 0 || self.decode_stopped > 0
-    }
 }

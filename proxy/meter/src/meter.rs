@@ -9,7 +9,7 @@ use crate::asking::Hidden;
 use crate::cut::{Cut, Trim};
 use crate::decode::{DecodeLimits, Decoder, Stopped, is_identity};
 use crate::dialect::Dialect;
-use crate::facts::{Facts, Format};
+use crate::facts::{Content, Facts, Format};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
@@ -82,6 +82,7 @@ impl Meter {
                 template: Template::default(),
                 stopwatch: Stopwatch::new(setup.started_at),
                 answer: Answer::default(),
+                unheard: false,
             },
         }
     }
@@ -125,7 +126,7 @@ impl Meter {
     /// measurement. Returns what goes on now, and what waits until the exchange is settled.
     pub fn on_bytes(&mut self, now: Instant, read: Bytes) -> Passage {
         self.listener.stopwatch.read(now);
-        if !matches!(self.coding, Coding::Plain) {
+        if self.is_encoded() {
             return self.on_encoded(read);
         }
         if self.kind == Kind::Unsure {
@@ -160,14 +161,24 @@ impl Meter {
     /// until bytes have come.
     #[must_use]
     pub fn is_stream(&self) -> bool {
-        if !matches!(self.coding, Coding::Plain) {
-            return false;
-        }
         match self.kind {
+            _ if self.is_encoded() => false,
             Kind::Events => true,
             Kind::Unsure => self.sniffer.declares_events(),
             Kind::Document | Kind::Opaque => false,
         }
+    }
+
+    /// Whether nothing can be taken out of this answer or added to it: its body is encoded.
+    #[must_use]
+    pub const fn is_encoded(&self) -> bool {
+        !matches!(self.coding, Coding::Plain)
+    }
+
+    /// The client has left, and what still comes is read for its usage alone: it is not sent to
+    /// anybody.
+    pub const fn client_left(&mut self) {
+        self.listener.unheard = true;
     }
 
     /// Close the exchange; `end` says who ended it. The provider's own end mark outranks `end`.
@@ -179,11 +190,15 @@ impl Meter {
         self.listener.answer.read_running();
         self.listener.answer.drop_false_zero();
         let is_whole = self.is_whole(end);
+        let is_half = self.kind == Kind::Document && (!is_whole || self.listener.unheard);
         let answer = &mut self.listener.answer;
         answer.counts.lines_too_long += self.splitter.too_long;
+        let counts = &answer.counts;
+        answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
         answer.counts.usage_invalid = answer.reports.invalid;
         answer.counts.usage_fell = answer.reports.fell;
         let ending = match end {
+            left if self.listener.unheard => Ending::Cut(left),
             _ if self.is_success && answer.error.is_some() => Ending::UpstreamError,
             _ if answer.is_over => Ending::Complete,
             StreamEnd::Clean if is_whole || !self.is_success => Ending::Complete,
@@ -302,6 +317,8 @@ struct Listener {
     template: Template,
     stopwatch: Stopwatch,
     answer: Answer,
+    /// The client has left: content is sent to nobody, and neither timed nor counted.
+    unheard: bool,
 }
 
 impl Listener {
@@ -326,7 +343,9 @@ impl Listener {
             }
             return Ok(Verdict::Pass);
         }
-        self.stopwatch.event();
+        if !self.unheard {
+            self.stopwatch.event();
+        }
         if is_done {
             self.answer.is_over = true;
             return Ok(Verdict::End);
@@ -339,7 +358,7 @@ impl Listener {
             return Ok(if cuts.is_empty() { Verdict::Pass } else { Verdict::Trim });
         }
         cuts.clear();
-        let facts = match format.event(event) {
+        let mut facts = match format.event(event) {
             // An error may be plain words.
             Err(Malformed) if event.is_error => Facts::error(),
             facts => facts?,
@@ -347,6 +366,9 @@ impl Listener {
         self.recogniser.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
         self.template.learn(event.data, &facts, cuts);
+        if self.unheard {
+            facts.content = Content::default();
+        }
         if facts.has_content() {
             self.stopwatch.content();
         }
@@ -364,7 +386,7 @@ impl Listener {
 
     /// Hears an event that is like the one before.
     fn hear_like(&mut self, like: &Likeness<'_>) {
-        if !like.text.is_empty() {
+        if !like.text.is_empty() && !self.unheard {
             self.stopwatch.content();
             self.answer.add_text(&like.text);
         }
@@ -396,6 +418,7 @@ impl Listener {
             timing: self.stopwatch.finish(now),
             output_text: answer.text,
             output_text_bytes: answer.text_bytes,
+            has_unread_output: answer.has_unread,
             counts: answer.counts,
         }
     }

@@ -3,6 +3,7 @@
 //! Dropping the answer's body before its end means that the client left: the connection to the
 //! engine is dropped with it, which cancels the engine's work, and the fare settles itself.
 
+mod drain;
 mod fault;
 mod gather;
 mod guard;
@@ -27,6 +28,7 @@ use crate::edge::clock;
 use crate::edge::listen::Worker;
 use crate::edge::upstream::{Exchange, Link, RequestBody, SendFault};
 use crate::telemetry::events::{UpstreamRefusedUs, UpstreamUnreachable};
+use headers::Codings;
 use taximeter_ledger::VoidReason;
 use taximeter_meter::StreamEnd;
 
@@ -41,7 +43,13 @@ pub(super) async fn open(
     mut chosen: Chosen,
     mut fare: Option<Fare>,
 ) -> Result<Response<ReplyBody>, Refusal> {
-    let request = headers::request(&worker.gateway, head, &mut chosen);
+    let rewrites = chosen.hidden.is_any() || fare.as_ref().is_some_and(Fare::owes_receipt);
+    let codings = match &fare {
+        Some(_) if rewrites => Codings::None,
+        Some(fare) if fare.is_read() => Codings::Readable,
+        _ => Codings::AsAsked,
+    };
+    let request = headers::request(&worker.gateway, head, &mut chosen, codings);
     let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
         Ok(sent) => sent,
         Err((refusal, settled)) => {
@@ -87,8 +95,8 @@ pub(super) async fn open(
     // hyper never asks for a body that cannot be there (204, 304, HEAD), so nobody would settle.
     let fits = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
     headers::answer(&mut head.headers);
-    let rewritten = head.status.is_success()
-        && (chosen.hidden.is_any() || fare.as_ref().is_some_and(Fare::owes_receipt));
+    let rewritten =
+        head.status.is_success() && rewrites && !fare.as_ref().is_some_and(Fare::is_encoded);
     if rewritten {
         // What we take out or add is not in the engine's length.
         head.headers.remove(CONTENT_LENGTH);

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, Void, VoidReason};
-use taximeter_meter::{Measurement, Meter, Passage, Setup, StreamEnd, Wire};
+use taximeter_meter::{DecodeLimits, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
 
 use super::identify::Call;
 use super::refuse::StreamShape;
@@ -48,6 +48,10 @@ impl Fare {
             dialect: chosen.dialect,
             started_at: call.started,
             hidden: chosen.hidden,
+        })
+        .within(DecodeLimits {
+            bytes_max: gateway.config.limits.decode_bytes_max,
+            ratio_max: gateway.config.limits.decode_ratio_max,
         });
         Self(Some(Box::new(Open {
             gateway,
@@ -82,7 +86,7 @@ impl Fare {
 
     /// The engine's head has come.
     pub(crate) fn answered(&mut self, status: u16, headers: &HeaderMap) {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if let Some(open) = &mut self.0 {
             open.status = Some(status);
             if open.kept.is_none() {
@@ -90,8 +94,10 @@ impl Fare {
                 drop(open.held.take());
             }
             if let Some(meter) = &mut open.meter {
-                meter.on_head(status, text(CONTENT_TYPE), text(CONTENT_ENCODING));
+                meter.on_head(status, content_type, codings(headers).as_deref());
                 meter.on_headers(headers.iter().filter_map(readable));
+                // There is no place for a comment in an encoded stream.
+                open.call.receipt &= !meter.is_encoded();
             }
         }
     }
@@ -127,9 +133,35 @@ impl Fare {
         self.deadline().is_some_and(|deadline| clock::now() >= deadline)
     }
 
+    /// Whether it would end because the client left, and nobody else ended it.
+    pub(crate) fn is_left(&self) -> bool {
+        let open = self.0.as_ref();
+        open.is_some_and(|open| {
+            open.meter.is_some() && !open.peer.has_stalled() && !open.peer.is_cut()
+        })
+    }
+
+    /// The client has left, and what still comes of the answer is read for its usage alone.
+    pub(crate) fn client_left(&mut self) {
+        if let Some(meter) = self.0.as_mut().and_then(|open| open.meter.as_mut()) {
+            meter.client_left();
+        }
+    }
+
     /// Whether the gateway wants this stream to end now.
     pub(crate) fn is_cut(&self) -> bool {
         self.0.as_ref().is_some_and(|open| open.peer.is_cut())
+    }
+
+    /// Whether the answer is read, so that it must come in a coding that we can undo.
+    pub(crate) fn is_read(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.call.wire() != Wire::Opaque)
+    }
+
+    /// Whether the answer is encoded, so that nothing can be taken out of it or added.
+    pub(crate) fn is_encoded(&self) -> bool {
+        let meter = self.0.as_ref().and_then(|open| open.meter.as_ref());
+        meter.is_some_and(Meter::is_encoded)
     }
 
     /// Whether a receipt is to be put at the end of the stream.
@@ -167,6 +199,15 @@ impl Fare {
 /// A header whose value is text.
 fn readable<'h>((name, value): (&'h HeaderName, &'h HeaderValue)) -> Option<(&'h str, &'h str)> {
     Some((name.as_str(), value.to_str().ok()?))
+}
+
+/// All codings of an answer, in the order in which they were applied.
+fn codings(headers: &HeaderMap) -> Option<String> {
+    let lines = headers.get_all(CONTENT_ENCODING).iter();
+    // A coding that is no text is none that we know.
+    lines
+        .map(|line| line.to_str().unwrap_or("unknown").to_owned())
+        .reduce(|all, line| all + "," + &line)
 }
 
 /// The client left.

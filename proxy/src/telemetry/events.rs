@@ -61,11 +61,25 @@ impl Event for RequestSettled<'_> {
             ("usage_invalid", counts.usage_invalid),
             ("usage_fell", counts.usage_fell),
             ("type_mismatch", counts.type_mismatch),
+            ("decode_stopped", counts.decode_stopped),
         ] {
             if count > 0 {
                 to.count(Instrument::MeterOddities, count as usize, &[(key::KIND, kind)]);
             }
         }
+    }
+}
+
+/// A client left within an answer.
+pub(crate) struct AnswerLeft {
+    /// It is read on for its usage; else the engine's work is cancelled.
+    pub(crate) drained: bool,
+}
+
+impl Event for AnswerLeft {
+    fn count(&self, to: &Metrics) {
+        let kind = if self.drained { "drained" } else { "cancelled" };
+        to.count(Instrument::AnswersLeft, 1, &[(key::KIND, kind)]);
     }
 }
 

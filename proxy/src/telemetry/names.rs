@@ -123,6 +123,8 @@ instruments! {
         "Connections to an engine that failed, by cause.";
     MeterOddities: "taximeter.meter.oddities", Kind::Counter, "{event}",
         "What engines sent that a meter wonders about, by kind.";
+    AnswersLeft: "taximeter.answers.left", Kind::Counter, "{answer}",
+        "Answers that a client left within, by what became of them: cancelled or drained.";
     CountsSkipped: "taximeter.meter.counts.skipped", Kind::Counter, "{request}",
         "Answers without usage that were not counted either, by cause.";
     AuthRefusals: "taximeter.auth.refusals", Kind::Counter, "{request}",

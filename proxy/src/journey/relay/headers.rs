@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use taximeter_config::{Secret, Upstream};
-use taximeter_meter::Dialect;
+use taximeter_meter::{Dialect, is_readable};
 
 use super::super::identify::strip_credential;
 use super::super::route::Chosen;
@@ -28,8 +28,24 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     UPGRADE,
 ];
 
+/// The codings that an answer may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codings {
+    /// Nobody reads it: whatever the client takes.
+    AsAsked,
+    /// It is read beside what passes: what the client takes, as far as we can undo it.
+    Readable,
+    /// Something is taken out of it or added: none.
+    None,
+}
+
 /// The request as the engine gets it; takes the body out of `chosen`.
-pub(super) fn request(gateway: &Gateway, head: Parts, chosen: &mut Chosen) -> Request<RequestBody> {
+pub(super) fn request(
+    gateway: &Gateway,
+    head: Parts,
+    chosen: &mut Chosen,
+    codings: Codings,
+) -> Request<RequestBody> {
     let upstream = gateway.upstream(chosen.index);
     let mut request = Request::new(std::mem::take(&mut chosen.body));
     *request.method_mut() = head.method;
@@ -46,7 +62,7 @@ pub(super) fn request(gateway: &Gateway, head: Parts, chosen: &mut Chosen) -> Re
     if let Some(credential) = &upstream.credential {
         show(&mut headers, chosen.dialect, credential);
     }
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    accept(&mut headers, codings);
     if let Some(host) = gateway.host(chosen.index) {
         headers.insert(HOST, host.clone());
     }
@@ -58,6 +74,23 @@ pub(super) fn request(gateway: &Gateway, head: Parts, chosen: &mut Chosen) -> Re
     }
     *request.headers_mut() = headers;
     request
+}
+
+/// Asks for no coding that must not come. What the client wrote stays as it is where all of it may.
+fn accept(headers: &mut HeaderMap, codings: Codings) {
+    let asked = headers.get_all(ACCEPT_ENCODING).iter().flat_map(|line| {
+        // Text that is none names no coding that we know.
+        line.to_str().unwrap_or("?").split(',').map(str::trim)
+    });
+    let may_come = |coding: &&str| {
+        codings == Codings::Readable && is_readable(coding.split(';').next().unwrap_or_default())
+    };
+    let (may, must_not): (Vec<&str>, Vec<&str>) = asked.partition(may_come);
+    if codings == Codings::AsAsked || must_not.is_empty() && !may.is_empty() {
+        return;
+    }
+    let left = HeaderValue::try_from(may.join(", ")).ok().filter(|left| !left.is_empty());
+    headers.insert(ACCEPT_ENCODING, left.unwrap_or(HeaderValue::from_static("identity")));
 }
 
 /// Whether two readers could see different ends of this message (RFC 9112 §6.3).
@@ -127,6 +160,37 @@ mod tests {
         assert!(!ambiguous(std::slice::from_ref(&length)));
         assert!(ambiguous(&[length.clone(), chunked]));
         assert!(ambiguous(&[length.clone(), length]));
+    }
+
+    #[test]
+    fn an_answer_is_asked_for_in_codings_that_may_come() {
+        let accepted = |codings: Codings, lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(ACCEPT_ENCODING, line.parse().unwrap());
+            }
+            accept(&mut headers, codings);
+            let lines = headers.get_all(ACCEPT_ENCODING).iter();
+            lines.map(|line| line.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        for as_it_is in
+            ["gzip, deflate", "br;q=1.0,gzip;q=0.5", "ZSTD , identity", "identity;q=0", ""]
+        {
+            assert_eq!(accepted(Codings::Readable, &[as_it_is]), [as_it_is]);
+        }
+        assert_eq!(accepted(Codings::Readable, &["gzip", "br"]), ["gzip", "br"]);
+        for (asked, left) in [
+            ("gzip, dcb, br;q=0.5", "gzip, br;q=0.5"),
+            ("gzip, *;q=0.1", "gzip"),
+            ("*", "identity"),
+            ("compress", "identity"),
+        ] {
+            assert_eq!(accepted(Codings::Readable, &[asked]), [left], "{asked}");
+        }
+        assert_eq!(accepted(Codings::Readable, &[]), ["identity"]);
+        assert_eq!(accepted(Codings::None, &["gzip"]), ["identity"]);
+        assert_eq!(accepted(Codings::AsAsked, &["*", "dcb"]), ["*", "dcb"]);
+        assert_eq!(accepted(Codings::AsAsked, &[]), [""; 0]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 
 use super::super::refuse::stream_error;
 use super::super::settle::{Fare, Settling};
+use super::drain;
 use super::fault::{Flush, RelayFault};
 use super::pieces::Pieces;
 use crate::edge::clock;
@@ -236,6 +237,15 @@ impl Watch {
     fn settle(&mut self, end: StreamEnd) {
         if let Some(fare) = self.fare.take() {
             self.settling = Some(fare.settle(end));
+        }
+    }
+}
+
+/// The client left before the end of the answer, or was given up.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let (Some(exchange), Some(fare)) = (self.exchange.take(), self.fare.take()) {
+            drain::dropped(self.worker.clone(), self.upstream, exchange, fare);
         }
     }
 }

@@ -55,6 +55,9 @@ fn shown(tokens: Option<u64>) -> String {
 /// Generated text to count, and its length in bytes; `None` where the answer was nothing that we
 /// could read, so that its output is unknown rather than zero.
 pub(super) fn output_text(open: &Open, measurement: &Measurement) -> Option<(String, u64)> {
+    if measurement.has_unread_output {
+        return None;
+    }
     let understood = measurement.response_id.is_some()
         || measurement.response_model.is_some()
         || measurement.output_text_bytes > 0

@@ -116,7 +116,7 @@ fn reading_stops_at_damage_and_the_bytes_pass() {
             ride(Exchange::chat().encoded(started_at, "gzip"), started_at, &body, step);
         assert_eq!(bytes, body);
         assert_eq!(found.counts, Counts { decode_stopped: 1, ..Counts::default() });
-        assert!(found.counts.has_unread());
+        assert!(found.has_unread_output);
         assert_eq!(found.ending, Ending::Complete);
     }
 }
@@ -144,7 +144,7 @@ fn a_document_over_the_limit_passes_unread_encoded_or_not() {
             let (bytes, found) = ride(meter, started_at, &body, 7);
             assert_eq!(bytes, body, "{codings}");
             assert_eq!(found.reported.is_some(), reads, "{codings} {bytes_max}");
-            assert_eq!(found.counts.has_unread(), !reads, "{codings} {bytes_max}");
+            assert_eq!(found.has_unread_output, !reads, "{codings} {bytes_max}");
             assert_eq!(found.ending, Ending::Complete, "{codings} {bytes_max}");
         }
     }

@@ -1,0 +1,363 @@
+//! Who ends an answer, and how: what none of the plainer tests has.
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::fixtures::{
+    CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, STREAM_CHAT_WITH_USAGE, USAGE, WORLD,
+};
+use crate::gateway::{Gateway, Setup};
+use crate::http::{LAST_CHUNK, STREAM_HEAD, answer, chunk, json_answer, post, stream_answer};
+
+/// Reads chunks until all of `expected` has come.
+fn expect(client: &mut Client, expected: &str) {
+    let mut came = Vec::new();
+    while came.len() < expected.len() {
+        came.extend(client.next_chunk().filter(|chunk| !chunk.is_empty()).expect("a chunk"));
+    }
+    assert_eq!(String::from_utf8_lossy(&came), expected);
+}
+
+const DRAINED: &str = "taximeter_answers_left_total{taximeter_kind=\"drained\"}";
+
+fn draining(engine: &Engine) -> Gateway {
+    Setup::before(engine).upstream("dialect: openai, on_client_left: drain").start()
+}
+
+#[test]
+fn a_drained_stream_reports_its_usage_although_the_client_has_left() {
+    let engine = Engine::start();
+    let gateway = draining(&engine);
+    for (turn, body) in (1..).zip([STREAM_CHAT, STREAM_CHAT_WITH_USAGE]) {
+        let mut client = gateway.chat("", body);
+        let (mut connection, _) = engine.request();
+        connection.send(STREAM_HEAD);
+        client.head();
+        connection.send(&chunk(HELLO));
+        expect(&mut client, HELLO);
+        drop(client);
+        gateway.await_metric(&format!("{DRAINED} {turn}"));
+        connection.send(&[chunk(WORLD), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+        connection.send(LAST_CHUNK);
+        let record = &gateway.await_records(turn)[turn - 1];
+        assert_eq!(record["end"], "client_left", "{record}");
+        assert_eq!(record["usage"]["source"], "reported", "{record}");
+        assert_eq!(record["usage"]["output_tokens"], 100, "{record}");
+        assert_eq!(record["timing"]["output_chunks"], 1, "what the client was sent: {record}");
+    }
+}
+
+#[test]
+fn a_drained_stream_without_usage_is_counted_up_to_what_was_sent() {
+    let engine = Engine::start();
+    let gateway = draining(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&chunk(HELLO));
+    expect(&mut client, HELLO);
+    drop(client);
+    gateway.await_metric(&format!("{DRAINED} 1"));
+    connection.send(&[chunk(WORLD), chunk(WORLD), chunk(STOP), chunk(DONE)].concat());
+    connection.send(LAST_CHUNK);
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left", "{record}");
+    assert_eq!(record["usage"]["source"], "counted", "{record}");
+    assert_eq!(record["usage"]["output_tokens"], 2, "{record}");
+}
+
+#[test]
+fn no_more_than_64_streams_are_drained_at_once() {
+    const CROWD: usize = 70;
+    let engine = Engine::start();
+    let gateway = draining(&engine);
+    let mut connections = Vec::new();
+    for _ in 0..CROWD {
+        let mut client = gateway.chat("", STREAM_CHAT);
+        let (mut connection, _) = engine.request();
+        connection.send(STREAM_HEAD);
+        client.head();
+        connection.send(&chunk(HELLO));
+        expect(&mut client, HELLO);
+        connections.push((client, connection));
+    }
+    let connections: Vec<_> = connections.into_iter().map(|(_, connection)| connection).collect();
+    // Those beyond the limit are settled at once, all others when they end.
+    gateway.await_metric(&format!("{DRAINED} 64"));
+    gateway.await_records(CROWD - 64);
+    for mut connection in connections {
+        // A cancelled one has gone.
+        let _ = connection.try_send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+        let _ = connection.try_send(LAST_CHUNK);
+    }
+    let records = gateway.await_records(CROWD);
+    let reported = records.iter().filter(|record| record["usage"]["source"] == "reported");
+    assert_eq!(reported.count(), 64);
+    assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");
+}
+
+#[test]
+fn a_drained_stream_that_breaks_is_still_one_that_was_left() {
+    let engine = Engine::start();
+    let gateway = draining(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&chunk(HELLO));
+    expect(&mut client, HELLO);
+    drop(client);
+    gateway.await_metric(&format!("{DRAINED} 1"));
+    connection.reset();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left", "{record}");
+    assert_eq!(record["usage"]["output_tokens"], 2, "{record}");
+}
+
+#[test]
+fn streams_being_drained_end_with_the_gateway() {
+    let engine = Engine::start();
+    let mut gateway = draining(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&chunk(HELLO));
+    expect(&mut client, HELLO);
+    drop(client);
+    gateway.await_metric(&format!("{DRAINED} 1"));
+    gateway.terminate();
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let records = crate::gateway::records(&gateway.data_dir());
+    assert_eq!(records.len(), 1, "{log:#?}");
+    assert_eq!(records[0]["end"], "client_left", "{records:?}");
+    assert_eq!(records[0]["usage"]["output_tokens"], 2, "{records:?}");
+}
+
+#[test]
+fn when_the_end_mark_and_the_leaving_meet_there_is_one_record() {
+    const MEETINGS: usize = 20;
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for _ in 0..MEETINGS {
+        let mut client = gateway.chat("", STREAM_CHAT);
+        let (mut connection, _) = engine.request();
+        connection.send(STREAM_HEAD);
+        client.head();
+        connection.send(&chunk(HELLO));
+        expect(&mut client, HELLO);
+        let leaving = std::thread::spawn(move || drop(client));
+        let _ = connection.try_send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+        leaving.join().expect("left");
+    }
+    for record in gateway.await_records(MEETINGS) {
+        let (end, source) = (&record["end"], &record["usage"]["source"]);
+        let output = &record["usage"]["output_tokens"];
+        match end.as_str() {
+            Some("complete") => assert_eq!((source, output), (&"reported".into(), &100.into())),
+            Some("client_left") => assert!(source == "counted" && output == 2, "{record}"),
+            _ => panic!("{record}"),
+        }
+    }
+}
+
+#[test]
+fn a_client_that_leaves_an_answer_half_sent_owes_an_unknown_output() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    let (half, _) = CHAT_ANSWER.split_at(200);
+    connection.send(&chunk(half));
+    client.head();
+    expect(&mut client, half);
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left", "{record}");
+    assert_eq!(record["usage"]["output_tokens"], Value::Null, "{record}");
+    assert!(record["usage"]["input_tokens"].as_u64() > Some(0), "{record}");
+}
+
+#[test]
+fn an_error_that_reports_usage_is_on_the_ledger() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    let body = "{\"error\":{\"code\":\"overloaded\"},\"usage\":{\"prompt_tokens\":7,\
+                \"completion_tokens\":3}}";
+    engine.answer_once(&answer("503 Service Unavailable", "application/json", body));
+    assert_eq!(client.answer().text(), body);
+    let record = gateway.record();
+    assert_eq!(record["end"], "upstream_refused");
+    assert_eq!(record["usage"]["output_tokens"], 3);
+}
+
+#[test]
+fn a_protocol_that_nobody_asked_to_switch_to_is_a_502() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+    );
+    let answer = client.answer();
+    assert_eq!(answer.status(), 502);
+    assert_eq!(answer.json()["error"]["code"], "upstream_protocol");
+    assert!(gateway.records().is_empty());
+}
+
+#[test]
+fn a_head_that_is_too_large_is_a_502() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    let (mut connection, _) = engine.request();
+    // It may give up before it has read it all.
+    let _ = connection.try_send(
+        format!("HTTP/1.1 200 OK\r\nX-Large: {}\r\n\r\n", "x".repeat(1 << 20)).as_bytes(),
+    );
+    let answer = client.answer();
+    assert_eq!(answer.status(), 502);
+    assert_eq!(gateway.await_records(1)[0]["end"], "upstream_error");
+}
+
+#[test]
+fn a_stream_with_a_bad_chunk_or_without_its_last_is_incomplete_for_the_client_too() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for then in ["zz\r\n", ""] {
+        let mut client = gateway.chat("", STREAM_CHAT);
+        let (mut connection, _) = engine.request();
+        connection.send(STREAM_HEAD);
+        connection.send(&chunk(HELLO));
+        client.head();
+        expect(&mut client, HELLO);
+        connection.send(then.as_bytes());
+        drop(connection);
+        let ends = std::iter::from_fn(|| client.next_chunk()).any(|chunk| chunk.is_empty());
+        assert!(!ends, "the message ended as if it were whole");
+    }
+    for record in gateway.await_records(2) {
+        assert_eq!(record["end"], "upstream_error", "{record}");
+        assert_eq!(record["usage"]["source"], "counted", "{record}");
+        assert_eq!(record["usage"]["output_tokens"], 2, "{record}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_no_json_passes_and_its_output_is_unknown() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for (content_type, body) in
+        [("text/html", "<html>busy</html>"), ("text/plain", "busy"), ("application/json", "busy")]
+    {
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&answer("200 OK", content_type, body));
+        assert_eq!(client.answer().text(), body);
+    }
+    for record in gateway.records() {
+        assert_eq!(record["usage"]["source"], "unknown", "{record}");
+        assert_eq!(record["usage"]["output_tokens"], Value::Null, "{record}");
+        assert!(record["usage"]["input_tokens"].as_u64() > Some(0), "{record}");
+    }
+}
+
+#[test]
+fn json_that_calls_itself_a_stream_is_read_for_what_it_is() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&answer("200 OK", "text/event-stream", CHAT_ANSWER));
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+    assert_eq!(gateway.record()["usage"]["output_tokens"], 100);
+    gateway.await_metric("taximeter_meter_oddities_total{taximeter_kind=\"type_mismatch\"} 1");
+}
+
+#[test]
+fn a_line_too_long_to_read_passes_and_hides_the_output_unless_it_is_reported() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let long = HELLO.replace("To the", &"long ".repeat(500_000));
+    for (events, source) in
+        [(vec![HELLO, &long, STOP, DONE], "unknown"), (vec![&long, STOP, USAGE, DONE], "reported")]
+    {
+        let records = gateway.records().len();
+        let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT_WITH_USAGE);
+        engine.answer_once(&stream_answer(&events));
+        assert_eq!(client.answer().text(), events.concat());
+        assert_eq!(gateway.await_records(records + 1)[records]["usage"]["source"], source);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_pass_and_do_not_disturb() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let odd = [
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"".as_slice(),
+        b"a\xff\xfe\0b\"}}]}\r",
+        b"\n\r\n",
+    ];
+    let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
+    let events: Vec<&[u8]> =
+        odd.into_iter().chain([STOP, USAGE, DONE].map(str::as_bytes)).collect();
+    engine.answer_once(&stream_answer(&events));
+    assert_eq!(client.answer().body, events.concat());
+    let record = gateway.record();
+    assert_eq!(record["end"], "complete");
+    assert_eq!(record["usage"]["output_tokens"], 100);
+}
+
+#[test]
+fn choices_side_by_side_are_added_up_although_one_never_finishes() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let of = |index: u8, event: &str| event.replace("\"index\":0", &format!("\"index\":{index}"));
+    let events = [
+        of(0, ROLE),
+        of(1, ROLE),
+        of(1, HELLO),
+        of(0, HELLO),
+        of(1, WORLD),
+        of(0, WORLD),
+        of(1, STOP),
+    ];
+    let mut client = gateway.chat("", STREAM_CHAT);
+    engine.answer_once(&stream_answer(&events));
+    assert_eq!(client.answer().text(), events.concat());
+    let record = gateway.record();
+    assert_eq!(record["usage"]["source"], "counted");
+    assert_eq!(record["usage"]["output_tokens"], 6);
+    assert_eq!(record["timing"]["output_chunks"], 4);
+    assert_eq!(record["finish_reasons"], serde_json::json!(["stop"]));
+}
+
+#[test]
+fn trailers_do_not_disturb_the_answer() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    connection.send(b"0\r\nX-Checksum: 1\r\n\r\n");
+    let mut came = Vec::new();
+    client.head();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        came.extend(more);
+    }
+    assert_eq!(String::from_utf8_lossy(&came), [HELLO, STOP, USAGE, DONE].concat());
+    assert_eq!(gateway.record()["usage"]["output_tokens"], 100);
+    // Both connections are as good as before.
+    client.send(&post("/v1/chat/completions", "", CHAT));
+    connection.request();
+    connection.send(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+}
