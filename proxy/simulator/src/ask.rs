@@ -13,6 +13,7 @@ pub(crate) struct Ask {
     pub(crate) model: Option<String>,
     pub(crate) stream: Option<bool>,
     stream_options: Option<StreamOptions>,
+    return_token_ids: Option<bool>,
     n: Option<u64>,
     max_tokens: Option<u64>,
     max_completion_tokens: Option<u64>,
@@ -30,6 +31,7 @@ pub(crate) struct Ask {
 #[serde(default)]
 struct StreamOptions {
     include_usage: Option<bool>,
+    continuous_usage_stats: Option<bool>,
 }
 
 /// A prompt, read.
@@ -81,6 +83,17 @@ impl Ask {
 
     pub(crate) fn include_usage(&self) -> bool {
         self.stream_options.as_ref().and_then(|options| options.include_usage) == Some(true)
+    }
+
+    /// Running totals, which come only beside usage at the end.
+    pub(crate) fn continuous_usage(&self) -> bool {
+        let options = self.stream_options.as_ref();
+        self.include_usage()
+            && options.and_then(|options| options.continuous_usage_stats) == Some(true)
+    }
+
+    pub(crate) fn token_ids(&self) -> bool {
+        self.return_token_ids == Some(true)
     }
 
     pub(crate) fn choices(&self) -> u64 {

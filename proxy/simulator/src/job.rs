@@ -35,6 +35,10 @@ pub(crate) struct Job {
     /// Unix time in seconds.
     pub(crate) created: u64,
     pub(crate) include_usage: bool,
+    /// Running totals in each chunk of a stream.
+    pub(crate) continuous_usage: bool,
+    /// Ids of all tokens in a stream.
+    pub(crate) token_ids: bool,
     /// All tokens of the prompt.
     pub(crate) input: u64,
     /// Of them, from the cache.
@@ -89,6 +93,8 @@ impl Foreman {
             model,
             created,
             include_usage: ask.include_usage(),
+            continuous_usage: ask.continuous_usage() && !behaviour.no_usage,
+            token_ids: ask.token_ids(),
             input,
             cached: prefix.read,
             cache_written: prefix.written,

@@ -11,8 +11,9 @@ mod shape;
 
 use crate::route::Route;
 
+pub(crate) use choices::{write_ids, write_totals};
 pub(crate) use embeddings::whole as embeddings;
-pub(crate) use page::{Page, Template, compact};
+pub(crate) use page::{Page, Slot, Template, compact};
 pub(crate) use shape::Shape;
 
 /// The shape of `route`; embeddings are never streams and have none.

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::job::Job;
 use crate::journal::Visit;
 use crate::served::End;
-use crate::shapes::{Page, Shape, Template};
+use crate::shapes::{Page, Shape, Slot, Template, write_ids, write_totals};
 
 /// One answer on its way. Dropped before its end, its visit is written down as cancelled.
 pub(crate) struct Stream {
@@ -136,12 +136,12 @@ impl Stream {
         let range = self.tokens - skip..until - skip;
         for choice in 0..job.choices {
             let range = range.clone();
-            page.chunk(template, choice, |out| {
-                if reasons {
-                    job.write_reasoning(choice, range, out)
-                } else {
-                    job.write_content(choice, range, out)
-                }
+            page.chunk(template, choice, |slot, out| match slot {
+                Slot::Text if reasons => job.write_reasoning(choice, range.clone(), out),
+                Slot::Text => job.write_content(choice, range.clone(), out),
+                Slot::Ids => write_ids(self.tokens..until, out),
+                Slot::Totals => write_totals(job, until, out),
+                Slot::Number => Ok(()),
             });
         }
         self.tokens = until;

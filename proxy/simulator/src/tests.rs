@@ -166,6 +166,36 @@ async fn usage_is_absent_from_a_stream_that_did_not_ask() {
 }
 
 #[tokio::test]
+async fn running_totals_come_when_they_are_asked_for_beside_usage() {
+    let engine = engine().await;
+    for (options, runs) in [
+        (r#"{"include_usage":true,"continuous_usage_stats":true}"#, true),
+        (r#"{"continuous_usage_stats":true}"#, false),
+    ] {
+        let body = format!(r#"{{"stream":true,"stream_options":{options},"prompt":"a b"}}"#);
+        let stream = ask(&engine, "/v1/completions", "output_tokens=5,chunk_tokens=2", &body).await;
+        let events = stream.events();
+        let totals: Vec<u64> = events
+            .iter()
+            .filter_map(|event| event["usage"]["completion_tokens"].as_u64())
+            .collect();
+        assert_eq!(totals, if runs { vec![2, 4, 5, 5, 5] } else { vec![] });
+    }
+}
+
+#[tokio::test]
+async fn ids_of_all_tokens_come_when_they_are_asked_for() {
+    let engine = engine().await;
+    let body = r#"{"stream":true,"return_token_ids":true,"messages":[{"content":"a b c"}]}"#;
+    let stream = ask(&engine, CHAT, "output_tokens=5,chunk_tokens=2", body).await;
+    let events = stream.events();
+    let ids = |value: &Value| value.as_array().map_or(0, Vec::len);
+    assert_eq!(ids(&events[0]["prompt_token_ids"]), 3);
+    let generated = events.iter().map(|event| ids(&event["choices"][0]["token_ids"]));
+    assert_eq!(generated.sum::<usize>(), 5);
+}
+
+#[tokio::test]
 async fn several_choices_are_told_side_by_side_and_counted_together() {
     let engine = engine().await;
     let body = r#"{"n":2,"stream":true,"stream_options":{"include_usage":true},"prompt":"a b"}"#;

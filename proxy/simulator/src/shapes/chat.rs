@@ -1,6 +1,6 @@
 //! Chat completions, as vLLM says them.
 
-use super::choices::{FAILURE, finish_reason, usage};
+use super::choices::{FAILURE, finish_reason, ids_slot, prompt_ids, totals, totals_slot, usage};
 use super::page::{NUMBER, Numbers, Page, TEXT, Template};
 use super::shape::Shape;
 use crate::job::{Finish, Job};
@@ -9,11 +9,12 @@ pub(super) struct Chat;
 
 impl Shape for Chat {
     fn open(&self, job: &Job, page: &mut Page) {
-        let head = head(job);
+        let (head, totals, prompt) = (head(job), totals(job, 0), prompt_ids(job));
         for choice in 0..job.choices {
             page.data(format_args!(
                 r#"{head},"choices":[{{"index":{choice},"delta":{{"role":"assistant",
-                   "content":""}},"logprobs":null,"finish_reason":null}}]}}"#
+                   "content":""}},"logprobs":null,"finish_reason":null}}]{totals},
+                   "prompt_token_ids":{prompt}}}"#
             ));
             if job.finish == Finish::ToolCall {
                 let id = &job.id;
@@ -21,7 +22,7 @@ impl Shape for Chat {
                     r#"{head},"choices":[{{"index":{choice},
                        "delta":{{"tool_calls":[{{"id":"call_{id}","type":"function","index":0,
                        "function":{{"name":"look_up","arguments":""}}}}]}},"logprobs":null,
-                       "finish_reason":null}}]}}"#
+                       "finish_reason":null,"token_ids":null}}]{totals}}}"#
                 ));
             }
         }
@@ -43,11 +44,11 @@ impl Shape for Chat {
 
     fn close(&self, job: &Job, page: &mut Page) {
         let head = head(job);
-        let finish = finish_reason(job.finish);
+        let (finish, totals) = (finish_reason(job.finish), totals(job, job.output));
         for choice in 0..job.choices {
             page.data(format_args!(
                 r#"{head},"choices":[{{"index":{choice},"delta":{{}},"logprobs":null,
-                   "finish_reason":"{finish}","stop_reason":null}}]}}"#
+                   "finish_reason":"{finish}","stop_reason":null,"token_ids":null}}]{totals}}}"#
             ));
         }
         if job.include_usage && !job.behaviour.no_usage {
@@ -92,10 +93,10 @@ fn head(job: &Job) -> String {
 }
 
 fn delta(job: &Job, delta: &str) -> Template {
-    let head = head(job);
+    let (head, ids, totals) = (head(job), ids_slot(job), totals_slot(job));
     let json = format!(
         r#"{head},"choices":[{{"index":{NUMBER},"delta":{delta},"logprobs":null,
-           "finish_reason":null}}]}}"#
+           "finish_reason":null,"token_ids":{ids}}}]{totals}}}"#
     );
     Template::new(Numbers::Choices, None, &json)
 }

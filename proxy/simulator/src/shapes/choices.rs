@@ -1,5 +1,9 @@
 //! What chat and completions, the APIs with choices, say alike.
 
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::page::{IDS, TOTALS};
 use crate::job::{Finish, Job};
 
 /// The error that vLLM puts into a stream.
@@ -42,4 +46,54 @@ pub(super) fn finish_reason(finish: Finish) -> &'static str {
         Finish::Length => "length",
         Finish::ToolCall => "tool_calls",
     }
+}
+
+/// Where a chunk has its running totals, if it has them.
+pub(super) fn totals_slot(job: &Job) -> &'static str {
+    if job.continuous_usage { TOTALS } else { "" }
+}
+
+/// Where a chunk has the ids of its tokens, or the null that stands there otherwise.
+pub(super) fn ids_slot(job: &Job) -> &'static str {
+    if job.token_ids { IDS } else { "null" }
+}
+
+/// Running totals of one choice after `output` tokens.
+pub(crate) fn write_totals(job: &Job, output: u64, out: &mut impl Write) -> std::fmt::Result {
+    let (input, total) = (job.input, job.input + output);
+    write!(
+        out,
+        r#","usage":{{"prompt_tokens":{input},"total_tokens":{total},"completion_tokens":{output}}}"#
+    )
+}
+
+/// The same as text; nothing where nobody asked for them.
+pub(super) fn totals(job: &Job, output: u64) -> String {
+    let mut totals = String::new();
+    if job.continuous_usage {
+        // Memory cannot refuse to be written to.
+        _ = write_totals(job, output, &mut totals);
+    }
+    totals
+}
+
+/// A list of ids for `tokens`.
+pub(crate) fn write_ids(tokens: Range<u64>, out: &mut impl Write) -> std::fmt::Result {
+    for (at, token) in tokens.enumerate() {
+        let before = if at == 0 { '[' } else { ',' };
+        write!(out, "{before}{}", 100 + token)?;
+    }
+    out.write_char(']')
+}
+
+/// Ids of the prompt's tokens, or the null that stands there otherwise.
+pub(super) fn prompt_ids(job: &Job) -> String {
+    let mut ids = String::new();
+    if job.token_ids && job.input > 0 {
+        // Memory cannot refuse to be written to.
+        _ = write_ids(0..job.input, &mut ids);
+    } else {
+        ids.push_str(if job.token_ids { "[]" } else { "null" });
+    }
+    ids
 }

@@ -1,6 +1,6 @@
 //! The older completions, as vLLM says them.
 
-use super::choices::{FAILURE, finish_reason, usage};
+use super::choices::{FAILURE, finish_reason, ids_slot, totals, totals_slot, usage};
 use super::page::{NUMBER, Numbers, Page, TEXT, Template};
 use super::shape::Shape;
 use crate::job::Job;
@@ -16,21 +16,21 @@ impl Shape for Completions {
     }
 
     fn content(&self, job: &Job) -> Template {
-        let head = head(job);
+        let (head, ids, totals) = (head(job), ids_slot(job), totals_slot(job));
         let json = format!(
             r#"{head},"choices":[{{"index":{NUMBER},"text":"{TEXT}","logprobs":null,
-               "finish_reason":null,"stop_reason":null}}]}}"#
+               "finish_reason":null,"stop_reason":null,"token_ids":{ids}}}]{totals}}}"#
         );
         Template::new(Numbers::Choices, None, &json)
     }
 
     fn close(&self, job: &Job, page: &mut Page) {
         let head = head(job);
-        let finish = finish_reason(job.finish);
+        let (finish, totals) = (finish_reason(job.finish), totals(job, job.output));
         for choice in 0..job.choices {
             page.data(format_args!(
                 r#"{head},"choices":[{{"index":{choice},"text":"","logprobs":null,
-                   "finish_reason":"{finish}","stop_reason":null}}]}}"#
+                   "finish_reason":"{finish}","stop_reason":null,"token_ids":null}}]{totals}}}"#
             ));
         }
         if job.include_usage && !job.behaviour.no_usage {

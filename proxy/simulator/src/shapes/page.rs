@@ -13,14 +13,28 @@ pub(crate) fn compact(json: &str) -> String {
 pub(super) const NUMBER: &str = "\u{1}";
 /// Stands for the text in what becomes a [`Template`].
 pub(super) const TEXT: &str = "\u{2}";
+/// Stands for the ids of its tokens in what becomes a [`Template`].
+pub(super) const IDS: &str = "\u{3}";
+/// Stands for running totals in what becomes a [`Template`].
+pub(super) const TOTALS: &str = "\u{4}";
 
-/// An event of which only a number and a text change, rendered as far as it can be.
+/// An event of which only a number, a text and what goes with it change, rendered as far as it can
+/// be.
 #[derive(Debug)]
 pub(crate) struct Template {
-    before: String,
-    between: String,
-    after: String,
+    /// What stands still, each followed by what changes.
+    parts: Vec<(String, Slot)>,
+    end: String,
     numbers: Numbers,
+}
+
+/// What changes from event to event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Number,
+    Text,
+    Ids,
+    Totals,
 }
 
 /// What the number of a template counts.
@@ -31,19 +45,27 @@ pub(super) enum Numbers {
 }
 
 impl Template {
-    /// The event `name` (if it has one) with the data `json`, taken apart at [`NUMBER`] (where it
-    /// has one) and at the [`TEXT`] after it.
+    /// The event `name` (if it has one) with the data `json`, taken apart at [`NUMBER`], [`TEXT`],
+    /// [`IDS`] and [`TOTALS`].
     pub(super) fn new(numbers: Numbers, name: Option<&str>, json: &str) -> Self {
         let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         let event = format!("{name}data: {}\n\n", compact(json));
-        let (head, after) = event.split_once(TEXT).unwrap_or((&event, ""));
-        let (before, between) = head.split_once(NUMBER).unwrap_or((head, ""));
-        Self {
-            before: before.to_owned(),
-            between: between.to_owned(),
-            after: after.to_owned(),
-            numbers,
+        let mut parts = Vec::new();
+        let mut end = String::new();
+        for character in event.chars() {
+            let slot = match character {
+                '\u{1}' => Slot::Number,
+                '\u{2}' => Slot::Text,
+                '\u{3}' => Slot::Ids,
+                '\u{4}' => Slot::Totals,
+                other => {
+                    end.push(other);
+                    continue;
+                }
+            };
+            parts.push((std::mem::take(&mut end), slot));
         }
+        Self { parts, end, numbers }
     }
 }
 
@@ -77,25 +99,26 @@ impl Page {
         number
     }
 
-    /// One chunk: `text` writes its words.
+    /// One chunk: `fill` writes its words and what goes with them.
     pub(crate) fn chunk(
         &mut self,
         template: &Template,
         choice: u64,
-        text: impl FnOnce(&mut BytesMut) -> std::fmt::Result,
+        mut fill: impl FnMut(Slot, &mut BytesMut) -> std::fmt::Result,
     ) {
-        let number = match template.numbers {
-            Numbers::Choices => choice,
-            Numbers::Events => self.number(),
-        };
-        let Template { before, between, after, .. } = template;
-        self.bytes.extend_from_slice(before.as_bytes());
-        if !between.is_empty() {
-            self.write(format_args!("{number}{between}"));
+        for (part, slot) in &template.parts {
+            self.bytes.extend_from_slice(part.as_bytes());
+            // Memory cannot refuse to be written to.
+            _ = match (slot, template.numbers) {
+                (Slot::Number, Numbers::Choices) => write!(self.bytes, "{choice}"),
+                (Slot::Number, Numbers::Events) => {
+                    let number = self.number();
+                    write!(self.bytes, "{number}")
+                }
+                (slot, _) => fill(*slot, &mut self.bytes),
+            };
         }
-        // Memory cannot refuse to be written to.
-        _ = text(&mut self.bytes);
-        self.bytes.extend_from_slice(after.as_bytes());
+        self.bytes.extend_from_slice(template.end.as_bytes());
     }
 
     fn write(&mut self, text: Arguments<'_>) {
