@@ -28,6 +28,7 @@ mod recognise;
 mod refusals;
 mod robust_answers;
 mod robust_connections;
+mod running_usage;
 mod streams;
 mod tidy;
 mod tls;
