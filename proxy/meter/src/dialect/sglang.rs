@@ -17,6 +17,10 @@ impl Habits for Sglang {
         true
     }
 
+    fn takes_token_ids(&self) -> bool {
+        true
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[
             Mark::Owner("sglang"),

@@ -230,58 +230,6 @@ fn reads_may_split_anywhere() {
     }
 }
 
-#[test]
-fn only_the_usage_event_is_hidden() {
-    let mut hidden = 0;
-    for fixture in fixtures().iter().filter(|fixture| fixture.path.extension().unwrap() == "sse") {
-        let exchange = Exchange { hidden: USAGE_EVENT, ..fixture.exchange };
-        let started_at = epoch();
-        let ride = exchange.ride(started_at, [fixture.bytes.as_slice()]);
-        let plain = fixture.exchange.ride(started_at, [fixture.bytes.as_slice()]);
-        assert_eq!(ride.measurement, plain.measurement, "{}", fixture.path.display());
-        let expected = without_usage_event(&fixture.bytes);
-        hidden += usize::from(expected != fixture.bytes);
-        assert_eq!(
-            String::from_utf8_lossy(&ride.bytes),
-            String::from_utf8_lossy(&expected),
-            "{}",
-            fixture.path.display()
-        );
-    }
-    assert!(hidden > 15);
-}
-
-/// Cuts at blank lines, the slow way, and leaves out what has a usage object and no choices.
-fn without_usage_event(stream: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let mut block = Vec::new();
-    let mut line = Vec::new();
-    let mut is_done = false;
-    let mut bytes = stream.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        block.push(byte);
-        if byte != b'\n' && byte != b'\r' {
-            line.push(byte);
-            continue;
-        }
-        if byte == b'\r' {
-            block.extend(bytes.next_if_eq(&b'\n'));
-        }
-        if !std::mem::take(&mut line).is_empty() {
-            continue;
-        }
-        let text = String::from_utf8_lossy(&block).into_owned();
-        is_done |= text.contains("[DONE]");
-        let is_usage = text.contains("\"choices\":[]") && text.contains("\"usage\":{");
-        if !is_usage || is_done {
-            kept.append(&mut block);
-        }
-        block.clear();
-    }
-    kept.append(&mut block);
-    kept
-}
-
 fn fragments() -> impl Strategy<Value = Vec<u8>> {
     let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}";
     let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}";

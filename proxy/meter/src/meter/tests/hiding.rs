@@ -224,3 +224,55 @@ fn what_was_withheld_when_the_client_left_is_not_counted() {
     assert_eq!(found.reported.unwrap().usage.output_tokens, Some(1));
     assert_eq!(found.output_text, "To");
 }
+
+#[test]
+fn only_the_usage_event_is_hidden() {
+    let mut hidden = 0;
+    for fixture in fixtures().iter().filter(|fixture| fixture.path.extension().unwrap() == "sse") {
+        let exchange = Exchange { hidden: USAGE_EVENT, ..fixture.exchange };
+        let started_at = epoch();
+        let ride = exchange.ride(started_at, [fixture.bytes.as_slice()]);
+        let plain = fixture.exchange.ride(started_at, [fixture.bytes.as_slice()]);
+        assert_eq!(ride.measurement, plain.measurement, "{}", fixture.path.display());
+        let expected = without_usage_event(&fixture.bytes);
+        hidden += usize::from(expected != fixture.bytes);
+        assert_eq!(
+            String::from_utf8_lossy(&ride.bytes),
+            String::from_utf8_lossy(&expected),
+            "{}",
+            fixture.path.display()
+        );
+    }
+    assert!(hidden > 15);
+}
+
+/// Cuts at blank lines, the slow way, and leaves out what has a usage object and no choices.
+fn without_usage_event(stream: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut block = Vec::new();
+    let mut line = Vec::new();
+    let mut is_done = false;
+    let mut bytes = stream.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        block.push(byte);
+        if byte != b'\n' && byte != b'\r' {
+            line.push(byte);
+            continue;
+        }
+        if byte == b'\r' {
+            block.extend(bytes.next_if_eq(&b'\n'));
+        }
+        if !std::mem::take(&mut line).is_empty() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&block).into_owned();
+        is_done |= text.contains("[DONE]");
+        let is_usage = text.contains("\"choices\":[]") && text.contains("\"usage\":{");
+        if !is_usage || is_done {
+            kept.append(&mut block);
+        }
+        block.clear();
+    }
+    kept.append(&mut block);
+    kept
+}
