@@ -25,6 +25,7 @@ mod money;
 mod operations;
 mod readme;
 mod recognise;
+mod record_docs;
 mod refusals;
 mod robust_answers;
 mod robust_connections;

@@ -60,6 +60,7 @@ const TOP_LEVEL: &[&str] = &[
     "config",
     "deny.toml",
     "deploy",
+    "docs",
     "pricing",
     "proxy",
     "tests",

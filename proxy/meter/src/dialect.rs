@@ -187,6 +187,60 @@ mod tests {
         }
     }
 
+    /// The page's table: a row a dialect.
+    fn table() -> String {
+        let yes = |is_so| if is_so { "yes" } else { "" };
+        let mut table = String::new();
+        for dialect in Dialect::ALL {
+            let habits = dialect.habits();
+            let name = serde_json::to_value(dialect).unwrap();
+            let marks: Vec<_> = habits.marks().iter().map(shown).collect();
+            let row = [
+                name.as_str().unwrap(),
+                habits.provider(),
+                match habits.stream_usage() {
+                    StreamUsage::Always => "always",
+                    StreamUsage::WhenAsked => "when asked, so it is",
+                    StreamUsage::Unknown => "perhaps; it is not asked",
+                },
+                yes(habits.takes_continuous_usage()),
+                yes(habits.takes_token_ids()),
+                match habits.reasoning() {
+                    Reasoning::InOutput => "in the output",
+                    Reasoning::BesideOutput => "beside the output",
+                    Reasoning::BesideTotal => "beside the output and the total",
+                    Reasoning::InTotalOnly => "in the output, or only in the total",
+                },
+                &marks.join(", "),
+            ];
+            table += &format!("| {} |\n", row.join(" | "));
+        }
+        table
+    }
+
+    fn shown(mark: &Mark) -> String {
+        match mark {
+            Mark::Owner(owner) => format!("models owned by `{owner}`"),
+            Mark::Header(name) => format!("header `{name}`"),
+            Mark::HeaderIs(name, value) => format!("header `{name}: {value}`"),
+            Mark::Member(path) => format!("`{}`", path.join(".")),
+            Mark::Fingerprint(_) => "the form of `system_fingerprint`".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_page_of_dialects_says_what_is_known_of_each() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dialects.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (text, stands) = page.split_once("| --- |\n").unwrap();
+        let text = format!("{text}| --- |\n");
+        if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+            std::fs::write(path, text + &table()).unwrap();
+        } else {
+            assert_eq!(stands, table(), "stale: INSTA_UPDATE=always cargo test writes {path}");
+        }
+    }
+
     #[test]
     fn usage_that_comes_unasked_is_not_asked_for() {
         for dialect in [Dialect::Groq, Dialect::Mistral, Dialect::OpenRouter, Dialect::Anthropic] {

@@ -1,4 +1,3 @@
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -135,77 +134,6 @@ fn exchange(path: &Path) -> Exchange<'static> {
         },
         content_type: Some(if is_stream { "text/event-stream" } else { "application/json" }),
         ..Exchange::chat()
-    }
-}
-
-/// What a reviewer wants to see of a measurement: one line each, times left out.
-fn summary(ride: &Ride, recognised: Dialect) -> String {
-    let found = &ride.measurement;
-    let mut summary = String::new();
-    let mut line = |name: &str, value: &dyn std::fmt::Debug| {
-        writeln!(summary, "{name}: {value:?}").unwrap();
-    };
-    line("ending", &found.ending);
-    line("id", &found.response_id);
-    line("model", &found.response_model);
-    line("tier", &found.service_tier);
-    line("finish reasons", &found.finish_reasons);
-    line("error type", &found.error_type);
-    line("events with content", &found.timing.output_chunks);
-    line("output text", &found.output_text);
-    line("held bytes", &ride.held);
-    if recognised != Dialect::Auto {
-        line("recognised", &recognised);
-    }
-    if let Some(cost) = &found.reported_cost {
-        line("reported cost", cost);
-    }
-    if found.counts != Counts::default() {
-        line("counts", &found.counts);
-    }
-    match &found.reported {
-        None => line("usage", &"none"),
-        Some(reported) => {
-            line("flags", &reported.flags);
-            let mut usage = reported.usage.clone();
-            if let Some(modalities) = usage.modalities.take() {
-                line("modalities", &modalities.named());
-            }
-            if !usage.units.is_empty() {
-                line("units", &std::mem::take(&mut usage.units));
-            }
-            let usage = format!("{usage:?}").replace(", modalities: None, units: {}", "");
-            writeln!(summary, "usage: {usage}").unwrap();
-        }
-    }
-    summary
-}
-
-#[test]
-fn each_fixture_measures_as_its_snapshot_says() {
-    for fixture in fixtures() {
-        let ride = fixture.exchange.ride(epoch(), [fixture.bytes.as_slice()]);
-        assert_eq!(ride.bytes, fixture.bytes, "{}", fixture.path.display());
-        let recognised = dialects::recognised(&fixture);
-        insta::with_settings!({
-            snapshot_path => fixture.path.parent().unwrap(),
-            prepend_module_to_snapshot => false,
-            omit_expression => true,
-        }, {
-            let name = fixture.path.file_stem().unwrap().to_str().unwrap();
-            insta::assert_snapshot!(name, summary(&ride, recognised));
-        });
-    }
-}
-
-#[test]
-fn every_fixture_is_in_the_table() {
-    let table = include_str!("../../../../tests/fixtures/README.md");
-    for fixture in fixtures() {
-        let folder = fixture.path.parent().unwrap().file_name().unwrap().to_str().unwrap();
-        let file = fixture.path.file_name().unwrap().to_str().unwrap();
-        let is_listed = table.contains(&format!("`{folder}/{file}`"));
-        assert!(is_listed || folder == "framing", "{folder}/{file} is not in the table");
     }
 }
 
