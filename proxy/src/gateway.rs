@@ -15,6 +15,7 @@ use crate::edge::upstream::Dialer;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::telemetry::Telemetry;
+use crate::telemetry::events::UpstreamRecognised;
 
 /// Answers that may wait to be counted; of those beyond it the usage stays unknown.
 const COUNTS_PENDING_MAX: usize = 128;
@@ -116,8 +117,12 @@ impl Gateway {
 
     /// An upstream has shown what it is, which is news where it is configured as `auto`.
     pub(crate) fn recognise(&self, index: usize, dialect: Dialect) {
-        if dialect != Dialect::Auto && self.dialect(index) == Dialect::Auto {
-            self.recognised.insert(index, dialect);
+        if dialect == Dialect::Auto || self.dialect(index) != Dialect::Auto {
+            return;
+        }
+        if self.recognised.insert(index, dialect).is_none() {
+            let upstream = &self.upstream(index).name;
+            self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
         }
     }
 

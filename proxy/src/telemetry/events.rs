@@ -227,6 +227,21 @@ impl Event for UpstreamRefusedUs<'_> {
     }
 }
 
+/// An upstream configured as `auto` has shown what it is.
+pub(crate) struct UpstreamRecognised<'a> {
+    pub(crate) upstream: &'a str,
+    pub(crate) provider: &'static str,
+}
+
+impl Event for UpstreamRecognised<'_> {
+    fn count(&self, _to: &Metrics) {}
+
+    fn line(&self, to: &Log) {
+        let fields = [("upstream", self.upstream.into()), ("provider", self.provider.into())];
+        to.info("upstream_recognised", &fields);
+    }
+}
+
 /// The ledger's own thread has something to say.
 pub(crate) struct LedgerTold<'a>(pub(crate) &'a journal::Event<'a>);
 

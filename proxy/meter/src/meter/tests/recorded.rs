@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::*;
 
-/// Bodies in one recording (YAML), each with the wire format of its route.
-fn bodies(recording: &str) -> Vec<(Wire, String)> {
+/// Bodies in one recording (YAML), each with the wire format of its route and who answered.
+fn bodies(recording: &str) -> Vec<(Wire, Dialect, String)> {
     let mut bodies = Vec::new();
-    let mut wire = Wire::Opaque;
+    let (mut wire, mut dialect) = (Wire::Opaque, Dialect::Auto);
     let mut lines = recording.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(uri) = line.trim().strip_prefix("uri: ") {
@@ -20,6 +20,7 @@ fn bodies(recording: &str) -> Vec<(Wire, String)> {
                 "messages" => Wire::Messages,
                 _ => Wire::Opaque,
             };
+            dialect = of_host(uri);
         }
         if line.trim_start().starts_with("string: |") {
             let mut body = String::new();
@@ -29,7 +30,7 @@ fn bodies(recording: &str) -> Vec<(Wire, String)> {
                 body.push_str(text.strip_prefix("        ").unwrap_or_default());
                 body.push('\n');
             }
-            bodies.push((wire, body));
+            bodies.push((wire, dialect, body));
         }
     }
     bodies
@@ -58,6 +59,17 @@ fn usage(wire: Wire, body: &str) -> Option<(u64, u64)> {
     })
 }
 
+/// Whose answers a host gives.
+fn of_host(uri: &str) -> Dialect {
+    match uri.split('/').nth(2).unwrap_or_default() {
+        "api.openai.com" => Dialect::OpenAi,
+        "api.anthropic.com" => Dialect::Anthropic,
+        "api.deepseek.com" => Dialect::Deepseek,
+        "openrouter.ai" => Dialect::OpenRouter,
+        _ => Dialect::Auto,
+    }
+}
+
 #[test]
 fn recorded_streams_report_what_their_last_usage_says() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
@@ -68,7 +80,7 @@ fn recorded_streams_report_what_their_last_usage_says() {
     let mut streams = 0;
     for recording in folder.read_dir().unwrap() {
         let path = recording.unwrap().path();
-        for (wire, body) in bodies(&std::fs::read_to_string(&path).unwrap()) {
+        for (wire, dialect, body) in bodies(&std::fs::read_to_string(&path).unwrap()) {
             let exchange = Exchange { wire, ..Exchange::chat() };
             let ride = exchange.ride(epoch(), body.as_bytes().chunks(1000));
             assert_eq!(ride.bytes, body.as_bytes(), "{}", path.display());
@@ -78,6 +90,10 @@ fn recorded_streams_report_what_their_last_usage_says() {
                 continue;
             }
             assert!(found.timing.output_chunks > 0, "{}", path.display());
+            let unknowing = Exchange { wire, dialect: Dialect::Auto, ..Exchange::chat() };
+            let shown = measure(unknowing, &body).dialect;
+            let tells = dialect == Dialect::OpenRouter;
+            assert!(shown == dialect || !tells && shown == Dialect::Auto, "taken for {shown:?}");
             let reported = found
                 .reported
                 .map(|reported| (reported.usage.input_tokens, reported.usage.output_tokens));
