@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use crate::PATIENCE;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer};
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -118,4 +118,51 @@ fn an_http2_client_that_resets_its_stream_cancels_the_engines_work() {
     let answer = runtime.spawn(async move { other.send_request(request(CHAT)).await });
     engine.answer_once(&json_answer(CHAT_ANSWER));
     assert_eq!(runtime.block_on(answer).expect("the client").expect("an answer").status(), 200);
+}
+
+#[test]
+fn trailers_reach_a_client_that_can_take_them() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let runtime = runtime();
+    let mut sender = runtime.block_on(connect(gateway.address()));
+    let answer = runtime.spawn(async move {
+        let answer = sender.send_request(request(STREAM_CHAT)).await.expect("an answer");
+        answer.into_body().collect().await.expect("a body")
+    });
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    connection.send(b"0\r\nX-Checksum: 1\r\n\r\n");
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+    let answer = answer.expect("in time").expect("the client");
+    assert_eq!(answer.trailers().expect("trailers")["x-checksum"], "1");
+    assert_eq!(answer.to_bytes(), [HELLO, STOP, DONE].concat());
+    assert_eq!(gateway.record()["usage"]["output_tokens"], 100);
+}
+
+#[test]
+fn an_http2_stream_that_was_reset_is_drained_where_the_operator_says_so() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai, on_client_left: drain").start();
+    let runtime = runtime();
+    let mut sender = runtime.block_on(connect(gateway.address()));
+    let answer = runtime.spawn(async move {
+        let mut answer = sender.send_request(request(STREAM_CHAT)).await.expect("an answer");
+        answer.body_mut().frame().await.expect("a frame").expect("data");
+        // Dropping the answer resets its stream; the connection lives on.
+        drop(answer);
+        sender
+    });
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    connection.send(&chunk(HELLO));
+    let sender = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+    gateway.await_metric("taximeter_answers_left_total{taximeter_kind=\"drained\"} 1");
+    connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    connection.send(LAST_CHUNK);
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left", "{record}");
+    assert_eq!(record["usage"]["source"], "reported", "{record}");
+    drop(sender);
 }

@@ -10,6 +10,7 @@ use crate::measurement::Counts;
 mod dialects;
 mod encoded;
 mod hiding;
+mod left;
 mod recorded;
 mod usage;
 

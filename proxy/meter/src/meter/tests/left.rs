@@ -1,0 +1,68 @@
+//! Answers whose client has left, and events that are too large to be read.
+
+use super::*;
+
+fn content(text: &str) -> String {
+    format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+}
+
+const USAGE: &str =
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":9}}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+/// Reads `before`, then the client leaves, then `after` comes.
+fn left(exchange: Exchange<'_>, before: &str, after: &str) -> Measurement {
+    let started_at = epoch();
+    let Exchange { wire, dialect, hide_usage, .. } = exchange;
+    let mut meter = Meter::new(Setup { wire, dialect, started_at, hide_usage });
+    meter.on_head(exchange.status, exchange.content_type, None);
+    meter.on_bytes(started_at, Bytes::copy_from_slice(before.as_bytes()));
+    meter.client_left();
+    for byte in after.as_bytes() {
+        meter.on_bytes(started_at, Bytes::copy_from_slice(&[*byte]));
+    }
+    meter.finish(started_at, StreamEnd::ClientLeft)
+}
+
+#[test]
+fn behind_a_client_that_left_only_usage_is_read() {
+    let after = [&content("b"), &content("c"), USAGE, DONE].concat();
+    let found = left(Exchange::chat(), &[content("a"), content("b")].concat(), &after);
+    assert_eq!(found.reported.unwrap().usage.output_tokens, Some(9));
+    assert_eq!((found.output_text.as_str(), found.output_text_bytes), ("ab", 2));
+    assert_eq!(found.timing.output_chunks, 2);
+    assert_eq!(found.ending, Ending::Cut(StreamEnd::ClientLeft));
+    assert!(!found.has_unread_output);
+}
+
+#[test]
+fn an_end_or_an_error_behind_a_client_that_left_does_not_change_who_ended_it() {
+    for after in [DONE, "event: error\ndata: gone\n\n", ""] {
+        let found = left(Exchange::chat(), &content("a"), after);
+        assert_eq!(found.ending, Ending::Cut(StreamEnd::ClientLeft), "{after}");
+        assert_eq!((found.output_text.as_str(), found.reported), ("a", None), "{after}");
+    }
+}
+
+#[test]
+fn what_a_client_was_sent_of_a_document_is_unknown() {
+    let json = Exchange { content_type: Some("application/json"), ..Exchange::chat() };
+    let document = "{\"choices\":[{\"message\":{\"content\":\"all of it\"}}]}";
+    let (before, after) = document.split_at(20);
+    for found in [left(json, before, after), left(json, before, "")] {
+        assert_eq!(found.ending, Ending::Cut(StreamEnd::ClientLeft));
+        assert!(found.has_unread_output);
+    }
+}
+
+#[test]
+fn a_ten_mebibyte_event_passes_and_is_not_read() {
+    let stream = [content("a"), content(&"x".repeat(10 << 20)), content("b")].concat();
+    for length in [4 << 10, 1 << 20, stream.len()] {
+        let ride = Exchange::chat().ride(epoch(), stream.as_bytes().chunks(length));
+        assert!(ride.bytes == stream.as_bytes());
+        assert_eq!(ride.measurement.output_text, "ab");
+        assert_eq!(ride.measurement.counts.lines_too_long, 1);
+        assert!(ride.measurement.has_unread_output);
+    }
+}
