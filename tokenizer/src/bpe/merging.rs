@@ -2,14 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::pairs::{Merge, Pairs};
 
 /// Most symbols that are searched from end to end for the next merge; more of them are queued.
-const SEARCHED_MAX: usize = 96;
+const SEARCHED_MAX: usize = 64;
 
 /// Symbols that are merged at once in a long piece.
-pub(super) const WINDOW: usize = 96;
+pub(super) const WINDOW: usize = 48;
+
+/// Tokens that a window should have room for.
+const WINDOW_TOKENS: usize = 16;
+
+/// Last tokens of a window that are not taken, since its end may have cut one.
+const CUT_TOKENS: usize = 3;
 
 /// A token, or what may become one.
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +37,21 @@ struct Linked {
     merge: Merge,
 }
 
+/// What was merged last, and where its tokens ended.
+#[derive(Default)]
+struct Recent {
+    range: Range<usize>,
+    ends: Vec<u32>,
+}
+
 /// What merging needs, kept to be used again.
 #[derive(Default)]
 pub(super) struct Workspace {
     pub(super) symbols: Vec<u32>,
     parts: Vec<Part>,
     linked: Vec<Linked>,
-    queue: BinaryHeap<Reverse<(Merge, u32)>>,
+    /// Rank and place of what may merge next.
+    queue: BinaryHeap<Reverse<u64>>,
     /// Where the tokens end that the last merging left.
     ends: Vec<u32>,
 }
@@ -83,41 +98,56 @@ impl Workspace {
     ///
     /// Tokens in a row are what the whole merges into if and only if each two neighbours are what
     /// they merge into by themselves. Within a window that holds; between one and the next it is
-    /// tried, and when it does not hold, the next begins further back. The last tokens of a window
-    /// are not taken, since its end may have cut one.
+    /// tried, and when it does not hold, the next begins further back.
     fn count_by_windows(&mut self, pairs: &Pairs, symbols: &[u32]) -> usize {
-        let mut ends: Vec<u32> = Vec::new();
+        let (mut windows, mut seams) = (Recent::default(), Recent::default());
+        let mut ends: Vec<usize> = Vec::new();
         let mut window = WINDOW;
         let mut back = 1;
         loop {
-            let start = ends.last().map_or(0, |&end| end as usize);
+            let taken = ends.len();
+            let start = ends.last().copied().unwrap_or(0);
             let stop = symbols.len().min(start + window);
-            self.merge(pairs, symbols.get(start..stop).unwrap_or_default());
-            let first = self.ends.first().map_or(start, |&end| start + end as usize);
-            if let Some((&last, before)) = ends.split_last() {
-                let from = before.last().map_or(0, |&end| end as usize);
-                self.search(pairs, symbols.get(from..first).unwrap_or_default());
-                let as_they_are = matches!(
-                    *self.parts, [left, _] if from + left.end as usize == last as usize
-                );
-                if !as_they_are {
-                    ends.truncate(ends.len().saturating_sub(back));
-                    window = 2 * (stop - ends.last().map_or(0, |&end| end as usize));
+            let found = self.recall(pairs, symbols, start..stop, &mut windows);
+            if let (Some(left), Some(&right)) = (taken.checked_sub(1), found.first()) {
+                let from = left.checked_sub(1).and_then(|at| ends.get(at)).copied().unwrap_or(0);
+                let seam = from..start + right as usize;
+                let both = self.recall(pairs, symbols, seam, &mut seams);
+                if !matches!(*both, [end, _] if from + end as usize == start) {
+                    ends.truncate(taken.saturating_sub(back));
+                    window = 2 * (stop - ends.last().copied().unwrap_or(0));
                     back *= 2;
                     continue;
                 }
             }
-            if stop == symbols.len() {
-                return ends.len() + self.ends.len();
+            let last = stop == symbols.len();
+            let kept = if last { found.len() } else { found.len().saturating_sub(CUT_TOKENS) };
+            ends.extend(found.iter().take(kept).map(|&end| start + end as usize));
+            if last {
+                return ends.len();
             }
-            let kept = self.ends.len() - (self.ends.len() / 4).max(2).min(self.ends.len());
-            ends.extend(self.ends.iter().take(kept).map(|end| offset(start) + end));
-            if kept == 0 {
-                window *= 2;
-            } else {
-                (window, back) = (WINDOW, 1);
-            }
+            window = WINDOW.max(window / found.len().max(1) * WINDOW_TOKENS);
+            back = 1;
         }
+    }
+
+    /// Where the tokens end that `symbols[range]` merge into, counted from its start.
+    ///
+    /// Long pieces tend to be one thing over and over: then it is what it was the last time.
+    fn recall<'r>(
+        &mut self,
+        pairs: &Pairs,
+        symbols: &[u32],
+        range: Range<usize>,
+        recent: &'r mut Recent,
+    ) -> &'r [u32] {
+        let merging = symbols.get(range.clone()).unwrap_or_default();
+        if symbols.get(recent.range.clone()) != Some(merging) {
+            self.merge(pairs, merging);
+            std::mem::swap(&mut self.ends, &mut recent.ends);
+        }
+        recent.range = range;
+        &recent.ends
     }
 
     /// Merges, and leaves the ends of the tokens.
@@ -181,14 +211,20 @@ impl Workspace {
         for at in 0..offset(symbols.len()) {
             let merge = relink(linked, pairs, at);
             if merge != Merge::NONE {
-                waiting.push(Reverse((merge, at)));
+                waiting.push(Reverse(merge.rank_and(at)));
             }
         }
         *queue = waiting.into();
-        while let Some(Reverse((merge, at))) = queue.pop() {
-            let Some(part) = linked.get_mut(at as usize).filter(|part| part.merge == merge) else {
+        while let Some(Reverse(next)) = queue.pop() {
+            let at = Merge::place(next);
+            // What merged meanwhile is another pair now, or none.
+            let Some(part) = linked
+                .get_mut(at as usize)
+                .filter(|part| part.merge != Merge::NONE && part.merge.rank_and(at) == next)
+            else {
                 continue;
             };
+            let merge = part.merge;
             part.symbol = merge.merged();
             let (before, gone) = (part.before, part.after);
             let Some(gone) = linked.get_mut(gone as usize) else { continue };
@@ -204,7 +240,7 @@ impl Workspace {
             for at in [before, at] {
                 let merge = relink(linked, pairs, at);
                 if merge != Merge::NONE {
-                    queue.push(Reverse((merge, at)));
+                    queue.push(Reverse(merge.rank_and(at)));
                 }
             }
         }

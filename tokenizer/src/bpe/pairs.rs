@@ -12,6 +12,17 @@ impl Merge {
         Self((rank as u64) << 32 | merged as u64)
     }
 
+    /// Its rank, and a place below: less is earlier, and of equals the left one.
+    pub(super) const fn rank_and(self, place: u32) -> u64 {
+        self.0 >> 32 << 32 | place as u64
+    }
+
+    /// The place in what [`Merge::rank_and`] made.
+    #[expect(clippy::cast_possible_truncation, reason = "the place is in the lower half")]
+    pub(super) const fn place(rank_and_place: u64) -> u32 {
+        rank_and_place as u32
+    }
+
     /// The symbol that takes the place of both.
     #[expect(clippy::cast_possible_truncation, reason = "the symbol is in the lower half")]
     pub(super) const fn merged(self) -> u32 {
