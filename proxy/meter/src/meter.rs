@@ -368,6 +368,7 @@ impl Listener {
         self.template.learn(event.data, &facts, cuts);
         if self.unheard {
             facts.content = Content::default();
+            facts.token_ids.clear();
         }
         if facts.has_content() {
             self.stopwatch.content();
@@ -393,7 +394,7 @@ impl Listener {
         if let Some(usage) = like.usage {
             self.answer.run(like.choice, usage);
         }
-        if like.ids > 0 {
+        if like.ids > 0 && !self.unheard {
             self.answer.add_ids(like.ids);
         }
     }

@@ -13,8 +13,7 @@ const DONE: &str = "data: [DONE]\n\n";
 /// Reads `before`, then the client leaves, then `after` comes.
 fn left(exchange: Exchange<'_>, before: &str, after: &str) -> Measurement {
     let started_at = epoch();
-    let Exchange { wire, dialect, hidden, .. } = exchange;
-    let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden });
+    let mut meter = exchange.meter(started_at);
     meter.on_head(exchange.status, exchange.content_type, None);
     meter.on_bytes(started_at, Bytes::copy_from_slice(before.as_bytes()));
     meter.client_left();
