@@ -28,11 +28,15 @@ pub(crate) static CL100K_BASE: BuiltIn =
     BuiltIn::new(Pattern::CL100K, 100_256, packed!("cl100k_base"));
 pub(crate) static P50K_BASE: BuiltIn = BuiltIn::new(Pattern::Gpt2, 50_280, packed!("p50k_base"));
 /// `p50k_base` without its runs of blanks.
-pub(crate) static R50K_BASE: BuiltIn = BuiltIn::new(Pattern::Gpt2, 50_256, packed!("p50k_base"));
+pub(crate) static R50K_BASE: BuiltIn = BuiltIn::r50k_base();
 
 impl BuiltIn {
     const fn new(pattern: Pattern, len: usize, packed: &'static [u8]) -> Self {
         Self { pattern, len, packed, loaded: OnceLock::new() }
+    }
+
+    pub(crate) const fn r50k_base() -> Self {
+        Self::new(Pattern::Gpt2, 50_256, packed!("p50k_base"))
     }
 
     pub(crate) fn loaded(&self) -> Option<&Vocabulary> {

@@ -125,3 +125,100 @@ impl Counter {
         self.fold_at = FOLD_BYTES.max(2 * self.tail.len());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tokenizer() -> Tokenizer {
+        Tokenizer::for_model("gpt-5").tokenizer
+    }
+
+    fn count_in_parts<'p>(
+        tokenizer: &Tokenizer,
+        parts: impl IntoIterator<Item = &'p [u8]>,
+    ) -> Count {
+        let mut counter = tokenizer.counter();
+        parts.into_iter().for_each(|part| counter.push(part));
+        let so_far = counter.so_far();
+        let count = counter.finish();
+        assert!(so_far <= count.tokens, "{so_far} of {count:?}");
+        count
+    }
+
+    /// Bytes in which characters are whole, torn and wrong.
+    fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+        let some = prop_oneof![
+            4 => "[a-z 'A\n1!日é🙂\u{301}]{1,40}".prop_map(String::into_bytes),
+            1 => prop::collection::vec(any::<u8>(), 1..4),
+        ];
+        prop::collection::vec(some, 0..120).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_to_the_whole(bytes in any_bytes(), lens in prop::collection::vec(1..30usize, 1..40)) {
+            for model in ["gpt-5", "gpt-4", "davinci"] {
+                let tokenizer = Tokenizer::for_model(model).tokenizer;
+                let (mut rest, mut lens) = (&bytes[..], lens.iter().cycle());
+                let parts = std::iter::from_fn(|| {
+                    let (part, behind) = rest.split_at((*lens.next()?).min(rest.len()));
+                    rest = behind;
+                    (!part.is_empty()).then_some(part)
+                });
+                let whole = tokenizer.count([String::from_utf8_lossy(&bytes)]);
+                prop_assert_eq!(count_in_parts(&tokenizer, parts), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn prose_is_counted_while_it_arrives() {
+        let prose = "The meter runs; nobody doubts it. ".repeat(100);
+        let mut counter = tokenizer().counter();
+        tokenizer().load();
+        prose.as_bytes().chunks(4).for_each(|part| counter.push(part));
+        assert!(counter.so_far() > counter.clone().finish().tokens / 2);
+        assert!(counter.tail.len() < 2 * FOLD_BYTES);
+    }
+
+    #[test]
+    fn a_text_without_blanks_waits_and_is_counted_exactly() {
+        let run = "x1y2Z3".repeat(FOLD_BYTES_MAX / 4);
+        let text = format!("{} then prose again", run.replace('1', "y").replace(['2', '3'], "z"));
+        let whole = tokenizer().count([&text]);
+        assert_eq!(count_in_parts(&tokenizer(), text.as_bytes().chunks(1_000)), whole);
+        assert!(!whole.estimated);
+    }
+
+    #[test]
+    fn what_waits_beyond_the_limit_is_estimated() {
+        let most = "a".repeat(COUNT_BYTES_MAX);
+        let parts = [most.as_bytes(), b"taximeter", b" and more"];
+        let mut expected = tokenizer().count([&most]);
+        expected.add(Count::by_bytes(18));
+        assert_eq!(count_in_parts(&tokenizer(), parts), expected);
+        assert!(expected.estimated);
+    }
+
+    #[test]
+    fn a_character_that_never_ends_counts_as_replaced() {
+        let euro = "€".as_bytes();
+        let expected = tokenizer().count(["\u{fffd}"]);
+        assert_eq!(count_in_parts(&tokenizer(), [&euro[..1], &euro[1..2]]), expected);
+        assert_eq!(count_in_parts(&tokenizer(), euro.chunks(1)), tokenizer().count(["€"]));
+    }
+
+    #[test]
+    fn only_the_end_loads_the_vocabulary() {
+        let tokenizer = Tokenizer::unloaded();
+        let mut counter = tokenizer.counter();
+        let prose = "The meter runs. ".repeat(100);
+        counter.push(prose.as_bytes());
+        assert!(!tokenizer.is_loaded());
+        assert_eq!(counter.finish(), Tokenizer::for_model("davinci").tokenizer.count([prose]));
+        assert!(tokenizer.is_loaded());
+    }
+}

@@ -132,6 +132,13 @@ impl Tokenizer {
         Counter::new(self.clone())
     }
 
+    /// One that nothing else loads.
+    #[cfg(test)]
+    fn unloaded() -> Self {
+        let built_in = Box::leak(Box::new(BuiltIn::r50k_base()));
+        Self(Source::BuiltIn { name: "r50k_base", built_in })
+    }
+
     fn loaded(&self) -> Option<&Vocabulary> {
         match &self.0 {
             Source::BuiltIn { built_in, .. } => built_in.loaded(),

@@ -84,6 +84,15 @@ fn special_tokens_in_a_text_are_ordinary_text() {
 }
 
 #[test]
+fn counting_stops_where_the_limit_is_exceeded() {
+    let prose = "The meter runs; nobody doubts it. ".repeat(100);
+    let tokens = o200k().count([&prose]).tokens;
+    assert_eq!(o200k().count_until(&prose, tokens), Some(tokens));
+    assert_eq!(o200k().count_until(&prose, tokens - 1), None);
+    assert_eq!(o200k().count_until("", 0), Some(0));
+}
+
+#[test]
 fn what_exceeds_the_limit_is_estimated() {
     let text = "a ".repeat(COUNT_BYTES_MAX / 2);
     let counted = o200k().count([&text]);
@@ -151,7 +160,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 #[test]
 fn every_character_counts_as_tiktoken_says() {
-    let chars: Vec<char> = ('\0'..=char::MAX).step_by(7).collect();
+    let chars: Vec<char> = ('\0'..=char::MAX).step_by(53).collect();
     for some in chars.chunks(50) {
         check(&some.iter().flat_map(|&c| [c, ' ', c, 'a']).collect::<String>());
     }
@@ -170,23 +179,48 @@ proptest! {
     }
 
     #[test]
-    fn parts_add_up_to_the_whole(text in any_text(), cuts in prop::collection::vec(0..200usize, 0..8)) {
-        let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at.min(text.len())).collect();
-        cuts.extend([0, text.len()]);
-        cuts.sort_unstable();
-        for tokenizer in all() {
-            let mut counter = tokenizer.counter();
-            for part in cuts.windows(2) {
-                counter.push(&text.as_bytes()[part[0]..part[1]]);
-            }
-            prop_assert_eq!(counter.finish(), tokenizer.count([&text]), "{}", tokenizer.name());
-        }
-    }
-
-    #[test]
     fn tokens_are_never_more_than_bytes(text in any_text()) {
         for tokenizer in all() {
             prop_assert!(tokenizer.count([&text]).tokens <= text.len() as u64);
         }
+    }
+}
+
+/// Units whose runs are hard on a splitter or on the merging.
+const RUNS: &[&str] = &[
+    "a",
+    "A",
+    "Aa",
+    "a'",
+    "^",
+    " ",
+    "\n",
+    " \n",
+    "0",
+    "\u{200d}",
+    "\u{301}",
+    "日",
+    "/",
+    "ก็",
+    "taximeter",
+    "👩\u{200d}",
+];
+
+#[test]
+fn runs_of_anything_count_as_tiktoken_says() {
+    for unit in RUNS {
+        for bytes in [300, 1_000, 5_000] {
+            check(&unit.repeat(bytes / unit.len()));
+            check(&format!("b{}!", unit.repeat(bytes / unit.len())));
+        }
+    }
+}
+
+#[test]
+fn a_megabyte_without_a_place_to_cut_it_is_counted_exactly() {
+    // Longest of these tokens: 128 blanks, 64 hyphens, 8 letters.
+    for (unit, tokens) in [(" ", (1 << 20) / 128), ("-", (1 << 20) / 64), ("a", (1 << 20) / 8)] {
+        let count = o200k().count([unit.repeat(1 << 20)]);
+        assert_eq!(count, Count { tokens, estimated: false }, "{unit:?}");
     }
 }
