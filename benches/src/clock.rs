@@ -8,7 +8,17 @@ use rustix::time::{ClockId, clock_gettime};
 /// stamp of the engine can be compared with a reading of the client.
 #[must_use]
 pub fn monotonic_nanos() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    nanos(ClockId::Monotonic)
+}
+
+/// CPU time of this process in nanoseconds, exact to the moment.
+#[must_use]
+pub fn cpu_nanos() -> u64 {
+    nanos(ClockId::ProcessCPUTime)
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
 }

@@ -165,24 +165,22 @@ impl Workspace {
     fn search(&mut self, pairs: &Pairs, symbols: &[u32]) {
         let parts = &mut self.parts;
         parts.clear();
-        let mut rest = symbols.iter().copied().zip(1..).peekable();
-        while let Some((symbol, end)) = rest.next() {
-            let merge = rest.peek().map_or(Merge::NONE, |&(after, _)| pairs.get(symbol, after));
-            parts.push(Part { symbol, end, merge });
+        let mut next = (Merge::NONE, 0);
+        for (at, two) in symbols.windows(2).enumerate() {
+            let &[symbol, after] = two else { break };
+            let merge = pairs.get(symbol, after);
+            if merge < next.0 {
+                next = (merge, at);
+            }
+            parts.push(Part { symbol, end: offset(at) + 1, merge });
         }
-        loop {
-            let mut next = (Merge::NONE, 0);
-            for (at, part) in parts.iter().enumerate() {
-                if part.merge < next.0 {
-                    next = (part.merge, at);
-                }
-            }
+        if let Some(&symbol) = symbols.last() {
+            parts.push(Part { symbol, end: offset(symbols.len()), merge: Merge::NONE });
+        }
+        while next.0 != Merge::NONE && next.1 + 1 < parts.len() {
             let (merge, at) = next;
-            if merge == Merge::NONE || at + 1 >= parts.len() {
-                return;
-            }
-            let end = parts.remove(at + 1).end;
             let symbol = merge.merged();
+            let end = parts.remove(at + 1).end;
             let after = parts.get(at + 1).map(|after| after.symbol);
             let merge = after.map_or(Merge::NONE, |after| pairs.get(symbol, after));
             if let Some(part) = parts.get_mut(at) {
@@ -190,6 +188,12 @@ impl Workspace {
             }
             if let Some(before) = at.checked_sub(1).and_then(|before| parts.get_mut(before)) {
                 before.merge = pairs.get(before.symbol, symbol);
+            }
+            next = (Merge::NONE, 0);
+            for (at, part) in parts.iter().enumerate() {
+                if part.merge < next.0 {
+                    next = (part.merge, at);
+                }
             }
         }
     }
