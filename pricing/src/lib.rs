@@ -64,4 +64,4 @@ pub use row::{
     CacheWithoutRate, Card, Currency, Day, Hours, LongContext, MeterName, OffPeak, Rates, Row,
     ServiceTier, Threshold, Tiers, Window,
 };
-pub use usage::{ByModality, Flag, Modalities, Pass, Source, Usage};
+pub use usage::{ByModality, Flag, Member, Modalities, Pass, Source, Usage};

@@ -36,6 +36,26 @@ pub struct Usage {
     pub passes: Vec<Pass>,
 }
 
+impl Usage {
+    /// The parts that are larger than their whole.
+    pub fn inconsistent(&self) -> impl Iterator<Item = Member> + use<> {
+        let exceed = |parts: [Option<u64>; 2], whole: Option<u64>| {
+            let parts = parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part));
+            whole.is_some_and(|whole| parts > whole)
+        };
+        let cached = [self.cache_read_input_tokens, self.cache_write_input_tokens];
+        let input = exceed(cached, self.input_tokens);
+        let output = exceed([self.reasoning_output_tokens, None], self.output_tokens);
+        [
+            (input && cached[0] > Some(0), Member::CacheReadInputTokens),
+            (input && cached[1] > Some(0), Member::CacheWriteInputTokens),
+            (output, Member::ReasoningOutputTokens),
+        ]
+        .into_iter()
+        .filter_map(|(exceeds, member)| exceeds.then_some(member))
+    }
+}
+
 /// Tokens by what they stand for. Each is a part of its whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modalities {
@@ -132,6 +152,22 @@ impl Source {
     }
 }
 
+/// A number of a usage, by its name on records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Member {
+    /// All input.
+    InputTokens,
+    /// Part of the input.
+    CacheReadInputTokens,
+    /// Part of the input.
+    CacheWriteInputTokens,
+    /// All output.
+    OutputTokens,
+    /// Part of the output.
+    ReasoningOutputTokens,
+}
+
 /// What a reader of a usage should know about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -148,8 +184,10 @@ pub enum Flag {
     Changed,
     /// A member was not a whole number in range and was not taken.
     Invalid,
-    /// No usage object was reported.
+    /// The engine did not report it.
     Missing,
     /// No usage object was reported, but the ids of all tokens were, and these were counted.
     TokenIds,
+    /// Our own exact count is more than a tenth away; the reported number is billed.
+    Differs,
 }

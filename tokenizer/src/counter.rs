@@ -66,6 +66,12 @@ impl Counter {
         self.counted.tokens
     }
 
+    /// Bytes that wait for [`Counter::finish`]: what it has to do.
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.tail.len()
+    }
+
     /// Tokens of the whole text; what waited beyond [`COUNT_BYTES_MAX`] is estimated.
     ///
     /// Counts what still waits: for a text without blanks this may be all of it, so keep it off the

@@ -1,10 +1,10 @@
 //! What an answer has said so far.
 
-use taximeter_pricing::{Flag, Usage};
+use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::facts::{Facts, count_ids};
 use crate::json::{Reader, Text};
-use crate::measurement::{Counts, Reported};
+use crate::measurement::{Counts, Kinds, Reported};
 use crate::reports::Reports;
 use crate::usage::{Report, name};
 
@@ -26,6 +26,7 @@ pub(crate) struct Answer {
     pub(crate) text_bytes: u64,
     /// Content may have passed that is not in `text`.
     pub(crate) has_unread: bool,
+    pub(crate) kinds: Kinds,
     pub(crate) reports: Reports,
     /// The latest running total of a choice, not read yet.
     running: (u64, Vec<u8>),
@@ -44,6 +45,9 @@ impl Answer {
     /// Adds what an event or a document says.
     pub(crate) fn add(&mut self, facts: Facts<'_>) {
         if facts.has_content() {
+            let Kinds { reasoning, formed } = facts.content.kinds;
+            self.kinds.reasoning |= reasoning;
+            self.kinds.formed |= formed;
             for text in facts.content.texts() {
                 self.add_text(text);
             }
@@ -109,7 +113,14 @@ impl Answer {
             output_tokens: Some(self.output_ids.or(none)?),
             ..Usage::default()
         };
-        Some(Reported { usage, flags: vec![Flag::TokenIds] })
+        let counted = [
+            (Member::InputTokens, usage.input_tokens),
+            (Member::OutputTokens, usage.output_tokens),
+        ];
+        let flagged = counted
+            .into_iter()
+            .filter_map(|(member, tokens)| tokens.map(|_| (member, [Flag::TokenIds].into())));
+        Some(Reported { flagged: flagged.collect(), usage, flags: vec![Flag::TokenIds] })
     }
 
     /// A running total that still says zero although text has passed says nothing, on a stream that

@@ -3,6 +3,7 @@
 use crate::asking::Hidden;
 use crate::cut::Cut;
 use crate::json::{Malformed, Text};
+use crate::measurement::Kinds;
 use crate::sse::Event;
 use crate::usage::Report;
 
@@ -109,6 +110,8 @@ pub(crate) struct Content<'a> {
     began: bool,
     /// There was a place for content, and it was an empty object.
     pub(crate) is_bare: bool,
+    /// What else than plain text it is.
+    pub(crate) kinds: Kinds,
     first: Option<Text<'a>>,
     /// Only an event with several choices or calls, or a whole answer, has more than one.
     more: Vec<Text<'a>>,
@@ -126,9 +129,23 @@ impl<'a> Content<'a> {
         }
     }
 
+    /// Adds reasoning.
+    pub(crate) fn push_reasoning(&mut self, text: Option<Text<'a>>) {
+        self.kinds.reasoning |= text.as_ref().is_some_and(|text| !text.is_empty());
+        self.push(text);
+    }
+
+    /// Adds text that stands in a form of the model's own: a call's arguments, a summary of what
+    /// was reasoned.
+    pub(crate) fn push_formed(&mut self, text: Option<Text<'a>>) {
+        self.kinds.formed |= text.as_ref().is_some_and(|text| !text.is_empty());
+        self.push(text);
+    }
+
     /// Content without text, such as sound.
     pub(crate) const fn begin(&mut self) {
         self.began = true;
+        self.kinds.formed = true;
     }
 
     fn single(&self) -> Option<&Text<'a>> {

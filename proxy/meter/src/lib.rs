@@ -27,7 +27,9 @@ mod wire;
 pub use asking::{Hidden, UsageAsk};
 pub use decode::{DecodeLimits, is_readable};
 pub use dialect::Dialect;
-pub use measurement::{Counts, Ending, GapHistogram, Measurement, Reported, StreamEnd, Timing};
+pub use measurement::{
+    Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
+};
 pub use meter::{Meter, Setup};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_text};

@@ -1,8 +1,9 @@
 //! What the meter found out about one exchange.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use taximeter_pricing::{Flag, Usage};
+use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::dialect::Dialect;
 
@@ -30,15 +31,26 @@ pub struct Measurement {
     /// Times.
     pub timing: Timing,
     /// Text that was generated and has passed: answer, reasoning, tool arguments, refusals, one
-    /// after another. For counting when nothing was reported.
+    /// after another; without what [`Meter::fold_text`](crate::Meter::fold_text) has taken.
     pub output_text: String,
-    /// Bytes of generated text; larger than `output_text` when the limit for keeping it was
-    /// reached.
+    /// Bytes of all generated text; more than was kept when the limit for that was reached.
     pub output_text_bytes: u64,
     /// Content may have passed that could not be read: `output_text` is not all of it.
     pub has_unread_output: bool,
+    /// What else than plain text that was.
+    pub output_kinds: Kinds,
     /// Oddities, each for its own counter.
     pub counts: Counts,
+}
+
+/// What else than plain text was generated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// Reasoning, shown as it was generated.
+    pub reasoning: bool,
+    /// What takes more, or other, tokens than the text that was shown: calls, summaries of
+    /// reasoning, sound.
+    pub formed: bool,
 }
 
 /// Usage that the engine reported.
@@ -48,6 +60,8 @@ pub struct Reported {
     pub usage: Usage,
     /// What to know about them; sorted, each once.
     pub flags: Vec<Flag>,
+    /// Which of the numbers that is said of, where it is said of one.
+    pub flagged: BTreeMap<Member, BTreeSet<Flag>>,
 }
 
 /// Who closed the exchange, as the relay saw it.

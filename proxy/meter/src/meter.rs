@@ -157,6 +157,25 @@ impl Meter {
         self.gate.release_last(verdict, Trim { data: event.data, cuts: &self.cuts })
     }
 
+    /// `model` of the answer, once it was said.
+    #[must_use]
+    pub fn response_model(&self) -> Option<&str> {
+        self.listener.answer.model.as_deref()
+    }
+
+    /// Bytes of generated text that are kept for counting.
+    #[must_use]
+    pub const fn kept_text_bytes(&self) -> usize {
+        self.listener.answer.text.len()
+    }
+
+    /// Hands over the generated text that is kept, and keeps it no longer.
+    pub fn fold_text(&mut self, fold: impl FnOnce(&str)) {
+        let text = &mut self.listener.answer.text;
+        fold(text);
+        text.clear();
+    }
+
     /// Whether the answer is a stream of events that one of ours could be added to; the head's word
     /// until bytes have come.
     #[must_use]
@@ -420,6 +439,7 @@ impl Listener {
             output_text: answer.text,
             output_text_bytes: answer.text_bytes,
             has_unread_output: answer.has_unread,
+            output_kinds: answer.kinds,
             counts: answer.counts,
         }
     }

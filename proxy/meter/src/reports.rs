@@ -1,6 +1,8 @@
 //! All usage that one answer reported, and what counts of it.
 
-use taximeter_pricing::Flag;
+use std::collections::{BTreeMap, BTreeSet};
+
+use taximeter_pricing::{Flag, Member};
 
 use crate::dialect::Reasoning;
 use crate::measurement::Reported;
@@ -23,6 +25,8 @@ pub(crate) struct Reports {
     pub(crate) fell: u32,
     /// Members that were no whole number in range.
     pub(crate) invalid: u32,
+    /// The same by number.
+    flagged: BTreeMap<Member, BTreeSet<Flag>>,
 }
 
 impl Reports {
@@ -38,25 +42,35 @@ impl Reports {
 
     fn put(&mut self, report: Report, running_choice: Option<u64>) {
         self.invalid = self.invalid.saturating_add(report.invalid);
+        for member in &report.invalid_members {
+            self.flag(*member, Flag::Invalid);
+        }
         if report.is_silent() {
             return;
         }
         self.is_running = running_choice.is_some();
         let of_choice = running_choice.map(|choice| self.note_output(choice, report.output));
         let earlier = self.latest.take();
-        let fell = |before: Option<u64>, now: Option<u64>| {
-            before.zip(now).is_some_and(|(before, now)| now < before)
-        };
-        if let Some(earlier) = &earlier
-            && (fell(earlier.input, report.input)
-                || fell(of_choice.unwrap_or(earlier.output), report.output))
-        {
-            self.fell = self.fell.saturating_add(1);
+        if let Some(earlier) = &earlier {
+            let fell = |before: Option<u64>, now: Option<u64>| {
+                before.zip(now).is_some_and(|(before, now)| now < before)
+            };
+            let output = of_choice.unwrap_or(earlier.output);
+            let input = fell(earlier.input, report.input).then_some(Member::InputTokens);
+            let output = fell(output, report.output).then_some(Member::OutputTokens);
+            for member in input.into_iter().chain(output) {
+                self.flag(member, Flag::Changed);
+            }
+            self.fell = self.fell.saturating_add(input.or(output).is_some().into());
         }
         self.latest = Some(match earlier {
             Some(earlier) if report.is_partial => report.over(earlier),
             _ => report,
         });
+    }
+
+    fn flag(&mut self, member: Member, flag: Flag) {
+        self.flagged.entry(member).or_default().insert(flag);
     }
 
     /// Notes the output of a choice; gives what it was before.
@@ -106,10 +120,16 @@ impl Reports {
     }
 
     /// The measurement's usage; `None` when nothing was reported.
-    pub(crate) fn settle(self, placed: Reasoning) -> Option<Reported> {
-        let report = self.latest.or(self.timings)?;
+    pub(crate) fn settle(mut self, placed: Reasoning) -> Option<Reported> {
+        let report = self.latest.take().or(self.timings.take())?;
         let mut flags = Vec::new();
         let usage = report.settle(placed, &mut flags);
+        if flags.contains(&Flag::Hidden) {
+            self.flag(Member::OutputTokens, Flag::Hidden);
+        }
+        for member in usage.inconsistent() {
+            self.flag(member, Flag::Inconsistent);
+        }
         if self.fell > 0 {
             flags.push(Flag::Changed);
         }
@@ -118,6 +138,6 @@ impl Reports {
         }
         flags.sort_unstable();
         flags.dedup();
-        Some(Reported { usage, flags })
+        Some(Reported { usage, flags, flagged: self.flagged })
     }
 }

@@ -3,9 +3,9 @@
 //! The shape is told by the names of the members, so that a provider behind another's dialect is
 //! read right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use taximeter_pricing::{ByModality, Flag, Modalities, Pass, Usage};
+use taximeter_pricing::{ByModality, Flag, Member, Modalities, Pass, Usage};
 
 use crate::dialect::Reasoning;
 use crate::json::{Count, Malformed, Reader};
@@ -53,6 +53,8 @@ pub(crate) struct Report {
     iterations: Vec<Iteration>,
     /// Members that are no whole number in range.
     pub(crate) invalid: u32,
+    /// Which of the numbers that we keep they would have been.
+    pub(crate) invalid_members: BTreeSet<Member>,
 }
 
 /// One entry of `usage.iterations`.
@@ -78,7 +80,14 @@ impl Report {
                 report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
                 Ok(())
             }
-            _ => report.read_member(key, value),
+            _ => {
+                let invalid = report.invalid;
+                report.read_member(key, value)?;
+                if report.invalid > invalid {
+                    report.invalid_members.extend(member(key));
+                }
+                Ok(())
+            }
         })?;
         Ok(Some(report))
     }
@@ -287,6 +296,7 @@ impl Report {
                 self.iterations
             },
             invalid: 0,
+            invalid_members: BTreeSet::new(),
         }
     }
 
@@ -315,16 +325,7 @@ impl Report {
             units: self.units.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             passes: self.settle_passes(flags),
         };
-        let cached = usage
-            .cache_read_input_tokens
-            .max(Some(0))
-            .zip(usage.cache_write_input_tokens.max(Some(0)));
-        let exceeds = |part: Option<u64>, whole: Option<u64>| {
-            part.zip(whole).is_some_and(|(part, whole)| part > whole)
-        };
-        if exceeds(cached.map(|(read, write)| read + write), usage.input_tokens)
-            || exceeds(usage.reasoning_output_tokens, usage.output_tokens)
-        {
+        if usage.inconsistent().next().is_some() {
             flags.push(Flag::Inconsistent);
         }
         usage
@@ -394,6 +395,18 @@ fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<
         b"image_tokens" => &mut parts.image,
         b"video_tokens" => &mut parts.video,
         b"multimodal_tokens" => &mut parts.multimodal,
+        _ => return None,
+    })
+}
+
+/// The number that a member of a usage object tells.
+fn member(key: &[u8]) -> Option<Member> {
+    Some(match key {
+        b"prompt_tokens" | b"input_tokens" => Member::InputTokens,
+        b"completion_tokens" | b"output_tokens" => Member::OutputTokens,
+        b"cache_read_input_tokens" | b"cached_tokens" => Member::CacheReadInputTokens,
+        b"cache_creation_input_tokens" => Member::CacheWriteInputTokens,
+        b"reasoning_tokens" => Member::ReasoningOutputTokens,
         _ => return None,
     })
 }

@@ -22,6 +22,11 @@ fn reported(report: &str) -> Reported {
     settled(&[report]).0.unwrap()
 }
 
+fn flagged(reported: &Reported) -> Vec<(Member, Flag)> {
+    let all = reported.flagged.iter();
+    all.flat_map(|(member, flags)| flags.iter().map(|flag| (*member, *flag))).collect()
+}
+
 fn numbers(report: &str) -> [Option<u64>; 6] {
     let usage = reported(report).usage;
     [
@@ -74,7 +79,7 @@ fn the_total_tells_whether_reasoning_is_beside_the_output() {
             r#"{{"prompt_tokens":10,"completion_tokens":20,"total_tokens":{total},
             "completion_tokens_details":{{"reasoning_tokens":5}}}}"#
         );
-        let Reported { usage, flags } = reported(&report);
+        let Reported { usage, flags, .. } = reported(&report);
         (usage.output_tokens.unwrap(), flags)
     };
     assert_eq!(with_total(30), (20, vec![]));
@@ -89,7 +94,7 @@ fn only_some_dialects_hide_thinking() {
     let mut reports = Reports::default();
     let report = br#"{"prompt_tokens":10,"completion_tokens":20,"total_tokens":45}"#;
     reports.add(*Report::read(&mut Reader::new(report)).unwrap().unwrap());
-    let Reported { usage, flags } = reports.settle(Reasoning::InOutput).unwrap();
+    let Reported { usage, flags, .. } = reports.settle(Reasoning::InOutput).unwrap();
     assert_eq!((usage.output_tokens, flags), (Some(20), vec![Flag::TotalMismatch]));
 }
 
@@ -110,6 +115,7 @@ fn what_is_no_whole_number_in_range_is_not_taken() {
         assert_eq!(found.usage.input_tokens, None, "{wrong}");
         assert_eq!(found.usage.output_tokens, Some(3), "{wrong}");
         assert_eq!(found.flags, [Flag::Invalid], "{wrong}");
+        assert_eq!(flagged(&found), [(Member::InputTokens, Flag::Invalid)], "{wrong}");
         assert_eq!(reports.invalid, 1, "{wrong}");
     }
     for wrong in ["7", "\"x\"", "[]", "true"] {
@@ -128,6 +134,7 @@ fn the_last_report_wins_and_a_fall_is_told() {
     assert_eq!(found.usage.output_tokens, Some(8));
     assert_eq!(found.usage.cache_read_input_tokens, None);
     assert_eq!(found.flags, [Flag::Changed]);
+    assert_eq!(flagged(&found), [(Member::OutputTokens, Flag::Changed)]);
     assert_eq!(reports.fell, 1);
     assert_eq!(settled(&[last, last]).0.unwrap().flags, []);
 }
@@ -151,12 +158,25 @@ fn a_partial_report_keeps_what_it_does_not_mention() {
 
 #[test]
 fn a_part_larger_than_its_whole_is_kept_and_flagged() {
-    for report in [
-        r#"{"prompt_tokens":5,"completion_tokens":1,"cached_tokens":6}"#,
-        r#"{"prompt_tokens":5,"completion_tokens":1,"reasoning_tokens":2}"#,
-        r#"{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":3}}"#,
+    use Member::{CacheReadInputTokens, CacheWriteInputTokens, ReasoningOutputTokens};
+    for (report, parts) in [
+        (
+            r#"{"prompt_tokens":5,"completion_tokens":1,"cached_tokens":6}"#,
+            &[CacheReadInputTokens][..],
+        ),
+        (
+            r#"{"prompt_tokens":5,"completion_tokens":1,"reasoning_tokens":2}"#,
+            &[ReasoningOutputTokens],
+        ),
+        (
+            r#"{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":3}}"#,
+            &[CacheReadInputTokens, CacheWriteInputTokens],
+        ),
     ] {
-        assert_eq!(reported(report).flags, [Flag::Inconsistent], "{report}");
+        let found = reported(report);
+        assert_eq!(found.flags, [Flag::Inconsistent], "{report}");
+        let parts: Vec<_> = parts.iter().map(|part| (*part, Flag::Inconsistent)).collect();
+        assert_eq!(flagged(&found), parts, "{report}");
     }
 }
 

@@ -51,7 +51,7 @@ fn generated<'a>(
         }
         Ok(())
     })?;
-    content.push(reasoning);
+    content.push_reasoning(reasoning);
     Ok(())
 }
 
@@ -66,7 +66,11 @@ fn parts<'a>(
     }
     value.array(|part| {
         part.object(|key, value| match key {
-            b"text" | b"thinking" => parts(value, content, depth - 1),
+            b"text" => parts(value, content, depth - 1),
+            b"thinking" => {
+                content.kinds.reasoning = true;
+                parts(value, content, depth - 1)
+            }
             _ => value.skip(),
         })
     })
@@ -76,7 +80,7 @@ fn parts<'a>(
 fn function<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
     value.object(|key, value| {
         match key {
-            b"arguments" | b"input" => content.push(value.text()?),
+            b"arguments" | b"input" => content.push_formed(value.text()?),
             _ => value.skip()?,
         }
         Ok(())
@@ -86,7 +90,7 @@ fn function<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(),
 fn audio<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
     value.object(|key, value| {
         match key {
-            b"transcript" => content.push(value.text()?),
+            b"transcript" => content.push_formed(value.text()?),
             b"data" if value.text()?.is_some_and(|data| !data.is_empty()) => content.begin(),
             b"data" => {}
             _ => value.skip()?,

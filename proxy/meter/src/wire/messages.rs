@@ -66,7 +66,7 @@ fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Res
         b"content" => value.array(|block| {
             block.object(|key, value| match key {
                 b"input" => {
-                    facts.content.push(Some(value.verbatim()?));
+                    facts.content.push_formed(Some(value.verbatim()?));
                     Ok(())
                 }
                 _ => generated(key, value, &mut facts.content),
@@ -84,7 +84,9 @@ fn generated<'a>(
     content: &mut Content<'a>,
 ) -> Result<(), Malformed> {
     match key {
-        b"text" | b"thinking" | b"partial_json" => content.push(value.text()?),
+        b"text" => content.push(value.text()?),
+        b"thinking" => content.push_reasoning(value.text()?),
+        b"partial_json" => content.push_formed(value.text()?),
         _ => value.skip()?,
     }
     Ok(())

@@ -61,7 +61,9 @@ fn generated<'a>(kind: &str, delta: Option<Text<'a>>, content: &mut Content<'a>)
     match kind {
         "response.shell_call_output_content.delta" => {}
         "response.audio.delta" | "response.image_generation_call.partial_image" => content.begin(),
-        _ if kind.ends_with(".delta") => content.push(delta),
+        "response.output_text.delta" | "response.refusal.delta" => content.push(delta),
+        "response.reasoning_text.delta" => content.push_reasoning(delta),
+        _ if kind.ends_with(".delta") => content.push_formed(delta),
         _ => {}
     }
 }
@@ -106,11 +108,12 @@ fn response<'a>(
 fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
     item.object(|key, value| {
         match key {
-            b"arguments" | b"input" | b"code" => content.push(value.text()?),
-            b"content" | b"summary" => value.array(|part| {
+            b"arguments" | b"input" | b"code" => content.push_formed(value.text()?),
+            b"content" => value.array(|part| output_part(part, content))?,
+            b"summary" => value.array(|part| {
                 part.object(|key, value| {
                     match key {
-                        b"text" | b"refusal" => content.push(value.text()?),
+                        b"text" => content.push_formed(value.text()?),
                         _ => value.skip()?,
                     }
                     Ok(())
@@ -120,4 +123,24 @@ fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(
         }
         Ok(())
     })
+}
+
+fn output_part<'a>(part: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut text, mut is_reasoning) = (None, false);
+    part.object(|key, value| {
+        match key {
+            b"type" => {
+                is_reasoning = value.text()?.is_some_and(|kind| kind.is("reasoning_text"));
+            }
+            b"text" | b"refusal" => text = value.text()?.or(text),
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    if is_reasoning {
+        content.push_reasoning(text)
+    } else {
+        content.push(text)
+    }
+    Ok(())
 }

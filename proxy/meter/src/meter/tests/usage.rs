@@ -149,7 +149,7 @@ fn a_member_that_is_no_count_is_left_out_and_the_others_stay() {
     for wrong in ["-1", "1.5", "\"7\"", "true", "9007199254740992", "[1]", "{}"] {
         let found = chat(&[&format!(r#"{{"prompt_tokens":3,"completion_tokens":{wrong}}}"#)]);
         assert_eq!(found.counts.usage_invalid, 1, "{wrong}");
-        let Reported { usage, flags } = found.reported.unwrap();
+        let Reported { usage, flags, .. } = found.reported.unwrap();
         assert_eq!(input_and_output(&usage), [Some(3), None], "{wrong}");
         assert_eq!(flags, [Flag::Invalid], "{wrong}");
     }
@@ -220,7 +220,7 @@ fn what_was_cached_is_never_added_to_an_input_that_includes_it() {
     let both_names = r#"{"prompt_tokens":100,"completion_tokens":2,"total_tokens":102,
         "prompt_tokens_details":{"cached_tokens":60},"cache_read_input_tokens":60,
         "cache_creation_input_tokens":30}"#;
-    let Reported { usage, flags } = reported(&[&on_one_line(both_names)]);
+    let Reported { usage, flags, .. } = reported(&[&on_one_line(both_names)]);
     assert_eq!(input_and_output(&usage), [Some(100), Some(2)]);
     assert_eq!(usage.cache_read_input_tokens, Some(60));
     assert_eq!(usage.cache_write_input_tokens, Some(30));
