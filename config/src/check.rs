@@ -122,6 +122,7 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
             models,
             credential: raw.credential.given().map(|at| at.value),
             forward_credential: raw.forward_credential.or(false),
+            recount: raw.recount.or(true),
             on_client_left: raw.on_client_left.or(OnClientLeft::default()),
         })
     });

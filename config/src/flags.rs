@@ -94,6 +94,7 @@ fn for_everything(url: UpstreamUrl) -> Upstream {
         models: vec![ModelPattern::any()],
         credential: None,
         forward_credential: false,
+        recount: true,
         on_client_left: OnClientLeft::default(),
     }
 }

@@ -88,6 +88,8 @@ pub struct Upstream {
     pub credential: Option<Secret>,
     /// Hand the client's own credential on.
     pub forward_credential: bool,
+    /// Count what it reports too, where our count is exact.
+    pub recount: bool,
     /// What becomes of an answer whose client leaves within it.
     pub on_client_left: OnClientLeft,
 }

@@ -78,6 +78,9 @@ keys! {
         /// Hand the client's own credential on, in place of `credential`: `on` or `off`. Default:
         /// `off`.
         forward_credential: Optional<At<bool>>,
+        /// Count what the engine reports too, where our count is exact, and keep both: `on` or
+        /// `off`. Default: `on`.
+        recount: Optional<At<bool>>,
         /// What becomes of an answer whose client leaves within it: `cancel` ends the engine's work,
         /// `drain` reads on for the usage at its end (at most 30 s, and 64 answers at once).
         /// Default: `cancel`.

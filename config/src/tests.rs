@@ -51,6 +51,7 @@ upstreams:
     usage: continuous
     credential: ${file:/run/secrets/openai}
     forward_credential: off
+    recount: off
   - {name: own, url: "http://own", forward_credential: on, on_client_left: drain}
 tenants:
   unknown: guests

@@ -1,5 +1,6 @@
 //! What all requests share.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -8,6 +9,7 @@ use http::HeaderValue;
 use taximeter_config::{Config, Upstream};
 use taximeter_meter::Dialect;
 use taximeter_pricing::PriceBook;
+use taximeter_tokenizer::Tokenizer;
 use tokio::sync::Semaphore;
 
 use crate::edge::journal::Journal;
@@ -15,9 +17,10 @@ use crate::edge::upstream::Dialer;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::telemetry::Telemetry;
+use crate::telemetry::events::CountSkipped;
 use crate::telemetry::events::UpstreamRecognised;
 
-/// Answers that may wait to be counted; of those beyond it the usage stays unknown.
+/// Prompts and answers that may wait to be counted; those beyond it stay unknown.
 const COUNTS_PENDING_MAX: usize = 128;
 
 /// Answers that are read on at once although their clients have left; the work for those beyond it
@@ -38,6 +41,8 @@ pub(crate) struct Gateway {
     pub(crate) background: tokio::runtime::Handle,
     /// A place for each answer that waits to be counted.
     pub(crate) counting: Arc<Semaphore>,
+    /// A vocabulary is being loaded.
+    loading: AtomicBool,
     /// A place for each answer that is read on although its client has left.
     pub(crate) left_answers: Arc<Semaphore>,
     /// `host` of each upstream.
@@ -73,6 +78,7 @@ impl Gateway {
             directory: Directory::new(&config),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
+            loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
             hosts: hosts.collect(),
             recognised: DashMap::new(),
@@ -124,6 +130,26 @@ impl Gateway {
             let upstream = &self.upstream(index).name;
             self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
         }
+    }
+
+    /// Loads a vocabulary where that delays no token. One at a time: whoever needs another one asks
+    /// again.
+    pub(crate) fn load(self: &Arc<Self>, tokenizer: Tokenizer) {
+        if self.loading.swap(true, Relaxed) {
+            return;
+        }
+        let gateway = self.clone();
+        self.background.spawn_blocking(move || {
+            tokenizer.load();
+            gateway.loading.store(false, Relaxed);
+        });
+    }
+
+    /// Counts; a panic in there ends no request, and is told of.
+    pub(crate) fn guarded<T>(&self, count: impl FnOnce() -> T) -> Option<T> {
+        catch_unwind(AssertUnwindSafe(count))
+            .inspect_err(|_| self.telemetry.emit(&CountSkipped { cause: "panic" }))
+            .ok()
     }
 
     /// Readiness off, new requests refused.

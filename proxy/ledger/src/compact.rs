@@ -179,6 +179,9 @@ pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> Written {
 
 fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
     object.text("source", usage.source.as_str());
+    if !usage.sources.is_empty() {
+        object.value("sources", &usage.sources)?;
+    }
     object.number("input_tokens", usage.input_tokens)?;
     object.number("cache_read_input_tokens", usage.cache_read_input_tokens)?;
     object.number("cache_write_input_tokens", usage.cache_write_input_tokens)?;
@@ -196,6 +199,9 @@ fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
     }
     if let Some(counted) = &usage.counted {
         object.value("counted", counted)?;
+    }
+    if !usage.flagged.is_empty() {
+        object.value("flagged", &usage.flagged)?;
     }
     if usage.flags.is_empty() { Ok(()) } else { object.value("flags", &usage.flags) }
 }

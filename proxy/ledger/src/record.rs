@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use taximeter_pricing::{Flag, Pass, Source};
+use taximeter_pricing::{Flag, Member, Pass, Source};
 
 use crate::id::{RequestId, TenantId};
 
@@ -157,8 +157,13 @@ pub struct Record {
 /// Tokens of a record. `None` is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordUsage {
-    /// Where the numbers come from.
+    /// Where the numbers come from, in one word: the weakest source among input and output, of
+    /// those that the request has. `unknown` is weaker than `counted`, `counted` than `reported`.
     pub source: Source,
+    /// Where each number comes from: of each that is there, and of an input or output that should
+    /// be. Empty on records of before this was told.
+    #[serde(default)]
+    pub sources: BTreeMap<Member, Source>,
     /// All input.
     pub input_tokens: Option<u64>,
     /// Part of the input.
@@ -180,9 +185,12 @@ pub struct RecordUsage {
     pub units: BTreeMap<String, u64>,
     /// Further model runs, charged beside the numbers above.
     pub passes: Option<Vec<Pass>>,
-    /// What our tokenizer counted, when it did.
+    /// What our tokenizer counted, where nothing was reported or our count is exact.
     pub counted: Option<Counted>,
-    /// What to know about the numbers.
+    /// What to know about single numbers.
+    #[serde(default)]
+    pub flagged: BTreeMap<Member, Vec<Flag>>,
+    /// What to know about the usage: all of `flagged`, and what belongs to no single number.
     #[serde(default)]
     pub flags: Vec<Flag>,
 }
@@ -192,7 +200,7 @@ pub struct RecordUsage {
 pub struct Counted {
     /// Of the request.
     pub input_tokens: Option<u64>,
-    /// Of what passed.
+    /// Of the text that passed: hidden reasoning is not part of it.
     pub output_tokens: Option<u64>,
 }
 

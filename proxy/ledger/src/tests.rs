@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rust_decimal::Decimal;
-use taximeter_pricing::{Flag, Pass, Source, Usage};
+use taximeter_pricing::{Flag, Member, Pass, Source, Usage};
 use uuid::Uuid;
 
 use super::*;
@@ -382,7 +382,11 @@ fn whatever_a_record_holds_is_read_back() {
     record.resource = BTreeMap::from([("k8s.pod.name".to_owned(), nasty)]);
     let pass = Pass { model: Some("m".to_owned()), usage: Usage::default() };
     record.usage = RecordUsage {
-        source: Source::Reported,
+        source: Source::Counted,
+        sources: BTreeMap::from([
+            (Member::InputTokens, Source::Reported),
+            (Member::OutputTokens, Source::Counted),
+        ]),
         input_tokens: Some(1),
         cache_read_input_tokens: Some(2),
         cache_write_input_tokens: Some(3),
@@ -393,6 +397,7 @@ fn whatever_a_record_holds_is_read_back() {
         units: BTreeMap::from([("search_units".to_owned(), 9)]),
         passes: Some(vec![pass]),
         counted: Some(Counted { input_tokens: Some(8), output_tokens: None }),
+        flagged: BTreeMap::from([(Member::OutputTokens, vec![Flag::Estimated, Flag::Missing])]),
         flags: vec![Flag::Estimated, Flag::Missing],
     };
     record.timing = RecordTiming {

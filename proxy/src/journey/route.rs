@@ -22,6 +22,8 @@ pub(crate) struct Chosen {
     pub(crate) request_model: Option<String>,
     pub(crate) service_tier: Option<String>,
     pub(crate) stream: bool,
+    /// How many answers it asks for at once.
+    pub(crate) choices: u64,
     /// What only we asked for, so that the client must not see it.
     pub(crate) hidden: Hidden,
     /// The most it may cost, where that has a bound and a price.
@@ -64,6 +66,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         request_model: model,
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
         stream: facts.as_ref().is_some_and(|facts| facts.stream),
+        choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
         hidden,
         amount_max: None,
         body: sent,

@@ -3,10 +3,11 @@
 
 mod count;
 pub(crate) mod open;
+mod passing;
 mod record;
+mod usage;
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,6 +18,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, Void, VoidReason};
 use taximeter_meter::{DecodeLimits, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
+use tokio::sync::oneshot;
 
 use super::identify::Call;
 use super::refuse::StreamShape;
@@ -24,10 +26,13 @@ use super::report;
 use super::route::Chosen;
 use crate::edge::clock;
 use crate::edge::listen::Peer;
+use crate::edge::upstream::RequestBody;
 use crate::gateway::Gateway;
 use crate::telemetry::events::{CountSkipped, EntryLost};
-use count::Count;
+use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
 use open::Open;
+use passing::{Next, Passing};
+use usage::Parts;
 
 pub(crate) use record::Receipt;
 
@@ -63,6 +68,9 @@ impl Fare {
             stream: chosen.stream,
             kept: chosen.kept.take(),
             body_bytes: chosen.body_bytes,
+            choices: chosen.choices,
+            input: None,
+            passing: Passing::default(),
             held: chosen.held.take(),
             sent_at: None,
             status: None,
@@ -74,6 +82,7 @@ impl Fare {
     pub(crate) fn sent(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
             open.sent_at = Some(now);
+            open.begin_input();
         }
     }
 
@@ -104,8 +113,8 @@ impl Fare {
 
     /// Bytes of the answer, as they came: what passes now and what waits for the ledger.
     pub(crate) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
-        match self.0.as_mut().and_then(|open| open.meter.as_mut()) {
-            Some(meter) => meter.on_bytes(now, data),
+        match &mut self.0 {
+            Some(open) => open.on_bytes(now, data),
             None => Passage { forward: data, hold: Bytes::new() },
         }
     }
@@ -231,29 +240,32 @@ impl Drop for Fare {
 impl Open {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some(meter) = self.meter.take() else { return Settling::done() };
-        let measurement = meter.finish(clock::now(), end);
+        let mut measurement = meter.finish(clock::now(), end);
         self.gateway.recognise(self.upstream, measurement.dialect);
         if self.status.is_some_and(|status| status >= 300) && measurement.reported.is_none() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();
         }
-        let Some(job) = self.count_job(&measurement) else {
+        let Some(mut job) = self.job(&mut measurement) else {
             let (written, receipt) = self.post(&measurement, Count::default());
             return Settling::posted(written, receipt);
         };
+        if job.is_short() {
+            let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
+            let (written, receipt) = self.post(&measurement, count);
+            return Settling::posted(written, receipt);
+        }
         let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else {
-            self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
+            if Parts::of(self.call.wire()).missing(&measurement) != Parts::default() {
+                self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
+            }
             let (written, receipt) = self.post(&measurement, Count::default());
             return Settling::posted(written, receipt);
         };
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (tell, told) = oneshot::channel();
         let background = self.gateway.background.clone();
         background.spawn_blocking(move || {
-            // A fault in here must not cost the fare.
-            let count = catch_unwind(AssertUnwindSafe(|| job.run())).unwrap_or_else(|_| {
-                self.gateway.telemetry.emit(&CountSkipped { cause: "panic" });
-                Count::default()
-            });
+            let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
             drop(place);
             let posted = self.post(&measurement, count);
             // The client may be gone; the entry is written all the same.
@@ -269,23 +281,81 @@ impl Open {
         report::voided(self, reason);
     }
 
-    /// What has to be counted, if anything: what the engine did not report.
-    fn count_job(&mut self, measurement: &Measurement) -> Option<count::Job> {
-        if self.call.wire() == Wire::Opaque {
+    fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
+        let Some(meter) = &mut self.meter else {
+            return Passage { forward: data, hold: Bytes::new() };
+        };
+        let passage = meter.on_bytes(now, data);
+        let choose = |meter: &Meter| {
+            let recounts = self.gateway.upstream(self.upstream).recount;
+            recounts.then(|| count::choose(self.request_model.as_deref(), meter.response_model()))
+        };
+        match self.passing.step(meter, choose) {
+            Next::Nothing => {}
+            Next::Load(tokenizer) => self.gateway.load(tokenizer),
+            Next::Panicked => self.gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
+        }
+        passage
+    }
+
+    /// Counts a long prompt while the engine works on it, if it will surely be counted.
+    fn begin_input(&mut self) {
+        let wire = self.call.wire();
+        let is_long = |body: &RequestBody| body.len() > SHORT_BYTES_MAX as u64;
+        if !self.gateway.upstream(self.upstream).recount
+            || !Parts::of(wire).input
+            || !self.kept.as_ref().is_some_and(is_long)
+        {
+            return;
+        }
+        let choice = count::choose(self.request_model.as_deref(), None);
+        if !choice.exact {
+            return;
+        }
+        let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else { return };
+        let Some(body) = self.kept.take() else { return };
+        let (tell, told) = oneshot::channel();
+        self.input = Some(told);
+        let gateway = self.gateway.clone();
+        self.gateway.background.spawn_blocking(move || {
+            let tally = gateway.guarded(|| count::input(wire, &body, &choice));
+            drop(place);
+            // It may have ended without a need for it.
+            let _ = tally.map(|tally| tell.send(tally));
+        });
+    }
+
+    /// What has to be counted, if anything: what the engine did not report, and what it did where
+    /// our count is exact.
+    fn job(&mut self, measurement: &mut Measurement) -> Option<Job> {
+        let parts = Parts::of(self.call.wire());
+        let missing = parts.missing(measurement);
+        let recount = self.gateway.upstream(self.upstream).recount;
+        if missing == Parts::default() && !recount {
             return None;
         }
-        let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
-        let input = usage.is_none_or(|usage| usage.input_tokens.is_none());
-        let output = self.call.wire() != Wire::Embeddings
-            && usage.is_none_or(|usage| usage.output_tokens.is_none());
-        (input || output).then(|| count::Job {
-            wire: self.call.wire(),
-            model: measurement.response_model.clone().or(self.request_model.clone()),
-            body: self.kept.take(),
-            body_bytes: self.body_bytes,
-            input,
-            output: output.then(|| record::output_text(self, measurement)).flatten(),
-        })
+        let response_model = measurement.response_model.as_deref();
+        let choice = count::choose(self.request_model.as_deref(), response_model);
+        let compared =
+            if recount && choice.exact { parts.comparable(measurement) } else { Parts::default() };
+        let input = match (self.input.take(), self.kept.take()) {
+            (Some(begun), _) => Some(Input::Begun(begun)),
+            (None, Some(body)) => Some(Input::Body(self.call.wire(), body)),
+            (None, None) => missing.input.then_some(Input::Bytes(self.body_bytes)),
+        };
+        let output = Output {
+            passed: std::mem::take(&mut self.passing),
+            rest: std::mem::take(&mut measurement.output_text),
+            bytes: measurement.output_text_bytes,
+            mixed: self.choices > 1,
+        };
+        let understood = record::is_understood(self, measurement);
+        let job = Job {
+            choice,
+            input: input.filter(|_| missing.input || compared.input),
+            output: (missing.output && understood || compared.output).then_some(output),
+        };
+        (job.input.is_some() || job.output.is_some()).then_some(job)
     }
 
     fn post(&self, measurement: &Measurement, count: Count) -> (Written, Receipt) {
@@ -316,7 +386,7 @@ type Posted = (Written, Receipt);
 pub(crate) struct Settling(State);
 
 enum State {
-    Counting(tokio::sync::oneshot::Receiver<Posted>),
+    Counting(oneshot::Receiver<Posted>),
     Writing(Written, Receipt),
     Done,
 }
@@ -330,7 +400,7 @@ impl Settling {
         Self(State::Writing(written, receipt))
     }
 
-    const fn counting(told: tokio::sync::oneshot::Receiver<Posted>) -> Self {
+    const fn counting(told: oneshot::Receiver<Posted>) -> Self {
         Self(State::Counting(told))
     }
 }

@@ -104,6 +104,8 @@ instruments! {
     Requests: "taximeter.requests", Kind::Counter, "{request}", "Requests by how they ended.";
     Tokens: "taximeter.tokens", Kind::Counter, "{token}",
         "Tokens by type and by where the number comes from.";
+    Recounts: "taximeter.usage.recounts", Kind::Counter, "{count}",
+        "Reported numbers of tokens that were also counted, by type and by whether both agree.";
     CacheReadTokens: "taximeter.cache_read.input_tokens", Kind::Counter, "{token}",
         "Input tokens served from a cache; a part of the input.";
     CacheWriteTokens: "taximeter.cache_write.input_tokens", Kind::Counter, "{token}",
@@ -166,6 +168,7 @@ pub(crate) mod key {
     pub(crate) const TENANT: &str = "taximeter.tenant";
     pub(crate) const END: &str = "taximeter.end";
     pub(crate) const SOURCE: &str = "taximeter.usage.source";
+    pub(crate) const AGREES: &str = "taximeter.usage.agrees";
     pub(crate) const CURRENCY: &str = "taximeter.currency";
     pub(crate) const CODE: &str = "taximeter.refusal.code";
     pub(crate) const REASON: &str = "taximeter.void.reason";

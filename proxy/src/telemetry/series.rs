@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use ::metrics::{CounterFn as _, HistogramFn as _, Label};
 use dashmap::{DashMap, DashSet};
 use http::Method;
-use taximeter_ledger::{End, Record};
+use taximeter_ledger::{End, Record, RecordUsage};
 use taximeter_meter::Measurement;
-use taximeter_pricing::Source;
+use taximeter_pricing::{Flag, Member, Source};
 
 use super::instruments::{Buckets, Count, Instruments, Number};
 use super::names::{Instrument, key};
@@ -216,8 +216,10 @@ struct Series {
     per_token: OnceLock<Arc<Buckets>>,
     gateway: OnceLock<Arc<Buckets>>,
     requests: OnceLock<Arc<Count>>,
-    /// Input and output, by source.
-    tokens: [OnceLock<Arc<Count>>; 6],
+    /// Input and output, each reported and counted.
+    tokens: [[OnceLock<Arc<Count>>; 2]; 2],
+    /// Input and output, each as reported and otherwise.
+    recounts: [[OnceLock<Arc<Count>>; 2]; 2],
     parts: [OnceLock<Arc<Count>>; 3],
     cost: OnceLock<Arc<Number>>,
     unpriced: OnceLock<Arc<Count>>,
@@ -256,6 +258,7 @@ impl Series {
             gateway: OnceLock::new(),
             requests: OnceLock::new(),
             tokens: Default::default(),
+            recounts: Default::default(),
             parts: Default::default(),
             cost: OnceLock::new(),
             unpriced: OnceLock::new(),
@@ -340,27 +343,27 @@ impl Series {
     fn record_tokens(&self, to: &Instruments, record: &Record) {
         let usage = &record.usage;
         let [input, output] = &self.usage;
-        let source = match usage.source {
-            Source::Reported => 0,
-            Source::Counted => 1,
-            Source::Unknown => 2,
-        };
-        for (slot, at, kind, tokens) in [
-            (input, source, "input", usage.input_tokens),
-            (output, source + 3, "output", usage.output_tokens),
+        for (slot, counts, member, kind, tokens) in [
+            (input, &self.tokens[0], Member::InputTokens, "input", usage.input_tokens),
+            (output, &self.tokens[1], Member::OutputTokens, "output", usage.output_tokens),
         ] {
             let Some(tokens) = tokens else { continue };
             let kind = Label::new(key::GEN_AI_TOKEN_TYPE, kind);
             #[expect(clippy::cast_precision_loss, reason = "a histogram's samples are floats")]
             slot.get_or_init(|| to.buckets(Instrument::TokenUsage, self.with([kind.clone()])))
                 .record(tokens as f64);
-            if let Some(count) = self.tokens.get(at) {
-                let source = Label::new(key::SOURCE, usage.source.as_str());
-                count
-                    .get_or_init(|| to.count(Instrument::Tokens, self.with([kind, source])))
-                    .increment(tokens);
-            }
+            // A number that is there was reported or counted.
+            let source = usage.sources.get(&member).copied().unwrap_or(usage.source);
+            let [reported, counted] = counts;
+            let count = if source == Source::Reported { reported } else { counted };
+            count
+                .get_or_init(|| {
+                    let source = Label::new(key::SOURCE, source.as_str());
+                    to.count(Instrument::Tokens, self.with([kind, source]))
+                })
+                .increment(tokens);
         }
+        self.record_recounts(to, usage);
         let parts = [
             (Instrument::CacheReadTokens, usage.cache_read_input_tokens),
             (Instrument::CacheWriteTokens, usage.cache_write_input_tokens),
@@ -370,6 +373,30 @@ impl Series {
             if let Some(tokens) = tokens.filter(|tokens| *tokens > 0) {
                 slot.get_or_init(|| to.count(instrument, self.with([]))).increment(tokens);
             }
+        }
+    }
+
+    /// What is there twice, reported and counted.
+    fn record_recounts(&self, to: &Instruments, usage: &RecordUsage) {
+        let Some(counted) = usage.counted else { return };
+        let [input, output] = &self.recounts;
+        for (slots, member, kind, counted) in [
+            (input, Member::InputTokens, "input", counted.input_tokens),
+            (output, Member::OutputTokens, "output", counted.output_tokens),
+        ] {
+            let is_reported = usage.sources.get(&member) == Some(&Source::Reported);
+            if counted.is_none() || !is_reported {
+                continue;
+            }
+            let flags = usage.flagged.get(&member);
+            let differs = flags.is_some_and(|flags| flags.contains(&Flag::Differs));
+            let [agreeing, differing] = slots;
+            let (slot, word) = if differs { (differing, "false") } else { (agreeing, "true") };
+            slot.get_or_init(|| {
+                let kind = Label::new(key::GEN_AI_TOKEN_TYPE, kind);
+                to.count(Instrument::Recounts, self.with([kind, Label::new(key::AGREES, word)]))
+            })
+            .increment(1);
         }
     }
 }

@@ -1,65 +1,146 @@
-//! Counting what the engine did not report, off the threads that carry requests.
+//! Counting what the engine did not report, and what it did where our count is exact.
 
 use taximeter_meter::{Wire, prompt_text};
-use taximeter_tokenizer::{Tokenizer, estimate};
+use taximeter_tokenizer::{Choice, Tokenizer, estimate};
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
+use super::passing::Passing;
 use crate::edge::upstream::RequestBody;
 
-/// What is to be counted.
-pub(super) struct Job {
-    pub(super) wire: Wire,
-    /// Chooses the vocabulary.
-    pub(super) model: Option<String>,
-    pub(super) body: Option<RequestBody>,
-    pub(super) body_bytes: u64,
-    /// Whether the input is to be counted.
-    pub(super) input: bool,
-    /// Generated text that passed, and how many bytes there were in all; `None` if it is not to be
-    /// counted.
-    pub(super) output: Option<(String, u64)>,
+/// Texts up to this size are counted where they are, in bytes: that takes some ten microseconds,
+/// about what handing them to another thread takes.
+pub(super) const SHORT_BYTES_MAX: usize = 2 << 10;
+
+/// What counts: the vocabulary of the model that answered, or else of the one that was asked for.
+pub(super) fn choose(request_model: Option<&str>, response_model: Option<&str>) -> Choice {
+    let of_request = || Tokenizer::for_model(request_model.unwrap_or_default());
+    let Some(response_model) = response_model else { return of_request() };
+    let choice = Tokenizer::for_model(response_model);
+    if choice.exact { choice } else { of_request() }
 }
 
-/// What was counted.
+/// What was counted; `None` was not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
-    pub(super) input_tokens: Option<u64>,
-    pub(super) output_tokens: Option<u64>,
-    /// By bytes, or with a vocabulary that may not be the model's.
+    pub(super) input: Option<Tally>,
+    pub(super) output: Option<Tally>,
+}
+
+/// One count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) tokens: u64,
+    /// By bytes, or with a vocabulary or a form that may not be the model's.
     pub(super) estimated: bool,
 }
 
+/// What is to be counted at the end.
+pub(super) struct Job {
+    pub(super) choice: Choice,
+    pub(super) input: Option<Input>,
+    pub(super) output: Option<Output>,
+}
+
+/// A prompt to count.
+pub(super) enum Input {
+    /// Began when the request was sent.
+    Begun(oneshot::Receiver<Tally>),
+    /// Began, and is over; `None` when the counter panicked.
+    Counted(Option<Tally>),
+    /// What the client sent.
+    Body(Wire, RequestBody),
+    /// Only its length is known.
+    Bytes(u64),
+}
+
+/// Generated text to count.
+pub(super) struct Output {
+    /// What was counted while it passed.
+    pub(super) passed: Passing,
+    /// What was not.
+    pub(super) rest: String,
+    /// Bytes of all of it.
+    pub(super) bytes: u64,
+    /// Several answers, one within the other: counted as one text, they are an estimate.
+    pub(super) mixed: bool,
+}
+
 impl Job {
-    /// Counts. Takes milliseconds for long texts.
+    /// Whether it takes too little time to be worth a thread.
+    pub(super) fn is_short(&mut self) -> bool {
+        if let Some(Input::Begun(told)) = &mut self.input {
+            match told.try_recv() {
+                Ok(tally) => self.input = Some(Input::Counted(Some(tally))),
+                Err(TryRecvError::Closed) => self.input = Some(Input::Counted(None)),
+                Err(TryRecvError::Empty) => return false,
+            }
+        }
+        let input = match &self.input {
+            Some(Input::Body(_, body)) => {
+                body.len() <= SHORT_BYTES_MAX as u64 && self.choice.tokenizer.is_loaded()
+            }
+            _ => true,
+        };
+        let output = self.output.as_ref().is_none_or(|output| {
+            let waiting = output.rest.len() + output.passed.waiting_bytes();
+            waiting == 0 || waiting <= SHORT_BYTES_MAX && self.choice.tokenizer.is_loaded()
+        });
+        input && output
+    }
+
+    /// Counts. Takes milliseconds for long texts, and waits for a prompt that is being counted.
     pub(super) fn run(self) -> Count {
-        let mut count = Count::default();
-        if !self.input && self.output.as_ref().is_some_and(|(text, _)| text.is_empty()) {
-            count.output_tokens = Some(0);
-            return count;
+        let Self { choice, input, output } = self;
+        Count {
+            input: input.and_then(|input| input.count(&choice)),
+            output: output.and_then(|output| output.count(&choice)),
         }
-        let choice = Tokenizer::for_model(self.model.as_deref().unwrap_or_default());
-        count.estimated = !choice.exact;
-        if self.input {
-            count.input_tokens = Some(match &self.body {
-                Some(body) => {
-                    let body: Vec<u8> = body.pieces().flat_map(|piece| piece.to_vec()).collect();
-                    let prompt = prompt_text(self.wire, &body);
-                    count.estimated |= prompt.estimated;
-                    let counted = choice.tokenizer.count(&prompt.texts);
-                    count.estimated |= counted.estimated;
-                    prompt.tokens + counted.tokens
-                }
-                None => {
-                    count.estimated = true;
-                    estimate(self.body_bytes)
-                }
-            });
+    }
+}
+
+impl Input {
+    fn count(self, choice: &Choice) -> Option<Tally> {
+        match self {
+            Self::Begun(told) => told.blocking_recv().ok(),
+            Self::Counted(tally) => tally,
+            Self::Body(wire, body) => Some(input(wire, &body, choice)),
+            Self::Bytes(bytes) => Some(Tally { tokens: estimate(bytes), estimated: true }),
         }
-        if let Some((text, bytes)) = &self.output {
-            let counted = choice.tokenizer.count([text]);
-            let beyond = bytes.saturating_sub(text.len() as u64);
-            count.estimated |= counted.estimated || beyond > 0;
-            count.output_tokens = Some(counted.tokens + estimate(beyond));
+    }
+}
+
+/// Tokens of the prompt in a request's body.
+pub(super) fn input(wire: Wire, body: &RequestBody, choice: &Choice) -> Tally {
+    let body: Vec<u8> = body.pieces().flat_map(|piece| piece.to_vec()).collect();
+    let prompt = prompt_text(wire, &body);
+    let counted = choice.tokenizer.count(&prompt.texts);
+    Tally {
+        tokens: prompt.tokens + counted.tokens,
+        estimated: !choice.exact || prompt.estimated || counted.estimated,
+    }
+}
+
+impl Output {
+    fn count(self, choice: &Choice) -> Option<Tally> {
+        let Self { passed, rest, bytes, mixed } = self;
+        let kept = passed.bytes() + rest.len() as u64;
+        if bytes == 0 {
+            return Some(Tally { tokens: 0, estimated: false });
         }
-        count
+        let (counted, same) = match passed {
+            Passing::Counted(counting) => {
+                let same = counting.tokenizer_name() == choice.tokenizer.name();
+                (counting.finish(&rest), same)
+            }
+            Passing::Lost => return None,
+            Passing::Undecided | Passing::Kept | Passing::Loading(_) => {
+                (choice.tokenizer.count([&rest]), true)
+            }
+        };
+        let beyond = bytes.saturating_sub(kept);
+        Some(Tally {
+            tokens: counted.tokens + estimate(beyond),
+            estimated: !choice.exact || !same || counted.estimated || mixed || beyond > 0,
+        })
     }
 }

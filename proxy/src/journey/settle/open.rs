@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use taximeter_meter::Meter;
+use tokio::sync::oneshot;
 
+use super::count::Tally;
+use super::passing::Passing;
 use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
@@ -23,6 +26,12 @@ pub(crate) struct Open {
     /// What the client sent, if it is kept, and its length in bytes.
     pub(super) kept: Option<RequestBody>,
     pub(super) body_bytes: u64,
+    /// How many answers it asked for at once.
+    pub(super) choices: u64,
+    /// Its prompt, if that is being counted already.
+    pub(super) input: Option<oneshot::Receiver<Tally>>,
+    /// What becomes of generated text.
+    pub(super) passing: Passing,
     /// Counts what the client sent while it is held.
     pub(super) held: HeldBytes,
     pub(super) sent_at: Option<Instant>,

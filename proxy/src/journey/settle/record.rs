@@ -1,14 +1,14 @@
-//! A record from what is known at the end: usage by its source, times, and the price in force at
-//! admission.
+//! A record from what is known at the end: usage, times, and the price in force at admission.
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use taximeter_ledger::{Counted, End, Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
-use taximeter_meter::{Ending, Measurement, StreamEnd, Wire};
-use taximeter_pricing::{Cost, Flag, Modalities, Query, Source, Usage};
+use taximeter_ledger::{End, Record, RecordCost, RecordLine, RecordTiming};
+use taximeter_meter::{Ending, Measurement, StreamEnd};
+use taximeter_pricing::{Cost, Query, Usage};
 
 use super::count::Count;
 use super::open::Open;
+use super::usage::{self, Parts};
 use crate::edge::clock;
 
 /// What a client may be told of its own request.
@@ -52,25 +52,24 @@ fn shown(tokens: Option<u64>) -> String {
     tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
 }
 
-/// Generated text to count, and its length in bytes; `None` where the answer was nothing that we
-/// could read, so that its output is unknown rather than zero.
-pub(super) fn output_text(open: &Open, measurement: &Measurement) -> Option<(String, u64)> {
+/// Whether what came can be counted: of an answer that was nothing we could read, the output is
+/// unknown rather than zero.
+pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
     if measurement.has_unread_output {
-        return None;
+        return false;
     }
-    let understood = measurement.response_id.is_some()
+    let said_something = measurement.response_id.is_some()
         || measurement.response_model.is_some()
         || measurement.output_text_bytes > 0
         || !measurement.finish_reasons.is_empty();
     let nothing_came = open.status.is_none() || measurement.ending != Ending::Complete;
-    (understood || nothing_came)
-        .then(|| (measurement.output_text.clone(), measurement.output_text_bytes))
+    said_something || nothing_came
 }
 
 /// The record of a request that ends now.
 pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> Record {
     let Open { gateway, call, .. } = open;
-    let (usage, for_price) = usage(open, measurement, count);
+    let (usage, for_price) = usage::usage(Parts::of(call.wire()), measurement, count);
     let end = end(measurement.ending, open.status);
     let provider = gateway.provider(open.upstream);
     let cost = cost(open, provider, measurement, &for_price);
@@ -110,50 +109,6 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
 /// Wall time with the precision of a record.
 fn micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
-}
-
-/// Usage for the record, and the same for the price: reported members first, counted ones where
-/// they lack.
-fn usage(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage, Usage) {
-    let mut flags = Vec::new();
-    let mut usage = Usage::default();
-    let mut source = Source::Unknown;
-    match &measurement.reported {
-        Some(reported) => {
-            usage = reported.usage.clone();
-            flags.clone_from(&reported.flags);
-            source = Source::Reported;
-        }
-        None if open.call.wire() != Wire::Opaque => flags.push(Flag::Missing),
-        None => {}
-    }
-    if count.input_tokens.is_some() || count.output_tokens.is_some() {
-        usage.input_tokens = usage.input_tokens.or(count.input_tokens);
-        usage.output_tokens = usage.output_tokens.or(count.output_tokens);
-        let whole = usage.input_tokens.is_some() && usage.output_tokens.is_some();
-        source = if whole { Source::Counted } else { Source::Unknown };
-        if count.estimated {
-            flags.push(Flag::Estimated);
-        }
-    }
-    flags.sort_unstable();
-    flags.dedup();
-    let counted = Counted { input_tokens: count.input_tokens, output_tokens: count.output_tokens };
-    let recorded = RecordUsage {
-        source,
-        input_tokens: usage.input_tokens,
-        cache_read_input_tokens: usage.cache_read_input_tokens,
-        cache_write_input_tokens: usage.cache_write_input_tokens,
-        cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
-        output_tokens: usage.output_tokens,
-        reasoning_output_tokens: usage.reasoning_output_tokens,
-        modalities: usage.modalities.as_deref().map(Modalities::named),
-        units: usage.units.clone(),
-        passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
-        counted: (counted != Counted::default()).then_some(counted),
-        flags,
-    };
-    (recorded, usage)
 }
 
 fn timing(open: &Open, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
