@@ -14,6 +14,7 @@ mod gateway;
 mod http;
 
 mod bytes_pass;
+mod counting;
 mod cuts;
 mod encoded;
 mod endings;

@@ -121,7 +121,8 @@ pub(super) fn input(wire: Wire, body: &RequestBody, choice: &Choice) -> Tally {
 }
 
 impl Output {
-    fn count(self, choice: &Choice) -> Option<Tally> {
+    /// Tokens of all of it; `None` when a panic took some.
+    pub(super) fn count(self, choice: &Choice) -> Option<Tally> {
         let Self { passed, rest, bytes, mixed } = self;
         let kept = passed.bytes() + rest.len() as u64;
         if bytes == 0 {

@@ -112,3 +112,94 @@ impl Counting {
         self.counter.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use taximeter_meter::{Dialect, Hidden, Setup, StreamEnd, Wire};
+
+    use super::super::count::{Output, Tally, choose};
+    use super::*;
+    use crate::edge::clock;
+
+    const WORDS: &str = "The fare is thirteen dollars; тринадцать долларов, or 十三ドル!\n\n  ";
+
+    fn meter() -> Meter {
+        let started_at = clock::now();
+        let wire = Wire::ChatCompletions;
+        Meter::new(Setup { wire, dialect: Dialect::OpenAi, started_at, hidden: Hidden::default() })
+    }
+
+    /// Feeds a text in events of `step` characters, and counts as a fare does.
+    fn count(model: &str, text: &str, step: usize) -> Tally {
+        let (mut meter, mut passed) = (meter(), Passing::default());
+        let characters: Vec<char> = text.chars().collect();
+        for part in characters.chunks(step) {
+            let part: String = part.iter().collect();
+            let event = serde_json::json!({"choices": [{"index": 0, "delta": {"content": part}}]});
+            meter.on_bytes(clock::now(), Bytes::from(format!("data: {event}\n\n")));
+            let _ = passed.step(&mut meter, |_| Some(choose(Some(model), None)));
+            if let Passing::Counted(_) = passed {
+                assert!(meter.kept_text_bytes() < FOLD_BYTES);
+            }
+        }
+        let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
+        let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
+        assert_eq!(bytes, text.len() as u64);
+        let choice = choose(Some(model), None);
+        Output { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
+    }
+
+    #[test]
+    fn whatever_the_chunks_the_count_is_that_of_the_whole() {
+        let tokenizer = Tokenizer::for_model("gpt-4o").tokenizer;
+        tokenizer.load();
+        let text = WORDS.repeat(60);
+        let tokens = tokenizer.count([&text]).tokens;
+        for step in [1, 2, 3, 7, 50, 5_000] {
+            let exactly = Tally { tokens, estimated: false };
+            assert_eq!(count("gpt-4o", &text, step), exactly, "by {step}");
+        }
+    }
+
+    fn fed() -> Meter {
+        let mut meter = meter();
+        let event =
+            serde_json::json!({"choices": [{"index": 0, "delta": {"content": WORDS.repeat(9)}}]});
+        meter.on_bytes(clock::now(), Bytes::from(format!("data: {event}\n\n")));
+        meter
+    }
+
+    #[test]
+    fn text_of_a_model_that_nobody_knows_is_kept() {
+        let (mut meter, mut passing) = (fed(), Passing::default());
+        for choice in [Some(choose(Some("tiny"), None)), None] {
+            let next = passing.step(&mut meter, |_| choice);
+            assert!(matches!((&passing, next), (Passing::Kept, Next::Nothing)));
+        }
+        assert_eq!(meter.kept_text_bytes(), WORDS.len() * 9);
+    }
+
+    #[test]
+    fn text_is_kept_until_the_vocabulary_is_there() {
+        // No other test loads this one.
+        let choice = choose(Some("davinci"), None);
+        let (mut meter, mut passing) = (fed(), Passing::default());
+        let Next::Load(tokenizer) = passing.step(&mut meter, |_| Some(choice)) else {
+            panic!("nothing to load");
+        };
+        assert_eq!(meter.kept_text_bytes(), WORDS.len() * 9);
+        tokenizer.load();
+        let next = passing.step(&mut meter, |_| panic!("chosen twice"));
+        assert!(matches!((&passing, next), (Passing::Counted(_), Next::Nothing)));
+        assert_eq!((meter.kept_text_bytes(), passing.bytes()), (0, WORDS.len() as u64 * 9));
+    }
+
+    #[test]
+    fn what_a_panic_took_is_unknown() {
+        let choice = choose(Some("tiny"), None);
+        let rest = String::new();
+        let output = Output { passed: Passing::Lost, rest, bytes: 600, mixed: false };
+        assert_eq!(output.count(&choice), None);
+    }
+}

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use taximeter_meter::{Dialect, Hidden, Meter, Setup, StreamEnd};
+use taximeter_meter::{Dialect, Meter, Setup, StreamEnd};
 
 use super::*;
 use crate::edge::clock;
@@ -17,7 +17,12 @@ const fn exactly(tokens: u64) -> Tally {
 }
 
 fn measure_on(wire: Wire, dialect: Dialect, answer: &str, end: StreamEnd) -> Measurement {
-    let setup = Setup { wire, dialect, started_at: clock::now(), hidden: Hidden::default() };
+    let setup = Setup {
+        wire,
+        dialect,
+        started_at: clock::now(),
+        hidden: taximeter_meter::Hidden::default(),
+    };
     let mut meter = Meter::new(setup);
     let kind = if answer.starts_with('{') { "application/json" } else { "text/event-stream" };
     meter.on_head(200, Some(kind), None);
