@@ -9,6 +9,7 @@ mod built_in;
 mod counter;
 mod models;
 mod scan;
+mod template;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use built_in::BuiltIn;
 pub use counter::Counter;
+pub use template::{ChatTemplate, Rendered, TemplateError};
 use vocabulary::Vocabulary;
 
 /// Most bytes that one call counts; the tokens of what exceeds them are estimated.
