@@ -1,0 +1,264 @@
+"""Is the record what happened? A real engine, the real gateway, requests of many shapes, one after another.
+
+For each request three parties speak: the record, the usage that the client saw, and the engine's own counters
+before and after. Prints where they differ (and ends with 1), then what times differ by.
+
+usage: truth.py ENGINE [--requests N] [--seed N]        ENGINE: llama_cpp, vllm
+"""
+
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+import tokenizers
+
+from engines import ENGINES
+from shapes import Shape, shape
+
+BINARY = os.environ["TAXIMETER_BINARY"]
+REQUEST_SECONDS_MAX = 120
+
+
+class Gateway:
+    """The real binary before the engine, its ledger in `folder`."""
+
+    def __init__(self, engine, model: pathlib.Path, folder: pathlib.Path):
+        def upstream(name):
+            running = name.endswith("-running")
+            return {
+                "name": name,
+                "url": engine.url,
+                "dialect": engine.dialect,
+                "models": [name],
+                "usage": "continuous" if running else "final",
+            }
+
+        self.data_dir = folder / "data"
+        config = {
+            "listen": "127.0.0.1:0",
+            "admin": "127.0.0.1:0",
+            "data_dir": str(self.data_dir),
+            "upstreams": [upstream(name) for name in engine.models],
+            "tokenizers": [{"models": engine.models, "path": str(model)}],
+        }
+        file = folder / "taximeter.yaml"
+        file.write_text(json.dumps(config))  # JSON is YAML
+        log = open(folder / "taximeter.log", "w+")
+        self.child = subprocess.Popen([BINARY, "serve", "--config", str(file)], stderr=log)
+        while True:
+            if self.child.poll() is not None:
+                log.seek(0)
+                sys.exit(f"the gateway ended before it listened:\n{log.read()}")
+            for line in (folder / "taximeter.log").read_text().splitlines():
+                event = json.loads(line)
+                if event.get("event") == "listening":
+                    self.host = event["listen"]
+                    return
+
+    def records(self) -> dict[str, dict]:
+        command = [BINARY, "records", "--data-dir", str(self.data_dir)]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return {record["id"]: record for record in map(json.loads, printed.splitlines())}
+
+    def stop(self) -> None:
+        self.child.terminate()
+        self.child.wait(60)
+
+
+class Seen:
+    """What the client saw of one answer."""
+
+    def __init__(self):
+        self.id = None
+        self.usage = None
+        self.timings = None
+        self.text = ""
+
+    def event(self, event: dict) -> None:
+        if error := event.get("error"):
+            raise RuntimeError(f"the engine failed: {error}")
+        body = event.get("response") or event.get("message") or event
+        usage = event.get("usage") or body.get("usage")
+        if usage:
+            # Messages report their usage in parts.
+            self.usage = (self.usage or {}) | {k: v for k, v in usage.items() if v is not None}
+        self.timings = event.get("timings") or self.timings
+        for choice in event.get("choices", []):
+            said = choice.get("delta") or choice.get("message") or {}
+            self.text += choice.get("text") or said.get("content") or ""
+            self.text += said.get("reasoning") or said.get("reasoning_content") or ""
+        delta = event.get("delta")
+        if isinstance(delta, str) and event["type"].endswith(".delta"):
+            self.text += delta
+        elif isinstance(delta, dict):
+            self.text += delta.get("text") or delta.get("thinking") or ""
+
+    def tokens(self) -> tuple[int | None, int | None]:
+        """Input and output, whatever the shape."""
+        usage = self.usage or {}
+        beside = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
+        input_tokens = usage.get("prompt_tokens", usage.get("input_tokens"))
+        output_tokens = usage.get("completion_tokens", usage.get("output_tokens"))
+        return (None if input_tokens is None else input_tokens + beside, output_tokens)
+
+
+def ask(host: str, shape: Shape) -> Seen:
+    """One request on a connection of its own."""
+    seen = Seen()
+    connection = http.client.HTTPConnection(host, timeout=REQUEST_SECONDS_MAX)
+    headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
+    connection.request("POST", shape.path, json.dumps(shape.body), headers)
+    answer = connection.getresponse()
+    seen.id = answer.getheader("x-taximeter-request-id")
+    if answer.status != 200:
+        raise RuntimeError(f"{answer.status} to {shape.name}: {answer.read()[:500]!r}")
+    if not shape.stream:
+        seen.event(json.loads(answer.read()))
+        connection.close()
+        return seen
+    events = 0
+    for line in answer:
+        if line.startswith(b"data:") and not line.startswith(b"data: [DONE]"):
+            seen.event(json.loads(line[5:]))
+            events += 1
+            if events == shape.leaves_after:
+                break
+    # The socket lives as long as anything that reads from it.
+    answer.close()
+    connection.close()
+    return seen
+
+
+class Judge:
+    """Holds what the three parties say against each other."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer):
+        self.tokenizer = tokenizer
+        self.contradictions = 0
+        self.kinds: dict[str, int] = {}
+        self.sources: dict[str, int] = {}
+        self.first_tokens: list[float] = []
+        self.gaps: list[float] = []
+
+    def hear(self, shape: Shape, seen: Seen, counted, record: dict) -> None:
+        usage = record["usage"]
+        recorded = (usage["input_tokens"], usage["output_tokens"])
+        self.kinds[shape.name] = self.kinds.get(shape.name, 0) + 1
+        self.sources[usage["source"]] = self.sources.get(usage["source"], 0) + 1
+
+        def must(holds: bool, what: str) -> None:
+            if not holds:
+                self.contradictions += 1
+                told = f"record {recorded} {usage['source']}, client {seen.tokens()}, "
+                print(f"{shape.name} ({seen.id}): {what}: {told}engine {counted}", flush=True)
+
+        if shape.leaves_after is not None:
+            return self.hear_abort(shape, seen, counted, record, must)
+        must(record["end"] == "complete", f"end is {record['end']}")
+        # llama.cpp leaves the event out that tells a message's input when the whole answer is no text.
+        told = seen.tokens()
+        is_partial = shape.stream and shape.kind == "messages" and told[0] is None
+        must(usage["source"] == "reported" or is_partial, "usage was not reported")
+        same = all(mine in (None, its) for mine, its in zip(told, recorded, strict=True))
+        must(same, "the client saw other numbers")
+        # A Responses or chat answer counts the prompt once, whatever the number of choices.
+        choices = shape.body.get("n", 1)
+        must(counted.input in (recorded[0], recorded[0] * choices), "the engine counted another input")
+        generated = 0 if shape.kind == "embeddings" else recorded[1]
+        must(counted.output == generated or shape.kind == "embeddings", "the engine counted another output")
+        self.time(shape, seen, counted, record)
+
+    def hear_abort(self, shape, seen, counted, record, must) -> None:
+        usage = record["usage"]
+        if record["end"] == "complete":
+            # The answer was shorter than the client's patience.
+            return must(usage["output_tokens"] == counted.output, "the engine counted another output")
+        must(record["end"] == "client_left", f"end is {record['end']}")
+        # What the engine generated and nobody saw is no part of the fare.
+        must(0 < usage["output_tokens"] <= counted.output, "more than was generated, or nothing")
+        must(usage["input_tokens"] == counted.input, "the engine counted another input")
+        if usage["source"] == "counted":
+            sent = len(self.tokenizer.encode(seen.text, add_special_tokens=False).ids)
+            # The gateway may have handed over a few events that the client never took.
+            must(usage["output_tokens"] >= sent, f"the client was sent {sent} tokens")
+
+    def time(self, shape: Shape, seen: Seen, counted, record: dict) -> None:
+        timing = record["timing"]
+        if not shape.stream or shape.body.get("n", 1) > 1:
+            return
+        ours, gap = timing["time_to_first_token"], timing["time_per_output_token"]
+        first, gaps = counted.first_token, counted.gaps
+        if seen.timings and seen.timings["predicted_n"]:
+            token = seen.timings["predicted_per_token_ms"] / 1e3
+            first = (seen.timings["prompt_ms"] / 1e3 + token, 1)
+            gaps = (token, 1)
+        if ours and first[1] == 1:
+            self.first_tokens.append(ours - first[0])
+        if gap and gaps[1]:
+            self.gaps.append(gap - gaps[0] / gaps[1])
+
+
+def spread(name: str, differences: list[float]) -> str:
+    if not differences:
+        return f"{name}: nothing to compare"
+    differences = sorted(differences)
+    nth = lambda share: differences[int(share * (len(differences) - 1))] * 1e3
+    median = statistics.median(differences) * 1e3
+    return (
+        f"{name}: ours less the engine's, over {len(differences)} streams: median {median:+.2f} ms, "
+        f"p10 {nth(0.1):+.2f}, p90 {nth(0.9):+.2f}, extremes {nth(0):+.2f} {nth(1):+.2f}"
+    )
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    options.add_argument("engine", choices=ENGINES)
+    options.add_argument("--requests", type=int, default=200)
+    options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    options.add_argument("--model", type=pathlib.Path, required=True, help="folder of model_folder.py")
+    told = options.parse_args()
+    print(f"{told.engine}, {told.requests} requests, seed {told.seed}", flush=True)
+
+    rolled = random.Random(told.seed)
+    judge = Judge(tokenizers.Tokenizer.from_file(str(told.model / "tokenizer.json")))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="truth-"))
+    engine = ENGINES[told.engine](told.model, folder)
+    try:
+        gateway = Gateway(engine, told.model, folder)
+        try:
+            heard, before = [], engine.settled()
+            for _ in range(told.requests):
+                asked = shape(rolled, engine.kinds, engine.models)
+                seen = ask(gateway.host, asked)
+                after = engine.settled()
+                heard.append((asked, seen, after - before))
+                before = after
+        finally:
+            gateway.stop()
+        records = gateway.records()
+    finally:
+        engine.stop()
+
+    for asked, seen, counted in heard:
+        judge.hear(asked, seen, counted, records.pop(seen.id))
+    for record in records:
+        judge.contradictions += 1
+        print(f"a record that nobody asked for: {record}")
+    print(", ".join(f"{name} {n}" for name, n in sorted(judge.kinds.items())))
+    print(", ".join(f"{name} {n}" for name, n in sorted(judge.sources.items())))
+    print(spread("time to first token", judge.first_tokens))
+    print(spread("time per output token", judge.gaps))
+    print(f"{told.requests} requests, {judge.contradictions} contradictions (logs in {folder})")
+    return 1 if judge.contradictions else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
