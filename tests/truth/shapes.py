@@ -67,7 +67,8 @@ def shape(random: random.Random, kinds: list[str], models: list[str]) -> Shape:
     leaves = stream and tokens >= 16 and random.random() < 0.25
     if kind in ("chat", "completions"):
         if random.random() < 0.1 and not leaves:
-            body["n"] = 2
+            # vLLM refuses two equal answers.
+            body |= {"n": 2, "temperature": 1}
         if stream and not leaves and random.random() < 0.5:
             body["stream_options"] = {"include_usage": True}
     path = "/v1/chat/completions" if kind == "chat" else f"/v1/{kind}"
