@@ -34,11 +34,17 @@ impl Merge {
 pub(super) struct Pairs {
     /// A power of two of them, at most half of them taken.
     slots: Box<[(u64, Merge)]>,
+    /// A bit for each sixteenth of a slot, set where a pair hashes to: most pairs that are asked for
+    /// do not merge, and this tells it without a look into memory that is far away.
+    taken: Box<[u64]>,
     /// What leaves of a hash as many bits as number the slots.
     shift: u32,
     /// How many are taken.
     len: usize,
 }
+
+/// Fewest slots: as many as a hash's bits can be parted for.
+const SLOTS_MIN: usize = 8;
 
 /// No pair: symbols are numbered from 0, and there are fewer than 2³².
 const EMPTY: (u64, Merge) = (u64::MAX, Merge::NONE);
@@ -46,8 +52,13 @@ const EMPTY: (u64, Merge) = (u64::MAX, Merge::NONE);
 impl Pairs {
     /// Room for `len` pairs.
     pub(super) fn with_capacity(len: usize) -> Self {
-        let slots = (2 * len).next_power_of_two().max(2);
-        Self { slots: vec![EMPTY; slots].into(), shift: 64 - slots.trailing_zeros(), len: 0 }
+        let slots = (2 * len).next_power_of_two().max(SLOTS_MIN);
+        Self {
+            slots: vec![EMPTY; slots].into(),
+            taken: vec![0; (slots / 4).max(1)].into(),
+            shift: 64 - slots.trailing_zeros(),
+            len: 0,
+        }
     }
 
     /// Adds a pair, unless it is there. Pairs beyond the room made for them are left out.
@@ -57,7 +68,12 @@ impl Pairs {
         if 2 * self.len >= self.slots.len() {
             return;
         }
-        let mut at = hash(key, self.shift);
+        let hash = hash(key);
+        let (word, bit) = bit(hash, self.shift);
+        if let Some(word) = self.taken.get_mut(word) {
+            *word |= bit;
+        }
+        let mut at = number(hash, self.shift);
         while let Some(slot) = self.slots.get_mut(at & mask) {
             if slot.0 == EMPTY.0 {
                 *slot = (key, Merge::new(rank, merged));
@@ -75,8 +91,13 @@ impl Pairs {
     #[inline]
     pub(super) fn get(&self, left: u32, right: u32) -> Merge {
         let key = key(left, right);
+        let hash = hash(key);
+        let (word, bit) = bit(hash, self.shift);
+        if self.taken.get(word).is_none_or(|word| word & bit == 0) {
+            return Merge::NONE;
+        }
         let mask = self.slots.len() - 1;
-        let mut at = hash(key, self.shift);
+        let mut at = number(hash, self.shift);
         while let Some(&(found, merge)) = self.slots.get(at & mask) {
             if found == key || found == EMPTY.0 {
                 return merge;
@@ -91,8 +112,18 @@ const fn key(left: u32, right: u32) -> u64 {
     (left as u64) << 32 | right as u64
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "as many bits as number the slots are left")]
-const fn hash(key: u64, shift: u32) -> usize {
+const fn hash(key: u64) -> u64 {
     let folded = (key >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ key;
-    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
+    folded.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The slot that a hash belongs to.
+#[expect(clippy::cast_possible_truncation, reason = "as many bits as number the slots are left")]
+const fn number(hash: u64, shift: u32) -> usize {
+    (hash >> shift) as usize
+}
+
+/// The bit that a hash belongs to: the number of a word of 64, and the bit in it.
+const fn bit(hash: u64, shift: u32) -> (usize, u64) {
+    (number(hash, shift + 2), 1 << (hash >> (shift - 4) & 63))
 }
