@@ -86,8 +86,8 @@ impl Bpe {
 
     /// Of a vocabulary that lists its merges, the earliest first, as `tokenizer.json` does.
     ///
-    /// `tokens` are the vocabulary's, as they stand in a text. With `ignore_merges`, a piece that is
-    /// one of them is one token; without, only if merging leads to it.
+    /// `tokens` are the vocabulary's, as they stand in a text. With `ignore_merges`, a piece that
+    /// is one of them is one token; without, only if merging leads to it.
     #[cfg_attr(not(test), expect(dead_code, reason = "files of vocabularies bring it into use"))]
     pub(crate) fn from_rules<'a>(
         alphabet: Alphabet,
@@ -118,6 +118,11 @@ impl Bpe {
             return 1;
         }
         self.merge(text.as_bytes().get(at..end).unwrap_or_default(), scratch)
+    }
+
+    /// Bytes of the longest token: a text has at least its length by this many tokens.
+    pub(crate) const fn token_bytes_max(&self) -> usize {
+        self.tokens.bytes_max
     }
 
     #[inline(never)]

@@ -93,8 +93,8 @@ impl Tokenizer {
         self.loaded().is_some()
     }
 
-    /// Loads the vocabulary, if it is not yet. Takes tens of milliseconds, once per process: keep it
-    /// off the threads that carry streams.
+    /// Loads the vocabulary, if it is not yet. Takes tens of milliseconds, once per process: keep
+    /// it off the threads that carry streams.
     pub fn load(&self) {
         self.vocabulary();
     }
@@ -122,7 +122,7 @@ impl Tokenizer {
 
     /// Tokens of `text`, or `None` when there are more than `limit`; stops as soon as that is sure.
     ///
-    /// Loads the vocabulary. What exceeds [`COUNT_BYTES_MAX`] is counted too, up to the limit.
+    /// Loads the vocabulary. Takes time by the limit, not by the text: at most 128 bytes a token.
     #[must_use]
     pub fn count_until(&self, text: &str, limit: u64) -> Option<u64> {
         self.vocabulary().count_until(text, limit)

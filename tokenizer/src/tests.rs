@@ -90,6 +90,8 @@ fn counting_stops_where_the_limit_is_exceeded() {
     assert_eq!(o200k().count_until(&prose, tokens), Some(tokens));
     assert_eq!(o200k().count_until(&prose, tokens - 1), None);
     assert_eq!(o200k().count_until("", 0), Some(0));
+    assert_eq!(o200k().count_until(&" ".repeat(128), 1), Some(1), "the longest token");
+    assert_eq!(o200k().count_until(&" ".repeat(256), 1), None);
 }
 
 #[test]

@@ -17,6 +17,10 @@ impl Vocabulary {
 
     /// Tokens of `text`; `None` when there are more than `limit`.
     pub(crate) fn count_until(&self, text: &str, limit: u64) -> Option<u64> {
+        // A piece may be as long as the text: no need to merge one that is too long anyway.
+        if (text.len() / self.bpe.token_bytes_max().max(1)) as u64 > limit {
+            return None;
+        }
         let mut scratch = Scratch::default();
         let mut tokens = 0;
         let mut at = 0;

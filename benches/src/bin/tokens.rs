@@ -2,10 +2,10 @@
 //!
 //! Times are of the CPU, since they depend less on what else the machine does.
 //!
-//! `tokens` prints the table; `benches/run --only tokenizer` builds it and starts it. It starts itself
-//! again to be counted by callgrind, and to load a vocabulary into fresh memory:
-//!   count WHICH TEXT TIMES   counts a text so often; WHICH is `ours` or `tiktoken-rs`, TEXT `prose` or
-//!                            the name of a hard one
+//! `tokens` prints the table; `benches/run --only tokenizer` builds and starts it. It starts
+//! itself again to be counted by callgrind, and to load a vocabulary into fresh memory:
+//!   count WHICH TEXT TIMES   counts a text so often; WHICH is `ours` or `tiktoken-rs`, TEXT
+//!                            `prose` or the name of a hard one
 //!   deltas TIMES             counts the prose so often as it arrives, in deltas of four bytes
 //!   load VOCABULARY          says milliseconds and MiB that loading it took
 

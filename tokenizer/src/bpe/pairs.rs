@@ -34,8 +34,8 @@ impl Merge {
 pub(super) struct Pairs {
     /// A power of two of them, at most half of them taken.
     slots: Box<[(u64, Merge)]>,
-    /// A bit for each sixteenth of a slot, set where a pair hashes to: most pairs that are asked for
-    /// do not merge, and this tells it without a look into memory that is far away.
+    /// A bit for each sixteenth of a slot, set where a pair hashes to: most pairs that are asked
+    /// for do not merge, and this tells it without a look into memory that is far away.
     taken: Box<[u64]>,
     /// What leaves of a hash as many bits as number the slots.
     shift: u32,

@@ -13,7 +13,8 @@ pub(super) struct Tokens {
     /// What leaves of a hash as many bits as number the slots.
     shift: u32,
     long: HashSet<Box<[u8]>>,
-    long_bytes_max: usize,
+    /// Length of the longest.
+    pub(super) bytes_max: usize,
 }
 
 impl Tokens {
@@ -24,7 +25,7 @@ impl Tokens {
             short: vec![0; slots].into(),
             shift: 64 - slots.trailing_zeros(),
             long: tokens.clone().filter(|token| !is_short(token)).map(Box::from).collect(),
-            long_bytes_max: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
+            bytes_max: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
         };
         for token in tokens.filter(is_short) {
             if let Some(key) = key(token, 0, token.len()) {
@@ -50,7 +51,7 @@ impl Tokens {
     #[inline]
     pub(super) fn contains(&self, text: &[u8], at: usize, end: usize) -> bool {
         if end - at > SHORT_BYTES_MAX {
-            return end - at <= self.long_bytes_max
+            return end - at <= self.bytes_max
                 && text.get(at..end).is_some_and(|piece| self.long.contains(piece));
         }
         let Some(key) = key(text, at, end - at) else { return false };
