@@ -35,7 +35,7 @@ fn with_ids(event: &str, output: std::ops::Range<u64>, asked: bool) -> String {
 }
 
 fn gateway(engine: &Engine, usage: &str) -> Gateway {
-    Setup::before(engine).upstream(&format!("dialect: vllm, usage: {usage}")).start()
+    Setup::before(engine).upstream(&format!("dialect: vllm, usage: {usage}, recount: off")).start()
 }
 
 /// The record of a stream that its client left behind the first `events` events.
