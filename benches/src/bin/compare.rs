@@ -25,13 +25,15 @@ const OPEN_STREAMS: u32 = 1_000;
 /// Chunks in the shorter run of the meter alone; the longer one has ten times as many.
 const METER_CHUNKS: u32 = 2_000;
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 22] = [
     Row::new("request_cpu", "small JSON, 64 connections: CPU per request, µs", 1)
         .ratio()
         .goal("≤ 1.8"),
     Row::new("requests", "  requests/s", 0),
     Row::new("harness_cpu", "  engine and load: CPU per request, µs", 1),
     Row::new("paced_cpu", "256 streams × 20 ms: CPU per chunk, µs", 2).ratio().goal("≤ 1.4"),
+    Row::new("counted_cpu", "  each of them counted: CPU per chunk, µs", 2),
+    Row::new("counting_adds", "  what counting adds, %", 1).goal("≤ 10"),
     Row::new("fast_cpu", "16 streams, full speed: CPU per chunk, µs", 2).ratio().goal("≤ 1.4"),
     Row::new("fast_chunks", "  chunks/s", 0),
     Row::new("crowd_chunks", "2,000 streams × 20 ms: chunks/s", 0),
@@ -146,6 +148,18 @@ impl Bench {
             add("paced_cpu", seen.cpu_micros / seen.number("chunks")?);
         }
 
+        if server == 2 {
+            // The same but for the model's name: `taximeter.yaml` has one of them counted.
+            let of = |model| Load { model: Some(model), chunks, ..paced };
+            let [plain, counted] = [of("gpt-4o"), of("gpt-5")].map(|load| {
+                let seen = self.measure(server, &load)?;
+                Ok::<f64, anyhow::Error>(seen.cpu_micros / seen.number("chunks")?)
+            });
+            let (plain, counted) = (plain?, counted?);
+            add("counted_cpu", counted);
+            add("counting_adds", 100.0 * (counted / plain - 1.0));
+        }
+
         let seconds = 4.0 * pace;
         let fast = Load { connections: 16, seconds, chunks: Some(1_000), ..Load::default() };
         let seen = self.measure(server, &fast)?;
@@ -170,7 +184,7 @@ impl Bench {
             gap: 5,
             every: Some(200),
             ramp: 0.2,
-            cut: false,
+            ..Load::default()
         };
         let seen = self.measure(server, &calm)?;
         for metric in ["first_byte_p50", "first_byte_p99", "chunk_p50", "chunk_p99"] {
@@ -261,7 +275,7 @@ impl Bench {
 }
 
 /// How the load generator is to ask; its `--help` says what each is.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Load {
     connections: u32,
     seconds: f64,
@@ -270,6 +284,7 @@ struct Load {
     every: Option<u32>,
     ramp: f64,
     cut: bool,
+    model: Option<&'static str>,
 }
 
 impl Load {
@@ -287,6 +302,7 @@ impl Load {
         ];
         arguments.extend(self.chunks.map(|chunks| format!("--chunks={chunks}")));
         arguments.extend(self.every.map(|every| format!("--every={every}")));
+        arguments.extend(self.model.map(|model| format!("--model={model}")));
         arguments.extend(self.cut.then(|| "--cut".to_owned()));
         arguments
     }

@@ -53,11 +53,16 @@ async fn main() -> Result<()> {
     }
 }
 
+/// What OpenAI's chunks say in turn: a token each, as its models generate them.
+const WORDS: [&str; 8] =
+    [" The", " fare", " is", " thirteen", " dollars", ",", " including", " tolls"];
+
 /// The answers, rendered once, and the ticks that the streams wait for.
 struct Engine {
     answer: Vec<u8>,
     opening: Vec<u8>,
     chunk: Chunk,
+    words: [Chunk; WORDS.len()],
     tickers: Mutex<HashMap<u64, Arc<Notify>>>,
 }
 
@@ -73,6 +78,7 @@ impl Engine {
             answer: answer.into_bytes(),
             opening: format!("{STREAM_HEAD}{}", framed(&role)).into_bytes(),
             chunk: Chunk::new(),
+            words: WORDS.map(Chunk::word),
             tickers: Mutex::default(),
         }
     }
@@ -92,12 +98,16 @@ impl Engine {
     async fn stream(&self, stream: &mut TcpStream, order: &Order) -> Result<()> {
         stream.write_all(&self.opening).await?;
         let ticker = (order.gap_ms > 0).then(|| self.ticker(order.gap_ms));
-        let mut chunk = self.chunk.clone();
+        let mut chunks = if order.openai { self.words.to_vec() } else { vec![self.chunk.clone()] };
+        let mut turn = 0;
         for index in 0..order.chunks {
             if let Some(ticker) = ticker.as_ref().filter(|_| index > 0) {
                 ticker.notified().await;
             }
-            stream.write_all(chunk.stamped(monotonic_nanos())).await?;
+            turn = (turn + 1) % chunks.len();
+            if let Some(chunk) = chunks.get_mut(turn) {
+                stream.write_all(chunk.stamped(monotonic_nanos())).await?;
+            }
         }
         stream.write_all(closing(order).as_bytes()).await?;
         Ok(())
@@ -127,6 +137,8 @@ async fn tick(ticker: Arc<Notify>, gap: Duration) {
 /// What a request asks for.
 struct Order {
     stream: bool,
+    /// In OpenAI's shape.
+    openai: bool,
     usage: bool,
     chunks: u64,
     gap_ms: u64,
@@ -155,6 +167,7 @@ impl Order {
         let body = rest.get(..usize::try_from(length).ok()?)?;
         let order = Self {
             stream: memmem::find(body, b"\"stream\":true").is_some(),
+            openai: memmem::find(body, b"\"model\":\"gpt-").is_some(),
             usage: memmem::find(body, b"\"include_usage\":true").is_some(),
             chunks: number(head, CHUNKS_HEADER).unwrap_or(16),
             gap_ms: number(head, GAP_HEADER).unwrap_or(0),
@@ -173,7 +186,18 @@ struct Chunk {
 impl Chunk {
     fn new() -> Self {
         let content = format!("\"content\":\" {}{:0STAMP_DIGITS$}\"", char::from(STAMP_MARK), 0);
-        let bytes = framed(&choice(&content, "null")).into_bytes();
+        Self::of(&choice(&content, "null"))
+    }
+
+    /// A word, with the send time in the padding that OpenAI puts behind it.
+    fn word(word: &str) -> Self {
+        let padding = format!("\"obfuscation\":\"{}{:0STAMP_DIGITS$}\"", char::from(STAMP_MARK), 0);
+        let choice = choice(&format!("\"content\":\"{word}\""), "null");
+        Self::of(&choice.replace("]}\n\n", &format!("],{padding}}}\n\n")))
+    }
+
+    fn of(event: &str) -> Self {
+        let bytes = framed(event).into_bytes();
         let stamp_at = memchr::memchr(STAMP_MARK, &bytes).map_or(0, |at| at + 1);
         Self { bytes, stamp_at }
     }
@@ -222,6 +246,13 @@ mod tests {
         let text = String::from_utf8(chunk.stamped(1_234_567).to_vec()).unwrap();
         assert!(text.contains("@0000000000001234567\""), "{text}");
         assert_eq!(text.len(), length);
+    }
+
+    #[test]
+    fn a_word_carries_its_send_time_behind_it() {
+        let text = String::from_utf8(Chunk::word(" fare").stamped(42).to_vec()).unwrap();
+        let (_, behind) = text.split_once("\"content\":\" fare\"").unwrap();
+        assert!(behind.ends_with(",\"obfuscation\":\"@0000000000000000042\"}\n\n\r\n"), "{text}");
     }
 
     #[test]

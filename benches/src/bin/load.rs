@@ -44,6 +44,9 @@ struct Plan {
     /// Gap between the chunks of a stream, in milliseconds.
     #[arg(long, default_value_t = 0)]
     gap: u64,
+    /// Model to ask for; the engine answers to `gpt-…` as OpenAI does.
+    #[arg(long, default_value = "bench-model")]
+    model: String,
     /// Start requests of one connection this far apart, in milliseconds.
     #[arg(long)]
     every: Option<u64>,
@@ -235,10 +238,11 @@ fn nanos(seconds: f64) -> u64 {
 fn request(plan: &Plan, index: u64) -> Vec<u8> {
     let stream = plan.chunks.is_some();
     let body = format!(
-        "{{\"model\":\"bench-model\",\"messages\":[\
+        "{{\"model\":\"{}\",\"messages\":[\
          {{\"role\":\"system\",\"content\":\"{PROMPT}\"}},\
          {{\"role\":\"user\",\"content\":\"And at night?\"}}],\"max_tokens\":256,\
-         \"temperature\":0.7,\"stream\":{stream}}}"
+         \"temperature\":0.7,\"stream\":{stream}}}",
+        plan.model
     );
     let key = KEYS.iter().cycle().nth(usize::try_from(index).unwrap_or(0)).unwrap_or(&"");
     format!(
