@@ -4,15 +4,13 @@ use rust_decimal::Decimal;
 use taximeter_config::UnknownPrice;
 use taximeter_meter::{Dialect, Hidden, Question, Wire};
 use taximeter_pricing::Query;
+use taximeter_tokenizer::COUNT_BYTES_MAX;
 
 use super::body::Order;
 use super::identify::Call;
 use super::refuse::{Refusal, shown};
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
-
-/// Bodies up to this size are kept until the end, for counting when nothing is reported, in bytes.
-const BODY_KEPT_BYTES_MAX: u64 = 256 << 10;
 
 /// Where a request goes, and as what.
 pub(crate) struct Chosen {
@@ -30,7 +28,7 @@ pub(crate) struct Chosen {
     pub(crate) amount_max: Option<Decimal>,
     /// What is sent.
     pub(crate) body: RequestBody,
-    /// What the client sent, if it is small enough to keep for counting.
+    /// What the client sent, if it is small enough to be counted.
     pub(crate) kept: Option<RequestBody>,
     /// Length of what the client sent, in bytes.
     pub(crate) body_bytes: u64,
@@ -70,7 +68,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         hidden,
         amount_max: None,
         body: sent,
-        kept: (call.wire() != Wire::Opaque && body_bytes <= BODY_KEPT_BYTES_MAX)
+        kept: (call.wire() != Wire::Opaque && body_bytes <= COUNT_BYTES_MAX as u64)
             .then(|| body.compact()),
         body_bytes,
         held,

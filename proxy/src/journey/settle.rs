@@ -36,6 +36,10 @@ use usage::Parts;
 
 pub(crate) use record::Receipt;
 
+/// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
+/// longer ones are counted at once or not at all.
+const BODY_KEPT_BYTES_MAX: u64 = 256 << 10;
+
 /// One request's open settlement.
 pub(crate) struct Fare(Option<Box<Open>>);
 
@@ -71,7 +75,7 @@ impl Fare {
             choices: chosen.choices,
             input: None,
             passing: Passing::default(),
-            held: chosen.held.take(),
+            held: Some(Arc::new(chosen.held.take())),
             sent_at: None,
             status: None,
             meter: Some(meter),
@@ -83,6 +87,7 @@ impl Fare {
         if let Some(open) = &mut self.0 {
             open.sent_at = Some(now);
             open.begin_input();
+            open.kept.take_if(|body| body.len() > BODY_KEPT_BYTES_MAX);
         }
     }
 
@@ -100,7 +105,7 @@ impl Fare {
             open.status = Some(status);
             if open.kept.is_none() {
                 // The engine has the body, and nobody else.
-                drop(open.held.take());
+                open.held = None;
             }
             if let Some(meter) = &mut open.meter {
                 meter.on_head(status, content_type, codings(headers).as_deref());
@@ -316,10 +321,10 @@ impl Open {
         let Some(body) = self.kept.take() else { return };
         let (tell, told) = oneshot::channel();
         self.input = Some(told);
-        let gateway = self.gateway.clone();
+        let (gateway, held) = (self.gateway.clone(), self.held.clone());
         self.gateway.background.spawn_blocking(move || {
             let tally = gateway.guarded(|| count::input(wire, &body, &choice));
-            drop(place);
+            drop((body, held, place));
             // It may have ended without a need for it.
             let _ = tally.map(|tally| tell.send(tally));
         });

@@ -33,7 +33,7 @@ pub(crate) struct Open {
     /// What becomes of generated text.
     pub(super) passing: Passing,
     /// Counts what the client sent while it is held.
-    pub(super) held: HeldBytes,
+    pub(super) held: Option<Arc<HeldBytes>>,
     pub(super) sent_at: Option<Instant>,
     pub(crate) status: Option<u16>,
     pub(super) meter: Option<Meter>,
