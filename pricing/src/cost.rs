@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
 use crate::row::{Currency, MeterName, Row, ServiceTier, Tariff};
-use crate::usage::Usage;
+use crate::usage::{Modalities, Usage};
 
 /// What one request costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,14 @@ pub enum PriceError {
     NoRate {
         /// The part.
         meter: MeterName,
+        /// The row.
+        price_id: String,
+    },
+    /// The row prices text, and these are none.
+    #[error("{price_id} has no rate for {part}")]
+    NoModalityRate {
+        /// The part, by its name on records.
+        part: &'static str,
         /// The row.
         price_id: String,
     },
@@ -179,6 +187,9 @@ fn run(
     pass: Option<&str>,
     lines: &mut Vec<CostLine>,
 ) -> Result<(), PriceError> {
+    if let Some(part) = usage.modalities.as_deref().and_then(Modalities::beyond_text) {
+        return Err(PriceError::NoModalityRate { part, price_id: row.price_id.clone() });
+    }
     let unknown = |meter| PriceError::UsageUnknown { meter };
     let input = usage.input_tokens.ok_or_else(|| unknown(MeterName::Input))?;
     let output = match usage.output_tokens {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 /// Tokens of one request. `None` is unknown, `Some(0)` is none.
@@ -26,10 +27,10 @@ pub struct Usage {
     /// The same tokens by modality, where there was more than text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modalities: Option<Box<Modalities>>,
-    /// What is counted beside tokens, by name: `web_search_requests`, `web_fetch_requests`,
-    /// `search_queries`, `search_units`.
+    /// What is counted beside tokens or in their place, by name: `web_search_requests`,
+    /// `web_fetch_requests`, `search_queries`, `search_units`, `audio_seconds`. Exact, as reported.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub units: BTreeMap<String, u64>,
+    pub units: BTreeMap<String, Decimal>,
     /// Further model runs of the same request, charged beside the numbers above and not part of
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,6 +77,22 @@ impl Modalities {
                 .iter()
                 .any(|part| *part > Some(0))
         })
+    }
+
+    /// A part that no list prices as text, and that is there: sound and films either way, and
+    /// pictures that were generated. Pictures in the input are charged as input by every list.
+    #[must_use]
+    pub fn beyond_text(&self) -> Option<&'static str> {
+        [
+            (self.input.audio, "audio_input_tokens"),
+            (self.input.video, "video_input_tokens"),
+            (self.output.audio, "audio_output_tokens"),
+            (self.output.video, "video_output_tokens"),
+            (self.output.image, "image_output_tokens"),
+            (self.output.multimodal, "multimodal_output_tokens"),
+        ]
+        .into_iter()
+        .find_map(|(tokens, name)| (tokens > Some(0)).then_some(name))
     }
 
     /// Those that were reported, by their names on records: `audio_input_tokens`,
@@ -190,4 +207,7 @@ pub enum Flag {
     TokenIds,
     /// Our own exact count is more than a tenth away; the reported number is billed.
     Differs,
+    /// The answer goes on behind the exchange (a response in the background); what it will use was
+    /// not known yet.
+    Pending,
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Pass;
+use crate::{ByModality, Pass};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -320,6 +320,30 @@ fn any_query() -> impl Strategy<Value = (String, String, Option<&'static str>)> 
 
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a? + b?)
+}
+
+#[test]
+fn sound_and_generated_pictures_are_not_priced_as_text() {
+    let seen = ByModality { text: Some(3), image: Some(7), ..ByModality::default() };
+    let heard = ByModality { text: Some(3), audio: Some(7), ..ByModality::default() };
+    let silent = ByModality { text: Some(10), audio: Some(0), ..ByModality::default() };
+    let cost = |input, output| {
+        let modalities = Some(Box::new(Modalities { input, output }));
+        builtin().cost(&query("openai", "gpt-4o-mini"), &Usage { modalities, ..usage(10, 10) })
+    };
+    let text = builtin().cost(&query("openai", "gpt-4o-mini"), &usage(10, 10));
+    assert_eq!(cost(seen, silent), text);
+    for (input, output, named) in [
+        (heard, silent, "audio_input_tokens"),
+        (silent, heard, "audio_output_tokens"),
+        (silent, seen, "image_output_tokens"),
+    ] {
+        let error = cost(input, output).unwrap_err();
+        assert!(
+            matches!(error, PriceError::NoModalityRate { part, .. } if part == named),
+            "{error}"
+        );
+    }
 }
 
 proptest! {

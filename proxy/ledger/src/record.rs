@@ -180,9 +180,10 @@ pub struct RecordUsage {
     /// Tokens by modality where there was more than text: `audio_input_tokens`,
     /// `text_output_tokens` and so on.
     pub modalities: Option<BTreeMap<String, u64>>,
-    /// What is counted beside tokens: `web_search_requests`, `search_units` and so on.
+    /// What is counted beside tokens or in their place, exact: `web_search_requests`,
+    /// `audio_seconds` and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub units: BTreeMap<String, u64>,
+    pub units: BTreeMap<String, Decimal>,
     /// Further model runs, charged beside the numbers above.
     pub passes: Option<Vec<Pass>>,
     /// What our tokenizer counted, where nothing was reported or our count is exact.

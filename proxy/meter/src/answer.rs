@@ -2,7 +2,7 @@
 
 use taximeter_pricing::{Flag, Member, Usage};
 
-use crate::facts::{Facts, count_ids};
+use crate::facts::{Content, Facts, count_ids};
 use crate::json::{Reader, Text};
 use crate::measurement::{Counts, Kinds, Reported};
 use crate::reports::Reports;
@@ -27,6 +27,8 @@ pub(crate) struct Answer {
     /// Content may have passed that is not in `text`.
     pub(crate) has_unread: bool,
     pub(crate) kinds: Kinds,
+    /// By choice, where an engine repeats all text in every event; moves to `text` at the end.
+    wholes: Vec<(u64, String)>,
     pub(crate) reports: Reports,
     /// The latest running total of a choice, not read yet.
     running: (u64, Vec<u8>),
@@ -36,6 +38,8 @@ pub(crate) struct Answer {
     prompt_ids: Option<u64>,
     /// The provider's own end mark was seen.
     pub(crate) is_over: bool,
+    /// What will finish comes in another exchange.
+    pub(crate) is_pending: bool,
     /// The provider failed.
     pub(crate) error: Option<String>,
     pub(crate) counts: Counts,
@@ -48,9 +52,7 @@ impl Answer {
             let Kinds { reasoning, formed } = facts.content.kinds;
             self.kinds.reasoning |= reasoning;
             self.kinds.formed |= formed;
-            for text in facts.content.texts() {
-                self.add_text(text);
-            }
+            self.add_content(&facts.content);
         }
         keep_first(&mut self.id, facts.id);
         keep_first(&mut self.model, facts.model);
@@ -77,6 +79,40 @@ impl Answer {
         }
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
+        self.is_pending |= facts.is_pending;
+    }
+
+    fn add_content(&mut self, content: &Content<'_>) {
+        let Some((choice, text)) = content.as_whole() else {
+            content.texts().for_each(|text| self.add_text(text));
+            return;
+        };
+        let mut text = text.decode().into_owned();
+        text.truncate(text.floor_char_boundary(OUTPUT_TEXT_BYTES_MAX));
+        let has_room = self.wholes.len() < CHOICES_MAX;
+        match self.wholes.iter_mut().find(|(of, _)| *of == choice) {
+            Some((_, earlier)) if text.starts_with(&*earlier) => *earlier = text,
+            // Some are set up to send only what is new after all.
+            Some((_, earlier)) if earlier.len() + text.len() <= OUTPUT_TEXT_BYTES_MAX => {
+                earlier.push_str(&text);
+            }
+            None if has_room => self.wholes.push((choice, text)),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Whether content says more than what was said before.
+    pub(crate) fn is_news(&self, content: &Content<'_>) -> bool {
+        let Some((choice, text)) = content.as_whole() else { return true };
+        let earlier = self.wholes.iter().find(|(of, _)| *of == choice);
+        earlier.is_none_or(|(_, earlier)| !text.is(earlier))
+    }
+
+    /// Takes what was said to be all text for the text.
+    pub(crate) fn gather(&mut self) {
+        for (_, text) in std::mem::take(&mut self.wholes) {
+            self.add_text(&Text::plain(text.as_bytes()));
+        }
     }
 
     /// Takes note of a running total, to be read when it is needed: most are followed by another.

@@ -49,6 +49,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) error: Option<String>,
     /// The provider's own end mark.
     pub(crate) is_end: bool,
+    /// Nothing has finished yet, and what will comes in another exchange.
+    pub(crate) is_pending: bool,
 }
 
 /// `error.type` of an error that goes by no plain word.
@@ -115,6 +117,8 @@ pub(crate) struct Content<'a> {
     first: Option<Text<'a>>,
     /// Only an event with several choices or calls, or a whole answer, has more than one.
     more: Vec<Text<'a>>,
+    /// The choice of which the text is all that there was so far, and not only what is new.
+    whole_of: Option<u64>,
 }
 
 impl<'a> Content<'a> {
@@ -142,6 +146,17 @@ impl<'a> Content<'a> {
         self.push(text);
     }
 
+    /// All text so far of `choice`, where an engine repeats it in every event.
+    pub(crate) fn whole(&mut self, choice: u64, text: Option<Text<'a>>) {
+        self.push(text);
+        self.whole_of = Some(choice);
+    }
+
+    /// The choice and all its text so far, if that is what stands here.
+    pub(crate) fn as_whole(&self) -> Option<(u64, &Text<'a>)> {
+        self.whole_of.zip(self.first.as_ref())
+    }
+
     /// Content without text, such as sound.
     pub(crate) const fn begin(&mut self) {
         self.began = true;
@@ -149,7 +164,7 @@ impl<'a> Content<'a> {
     }
 
     fn single(&self) -> Option<&Text<'a>> {
-        self.first.as_ref().filter(|_| self.more.is_empty())
+        self.first.as_ref().filter(|_| self.more.is_empty() && self.whole_of.is_none())
     }
 
     /// All texts, in order.

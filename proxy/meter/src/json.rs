@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use memchr::memchr2;
+use rust_decimal::Decimal;
 
 /// The bytes are not the JSON that was walked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,17 @@ pub(crate) enum Count {
     Absent,
     /// A whole number from 0 to 2⁵³ − 1.
     Whole(u64),
+    /// Anything else.
+    Invalid,
+}
+
+/// A number of something that need not be whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// `null`.
+    Absent,
+    /// As it stands there, not negative.
+    Exact(Decimal),
     /// Anything else.
     Invalid,
 }
@@ -129,12 +141,34 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a quantity; some engines quote it.
+    pub(crate) fn decimal(&mut self) -> Result<Quantity, Malformed> {
+        let literal = match self.peek() {
+            Some(b'"') => self.string()?,
+            Some(b'n') => return self.word().map(|_| Quantity::Absent),
+            _ => self.verbatim()?,
+        };
+        let literal = literal.decode();
+        let number = Decimal::from_str_exact(&literal)
+            .or_else(|_| Decimal::from_scientific(&literal))
+            .ok()
+            .filter(|number| !number.is_sign_negative());
+        Ok(number.map_or(Quantity::Invalid, Quantity::Exact))
+    }
+
     /// Reads a small whole number, such as the index of a choice.
     pub(crate) fn index(&mut self) -> Result<u64, Malformed> {
         match self.count()? {
             Count::Whole(index) => Ok(index),
             Count::Absent | Count::Invalid => Ok(0),
         }
+    }
+
+    /// Reads a value and tells whether it is `true`.
+    pub(crate) fn is_true(&mut self) -> Result<bool, Malformed> {
+        let is_true = self.peek() == Some(b't');
+        self.skip()?;
+        Ok(is_true)
     }
 
     /// Steps over one value of any type.
@@ -411,6 +445,19 @@ mod tests {
             assert_eq!(count(wrong), Count::Invalid, "{wrong}");
         }
         assert_eq!(count("99999999999999999999999999"), Count::Invalid);
+    }
+
+    #[test]
+    fn a_quantity_is_taken_as_it_stands() {
+        let quantity = |document: &str| Reader::new(document.as_bytes()).decimal().unwrap();
+        let exact = |digits, scale| Quantity::Exact(Decimal::new(digits, scale));
+        assert_eq!(quantity("12.50"), exact(1250, 2));
+        assert_eq!(quantity("\"8.470000095367432\""), exact(8_470_000_095_367_432, 15));
+        assert_eq!(quantity("2e3"), exact(2000, 0));
+        assert_eq!(quantity("null"), Quantity::Absent);
+        for wrong in ["-1", "true", "\"long\"", "{}", "1e99", "0.12345678901234567890123456789"] {
+            assert_eq!(quantity(wrong), Quantity::Invalid, "{wrong}");
+        }
     }
 
     #[test]

@@ -5,11 +5,14 @@
 
 mod answer;
 mod asking;
+mod blocks;
+mod body;
 mod cut;
 mod decode;
 mod dialect;
 mod facts;
 mod json;
+mod lines;
 mod measurement;
 mod meter;
 mod passage;
@@ -30,8 +33,8 @@ pub use dialect::Dialect;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
-pub use meter::{Meter, Setup};
+pub use meter::{Framing, Meter, Setup};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_text};
 pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, RequestReader, Splice};
-pub use wire::Wire;
+pub use wire::{Output, Wire};

@@ -28,6 +28,9 @@ pub struct Measurement {
     pub finish_reasons: Vec<String>,
     /// `error.type` of an error inside the answer: the provider's code, if it is a plain word.
     pub error_type: Option<String>,
+    /// The answer goes on behind this exchange (a response in the background): what it will use is
+    /// told in another.
+    pub is_pending: bool,
     /// Times.
     pub timing: Timing,
     /// Text that was generated and has passed: answer, reasoning, tool arguments, refusals, one

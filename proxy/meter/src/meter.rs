@@ -6,6 +6,8 @@ use bytes::{Bytes, BytesMut};
 
 use crate::answer::Answer;
 use crate::asking::Hidden;
+use crate::blocks::Blocks;
+use crate::body::Body;
 use crate::cut::{Cut, Trim};
 use crate::decode::{DecodeLimits, Decoder, Stopped, is_identity};
 use crate::dialect::Dialect;
@@ -15,7 +17,7 @@ use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
 use crate::recogniser::Recogniser;
 use crate::sniff::{Kind, Sniffer};
-use crate::sse::{Event, Splitter};
+use crate::sse::Event;
 use crate::template::{Likeness, Template};
 use crate::timing::Stopwatch;
 use crate::wire::Wire;
@@ -33,13 +35,24 @@ pub struct Setup {
     pub hidden: Hidden,
 }
 
+/// How a stream is cut into events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Events,
+    /// JSON documents, one a line.
+    Lines,
+}
+
 /// Watches one answer: bytes and times in, a `Measurement` out.
 #[derive(Debug)]
 pub struct Meter {
     is_success: bool,
+    /// The status says that no body follows.
+    is_bodiless: bool,
     kind: Kind,
     sniffer: Sniffer,
-    splitter: Splitter,
+    blocks: Blocks,
     gate: Gate,
     /// What to take out of the current event.
     cuts: Vec<Cut>,
@@ -66,9 +79,10 @@ impl Meter {
     pub fn new(setup: Setup) -> Self {
         Self {
             is_success: true,
+            is_bodiless: false,
             kind: Kind::Unsure,
             sniffer: Sniffer::default(),
-            splitter: Splitter::default(),
+            blocks: Blocks::new(setup.wire.event_bytes_max()),
             gate: Gate::new(setup.hidden.is_any()),
             cuts: Vec::new(),
             coding: Coding::default(),
@@ -103,6 +117,7 @@ impl Meter {
         content_encoding: Option<&str>,
     ) {
         self.is_success = (200..300).contains(&status);
+        self.is_bodiless = matches!(status, 204 | 205);
         self.kind = self.sniffer.declare(content_type);
         let codings = content_encoding.unwrap_or_default();
         if codings.split(',').all(is_identity) {
@@ -133,7 +148,7 @@ impl Meter {
             self.sniff(&read);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events => self.on_events(&read),
+            Kind::Unsure | Kind::Events | Kind::Lines => self.on_events(&read),
             Kind::Document => {
                 if self.listener.format.is_some() {
                     self.body.push(&read, self.limits.bytes_max);
@@ -148,7 +163,7 @@ impl Meter {
     /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
         let event = match self.kind {
-            Kind::Unsure | Kind::Events => self.splitter.close(),
+            Kind::Unsure | Kind::Events | Kind::Lines => self.blocks.close(),
             Kind::Document | Kind::Opaque => None,
         };
         let Some(event) = event else { return self.gate.release() };
@@ -176,15 +191,19 @@ impl Meter {
         text.clear();
     }
 
-    /// Whether the answer is a stream of events that one of ours could be added to; the head's word
-    /// until bytes have come.
+    /// How the answer is cut into events, if it is a stream that one of ours could be added to; the
+    /// head's word until bytes have come.
     #[must_use]
-    pub fn is_stream(&self) -> bool {
-        match self.kind {
-            _ if self.is_encoded() => false,
-            Kind::Events => true,
-            Kind::Unsure => self.sniffer.declares_events(),
-            Kind::Document | Kind::Opaque => false,
+    pub fn framing(&self) -> Option<Framing> {
+        let kind = match self.kind {
+            Kind::Unsure => self.sniffer.declared()?,
+            kind => kind,
+        };
+        match kind {
+            _ if self.is_encoded() => None,
+            Kind::Events => Some(Framing::Events),
+            Kind::Lines => Some(Framing::Lines),
+            Kind::Unsure | Kind::Document | Kind::Opaque => None,
         }
     }
 
@@ -207,11 +226,12 @@ impl Meter {
             self.take_withheld();
         }
         self.listener.answer.read_running();
+        self.listener.answer.gather();
         self.listener.answer.drop_false_zero();
         let is_whole = self.is_whole(end);
         let is_half = self.kind == Kind::Document && (!is_whole || self.listener.unheard);
         let answer = &mut self.listener.answer;
-        answer.counts.lines_too_long += self.splitter.too_long;
+        answer.counts.lines_too_long += self.blocks.too_long();
         let counts = &answer.counts;
         answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
         answer.counts.usage_invalid = answer.reports.invalid;
@@ -229,6 +249,7 @@ impl Meter {
 
     fn sniff(&mut self, read: &[u8]) {
         self.kind = self.sniffer.look(read);
+        self.blocks.are_lines(self.kind == Kind::Lines);
         if self.sniffer.contradicts(self.kind) {
             self.listener.answer.counts.type_mismatch += 1;
         }
@@ -237,7 +258,7 @@ impl Meter {
     fn on_events(&mut self, read: &Bytes) -> Passage {
         let mut crossing = self.gate.cross(read);
         let mut at = 0;
-        while let Some(block) = self.splitter.next(read, &mut at) {
+        while let Some(block) = self.blocks.next(read, &mut at) {
             let heard = block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
             let data = block.event.map_or(&[][..], |event| event.data);
             let trim = Trim { data, cuts: &self.cuts };
@@ -268,9 +289,9 @@ impl Meter {
             self.sniff(piece);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events => {
+            Kind::Unsure | Kind::Events | Kind::Lines => {
                 let mut at = 0;
-                while let Some(block) = self.splitter.next(piece, &mut at) {
+                while let Some(block) = self.blocks.next(piece, &mut at) {
                     block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
                 }
             }
@@ -307,9 +328,11 @@ impl Meter {
         let is_unread = matches!(self.coding, Coding::Unread);
         match self.kind {
             Kind::Opaque => true,
-            Kind::Unsure | Kind::Events if is_unread => true,
-            Kind::Unsure => false,
-            Kind::Events => !answer.finish_reasons.is_empty() || answer.reports.has_final(),
+            Kind::Unsure | Kind::Events | Kind::Lines if is_unread => true,
+            Kind::Unsure => self.is_bodiless || self.sniffer.expects_nothing(),
+            Kind::Events | Kind::Lines => {
+                !answer.finish_reasons.is_empty() || answer.reports.has_final()
+            }
             Kind::Document => {
                 let Some(body) = self.body.bytes() else {
                     answer.counts.lines_too_long += u32::from(!is_unread);
@@ -389,7 +412,7 @@ impl Listener {
             facts.content = Content::default();
             facts.token_ids.clear();
         }
-        if facts.has_content() {
+        if facts.has_content() && self.answer.is_news(&facts.content) {
             self.stopwatch.content();
         }
         let is_ours = facts.is_only_usage && self.hidden.usage_event
@@ -425,6 +448,7 @@ impl Listener {
             answer.reports.add_up_choices();
         }
         let by_ids = answer.usage_by_ids();
+        let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
         Measurement {
             ending,
             dialect,
@@ -435,6 +459,7 @@ impl Listener {
             service_tier: answer.service_tier,
             finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
             error_type: answer.error,
+            is_pending,
             timing: self.stopwatch.finish(now),
             output_text: answer.text,
             output_text_bytes: answer.text_bytes,
@@ -442,53 +467,6 @@ impl Listener {
             output_kinds: answer.kinds,
             counts: answer.counts,
         }
-    }
-}
-
-/// A body that is read as one document, when it is whole.
-#[derive(Debug, Default)]
-enum Body {
-    #[default]
-    Empty,
-    /// Came in one read: nothing is copied.
-    One(Bytes),
-    Many(BytesMut),
-    TooLong,
-}
-
-impl Body {
-    fn push(&mut self, read: &Bytes, bytes_max: usize) {
-        *self = match std::mem::take(self) {
-            Self::Empty if read.len() <= bytes_max => Self::One(read.clone()),
-            Self::One(first) => {
-                let mut all = BytesMut::with_capacity(first.len() + read.len());
-                all.extend_from_slice(&first);
-                Self::Many(all).followed_by(read, bytes_max)
-            }
-            all => all.followed_by(read, bytes_max),
-        };
-    }
-
-    fn followed_by(self, read: &Bytes, bytes_max: usize) -> Self {
-        match self {
-            Self::Many(mut all) if all.len() + read.len() <= bytes_max => {
-                all.extend_from_slice(read);
-                Self::Many(all)
-            }
-            _ => Self::TooLong,
-        }
-    }
-
-    /// All of it, from its first brace on; `None` when it was too long.
-    fn bytes(&self) -> Option<&[u8]> {
-        let all: &[u8] = match self {
-            Self::Empty => &[],
-            Self::One(all) => all,
-            Self::Many(all) => all,
-            Self::TooLong => return None,
-        };
-        let from = all.iter().position(|byte| matches!(byte, b'{' | b'[')).unwrap_or(0);
-        all.get(from..)
     }
 }
 

@@ -74,7 +74,10 @@ impl Prompt {
             }
             Wire::Embeddings => {
                 self.read_inputs(request.get("input"));
-                self.read_beside(request, &["query", "documents", "text_1", "text_2", "messages"]);
+                self.read_beside(
+                    request,
+                    &["query", "documents", "text_1", "text_2", "items", "content", "messages"],
+                );
             }
             Wire::Responses => {
                 self.estimated = true;
@@ -86,7 +89,24 @@ impl Prompt {
                 self.read_beside(request, &["system", "messages"]);
                 self.read_json(request, &["tools"]);
             }
-            Wire::Opaque => self.estimated = true,
+            Wire::Generate => {
+                let keys = ["text", "inputs", "input_ids", "prompt"];
+                self.read_inputs(keys.iter().find_map(|&key| request.get(key)));
+            }
+            Wire::LlamaCompletion => self.read_inputs(request.get("prompt")),
+            Wire::OllamaChat => {
+                self.read_beside(request, &["messages"]);
+                self.read_json(request, &["tools", "format"]);
+            }
+            Wire::OllamaGenerate => {
+                self.read_beside(request, &["system", "prompt", "suffix"]);
+                self.read_json(request, &["format"]);
+            }
+            Wire::Speech => {
+                self.read_inputs(request.get("input"));
+                self.read_beside(request, &["instructions"]);
+            }
+            Wire::Transcriptions | Wire::Images | Wire::Opaque => self.estimated = true,
         }
     }
 

@@ -15,6 +15,8 @@ const CHOICES_MAX: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     latest: Option<Report>,
+    /// The latest of each part, where they come apart.
+    parts: Vec<Report>,
     /// The latest is a running total.
     is_running: bool,
     /// The output of each choice, by its running totals.
@@ -50,7 +52,13 @@ impl Reports {
         }
         self.is_running = running_choice.is_some();
         let of_choice = running_choice.map(|choice| self.note_output(choice, report.output));
-        let earlier = self.latest.take();
+        let earlier = match report.part {
+            None => self.latest.take(),
+            Some(_) => {
+                let at = self.parts.iter().position(|earlier| earlier.part == report.part);
+                at.map(|at| self.parts.swap_remove(at))
+            }
+        };
         if let Some(earlier) = &earlier {
             let fell = |before: Option<u64>, now: Option<u64>| {
                 before.zip(now).is_some_and(|(before, now)| now < before)
@@ -63,10 +71,15 @@ impl Reports {
             }
             self.fell = self.fell.saturating_add(input.or(output).is_some().into());
         }
-        self.latest = Some(match earlier {
+        let report = match earlier {
             Some(earlier) if report.is_partial => report.over(earlier),
             _ => report,
-        });
+        };
+        match report.part {
+            None => self.latest = Some(report),
+            Some(_) if self.parts.len() < CHOICES_MAX => self.parts.push(report),
+            Some(_) => {}
+        }
     }
 
     fn flag(&mut self, member: Member, flag: Flag) {
@@ -105,8 +118,8 @@ impl Reports {
     /// Whether usage was reported that comes at an end. Partial and running reports begin with the
     /// first event.
     pub(crate) fn has_final(&self) -> bool {
-        let latest = self.latest.as_ref().filter(|_| !self.is_running);
-        self.timings.is_some() || latest.is_some_and(|report| !report.is_partial)
+        let mut latest = self.latest.iter().filter(|_| !self.is_running).chain(&self.parts);
+        self.timings.is_some() || latest.any(|report| !report.is_partial)
     }
 
     /// What the provider asks for it, as it stands.
@@ -121,7 +134,8 @@ impl Reports {
 
     /// The measurement's usage; `None` when nothing was reported.
     pub(crate) fn settle(mut self, placed: Reasoning) -> Option<Reported> {
-        let report = self.latest.take().or(self.timings.take())?;
+        let parts = std::mem::take(&mut self.parts).into_iter().reduce(Report::plus);
+        let report = self.latest.take().or(parts).or(self.timings.take())?;
         let mut flags = Vec::new();
         let usage = report.settle(placed, &mut flags);
         if flags.contains(&Flag::Hidden) {

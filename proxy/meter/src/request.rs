@@ -41,7 +41,7 @@ pub struct RequestReader {
 pub struct RequestFacts {
     /// `model`; `None` only on a wire that does not require it.
     pub model: Option<String>,
-    /// `stream`.
+    /// `stream`, or what its absence means.
     pub stream: bool,
     /// `stream_options.include_usage`; `None` when absent or null.
     pub include_usage: Option<bool>,
@@ -85,17 +85,7 @@ impl RequestReader {
             offset: 0,
             member: None,
             seen: 0,
-            facts: RequestFacts {
-                model: None,
-                stream: false,
-                include_usage: None,
-                choices: None,
-                max_output_tokens: None,
-                user: None,
-                service_tier: None,
-                wire,
-                places: Places::default(),
-            },
+            facts: RequestFacts::nothing(wire),
             fault: None,
             model_optional: false,
         }
@@ -129,8 +119,8 @@ impl RequestReader {
             return Err(fault);
         }
         self.json.finish(self.offset)?;
-        let optional = self.model_optional || self.facts.wire == Wire::Opaque;
-        if self.facts.model.is_none() && !optional {
+        let required = !self.model_optional && self.facts.wire.requires_model();
+        if self.facts.model.is_none() && required {
             return Err(RequestFault::ModelRequired);
         }
         Ok(self.facts)
@@ -168,7 +158,10 @@ impl RequestReader {
         let places = &mut self.facts.places;
         match member {
             Member::Model => self.facts.model = model(kind, self.json.text())?,
-            Member::Stream => self.facts.stream = flag(member, kind)?.unwrap_or(false),
+            Member::Stream => {
+                let default = self.facts.wire.streams_by_default();
+                self.facts.stream = flag(member, kind)?.unwrap_or(default);
+            }
             Member::StreamOptions => {
                 places.options = match kind {
                     Scalar::Null => Options::Null { start, end },
@@ -232,6 +225,21 @@ impl RequestReader {
 }
 
 impl RequestFacts {
+    /// What a body asks for that says nothing.
+    pub(crate) fn nothing(wire: Wire) -> Self {
+        Self {
+            model: None,
+            stream: wire.streams_by_default(),
+            include_usage: None,
+            choices: None,
+            max_output_tokens: None,
+            user: None,
+            service_tier: None,
+            wire,
+            places: Places::default(),
+        }
+    }
+
     /// What to change in the body so that an engine of this dialect tells of usage, as far as it
     /// can be asked so, and what of its answer is then to be hidden.
     ///

@@ -8,6 +8,8 @@ pub(crate) enum Kind {
     Unsure,
     /// Server-sent events.
     Events,
+    /// JSON documents, one a line.
+    Lines,
     /// One JSON document.
     Document,
     /// Passes unread.
@@ -30,27 +32,29 @@ impl Sniffer {
     pub(crate) fn declare(&mut self, content_type: Option<&str>) -> Kind {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let essence = essence.trim().to_ascii_lowercase();
-        // Lines of JSON would be taken for one document.
-        if essence.contains("ndjson") || essence.contains("jsonl") {
-            return Kind::Opaque;
-        }
         self.declared = match essence.as_str() {
             "" => None,
             "text/event-stream" => Some(Kind::Events),
+            lines if lines.contains("ndjson") || lines.contains("jsonl") => Some(Kind::Lines),
             json if json.ends_with("/json") || json.ends_with("+json") => Some(Kind::Document),
             _ => Some(Kind::Opaque),
         };
         Kind::Unsure
     }
 
-    /// Whether the head said that events come.
-    pub(crate) fn declares_events(&self) -> bool {
-        self.declared == Some(Kind::Events)
+    /// What the head said.
+    pub(crate) const fn declared(&self) -> Option<Kind> {
+        self.declared
+    }
+
+    /// Whether nothing was announced that could be read, and nothing has come.
+    pub(crate) fn expects_nothing(&self) -> bool {
+        self.seen.is_empty() && matches!(self.declared, None | Some(Kind::Opaque))
     }
 
     /// Whether the head and the bytes disagree.
     pub(crate) fn contradicts(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Events | Kind::Document)
+        matches!(kind, Kind::Events | Kind::Lines | Kind::Document)
             && self.declared.is_some_and(|declared| declared != kind)
     }
 
@@ -74,9 +78,11 @@ impl Sniffer {
         let seen = self.seen.as_slice();
         match seen.first() {
             None => Kind::Unsure,
+            // What tells lines of JSON from one document stands behind the first of them.
+            Some(b'{') if self.declared == Some(Kind::Lines) => Kind::Lines,
             Some(b'{' | b'[') => Kind::Document,
             Some(b':') => Kind::Events,
-            Some(_) if self.declares_events() => Kind::Events,
+            Some(_) if self.declared == Some(Kind::Events) => Kind::Events,
             Some(_) if FIELDS.contains(&seen) => Kind::Events,
             Some(_) if FIELDS.iter().any(|field| field.starts_with(seen)) => Kind::Unsure,
             Some(_) => Kind::Opaque,
@@ -112,7 +118,8 @@ mod tests {
         assert_eq!(kind(None, "id: 1"), (Kind::Events, false));
         assert_eq!(kind(Some("text/html"), "<html>"), (Kind::Opaque, false));
         assert_eq!(kind(Some("text/plain"), "dinner"), (Kind::Opaque, false));
-        assert_eq!(kind(Some("application/x-ndjson"), "{"), (Kind::Opaque, false));
+        assert_eq!(kind(Some("application/x-ndjson"), "{"), (Kind::Lines, false));
+        assert_eq!(kind(Some("application/jsonl"), "data: x"), (Kind::Events, true));
         assert_eq!(kind(json, "  "), (Kind::Unsure, false));
     }
 }

@@ -14,8 +14,10 @@ const KEPT_CAPACITY_BYTES_MAX: usize = 16 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Cuts a stream into blocks: lines up to and including a blank one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Splitter {
+    /// Longest line, and longest data of one event, that is read.
+    bytes_max: usize,
     /// The unfinished line, as far as it came with earlier reads.
     line: Vec<u8>,
     /// The unfinished line is too long; its bytes are not kept.
@@ -52,6 +54,22 @@ pub(crate) struct Event<'a> {
 }
 
 impl Splitter {
+    /// A splitter that reads lines and events of at most `bytes_max`.
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            line: Vec::new(),
+            line_is_too_long: false,
+            begun: false,
+            after_cr: false,
+            data: Vec::new(),
+            has_data: false,
+            unreadable: false,
+            is_error: false,
+            too_long: 0,
+        }
+    }
+
     /// The next block that ends in `read` at or behind offset `at`, which moves behind it.
     ///
     /// `None` when the read is used up; what is left of it is kept for the next.
@@ -78,17 +96,15 @@ impl Splitter {
             let (line, tail) = rest.split_at_checked(length)?;
             *at += length + 1;
             self.after_cr = tail.first() == Some(&b'\r');
-            let is_blank = if self.line.is_empty()
-                && !self.line_is_too_long
-                && line.len() <= SSE_LINE_BYTES_MAX
-            {
-                let line = self.without_mark(line);
-                self.field(line, &mut in_place);
-                line.is_empty()
-            } else {
-                self.gather(line);
-                self.finish_line(in_place.take())
-            };
+            let is_blank =
+                if self.line.is_empty() && !self.line_is_too_long && line.len() <= self.bytes_max {
+                    let line = self.without_mark(line);
+                    self.field(line, &mut in_place);
+                    line.is_empty()
+                } else {
+                    self.gather(line);
+                    self.finish_line(in_place.take())
+                };
             if is_blank {
                 return Some(Block { end: *at, event: self.dispatch(in_place) });
             }
@@ -116,7 +132,7 @@ impl Splitter {
         if self.line_is_too_long {
             return;
         }
-        if self.line.len() + part.len() <= SSE_LINE_BYTES_MAX {
+        if self.line.len() + part.len() <= self.bytes_max {
             self.line.extend_from_slice(part);
             return;
         }
@@ -167,7 +183,7 @@ impl Splitter {
         if std::mem::replace(&mut self.has_data, true) {
             self.data.push(b'\n');
         }
-        if self.data.len() + data.len() > SSE_LINE_BYTES_MAX {
+        if self.data.len() + data.len() > self.bytes_max {
             self.too_long = self.too_long.saturating_add(1);
             self.unreadable = true;
             self.data = Vec::new();
@@ -211,7 +227,7 @@ mod tests {
 
     /// Name and data of every event, however the stream is cut into reads of `step` bytes.
     fn events(stream: &[u8], step: usize) -> (Vec<(bool, String)>, u32) {
-        let mut splitter = Splitter::default();
+        let mut splitter = Splitter::new(SSE_LINE_BYTES_MAX);
         let mut events = Vec::new();
         let mut note = |event: Event<'_>| {
             events.push((event.is_error, String::from_utf8_lossy(event.data).into_owned()));

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Flag, Member, Modalities, Pass, Usage};
 
 use crate::dialect::Reasoning;
-use crate::json::{Count, Malformed, Reader};
+use crate::json::{Count, Malformed, Quantity, Reader};
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
@@ -24,6 +25,8 @@ const COST_BYTES_MAX: usize = 40;
 pub(crate) struct Report {
     /// Other events carry the rest: members that are missing here keep what they were (Messages).
     pub(crate) is_partial: bool,
+    /// It is of one choice or prompt, by its number; what the others use comes beside it.
+    pub(crate) part: Option<u64>,
     /// Service tier, where the wire format has it in here (Messages).
     pub(crate) service_tier: Option<String>,
     pub(crate) input: Option<u64>,
@@ -46,8 +49,8 @@ pub(crate) struct Report {
     /// Perplexity only; there reasoning and citations are beside the output.
     citations: Option<u64>,
     modalities: Modalities,
-    /// Counts of what is no token.
-    units: BTreeMap<&'static str, u64>,
+    /// Quantities of what is no token.
+    units: BTreeMap<&'static str, Decimal>,
     /// What the provider asks for it, as it stands.
     pub(crate) cost: Option<String>,
     iterations: Vec<Iteration>,
@@ -92,6 +95,13 @@ impl Report {
         Ok(Some(report))
     }
 
+    /// Reads a length in seconds; `None` where it is none.
+    pub(crate) fn read_seconds(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+        let mut report = Box::<Self>::default();
+        report.read_audio_seconds(value)?;
+        Ok((!report.is_silent()).then_some(report))
+    }
+
     /// Reads llama.cpp's `timings`, which count what an absent usage object would have.
     pub(crate) fn read_timings(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
         let mut timings = Box::<Self>::default();
@@ -107,14 +117,22 @@ impl Report {
         Ok(Some(timings))
     }
 
-    fn read_member(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
+    /// Reads a member that counts something; steps over any other.
+    pub(crate) fn read_member(
+        &mut self,
+        key: &[u8],
+        value: &mut Reader<'_>,
+    ) -> Result<(), Malformed> {
         match key {
             b"prompt_tokens" => {
                 self.includes_cache = true;
                 self.put(value, |report| &mut report.input)
             }
-            b"input_tokens" => self.put(value, |report| &mut report.input),
-            b"completion_tokens" | b"output_tokens" => self.put(value, |report| &mut report.output),
+            b"input_tokens" | b"prompt_eval_count" | b"tokens_evaluated" | b"input_length" => {
+                self.put(value, |report| &mut report.input)
+            }
+            b"completion_tokens" | b"output_tokens" | b"eval_count" | b"tokens_predicted"
+            | b"generated_tokens" => self.put(value, |report| &mut report.output),
             b"total_tokens" => self.put(value, |report| &mut report.total),
             b"cache_read_input_tokens" => self.put(value, |report| &mut report.read_outside),
             b"cache_creation_input_tokens" => self.put(value, |report| &mut report.write_outside),
@@ -122,6 +140,8 @@ impl Report {
                 self.put(value, |report| &mut report.read_inside_flat)
             }
             b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
+            // Of sound that is charged by its length.
+            b"seconds" => self.read_audio_seconds(value),
             b"citation_tokens" => self.put(value, |report| &mut report.citations),
             b"cache_creation" => value.object(|key, value| self.read_detail(key, value)),
             b"prompt_tokens_details" | b"input_tokens_details" | b"input_token_details" => {
@@ -229,10 +249,21 @@ impl Report {
         }
     }
 
+    /// Reads a count of what is no token.
     fn read_unit(&mut self, name: &'static str, value: &mut Reader<'_>) -> Result<(), Malformed> {
         let mut count = None;
         put(value, &mut count, &mut self.invalid)?;
-        self.units.extend(count.map(|count| (name, count)));
+        self.units.extend(count.map(|count| (name, Decimal::from(count))));
+        Ok(())
+    }
+
+    /// Reads the length of sound, which need not be whole.
+    fn read_audio_seconds(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        match value.decimal()? {
+            Quantity::Exact(seconds) => self.units.extend([("audio_seconds", seconds)]),
+            Quantity::Absent => {}
+            Quantity::Invalid => self.invalid = self.invalid.saturating_add(1),
+        }
         Ok(())
     }
 
@@ -252,6 +283,45 @@ impl Report {
         self.invalid == 0
     }
 
+    /// Input that is not told apart is sound.
+    pub(crate) fn hears(mut self: Box<Self>) -> Box<Self> {
+        if self.modalities.input == ByModality::default() {
+            self.modalities.input.audio = self.input;
+        }
+        self
+    }
+
+    /// Output that is not told apart is sound.
+    pub(crate) fn speaks(mut self: Box<Self>) -> Box<Self> {
+        if self.modalities.output == ByModality::default() {
+            self.modalities.output.audio = self.output;
+        }
+        self
+    }
+
+    /// Output that is not told apart is pictures.
+    pub(crate) fn paints(mut self: Box<Self>) -> Box<Self> {
+        if self.modalities.output == ByModality::default() {
+            self.modalities.output.image = self.output;
+        }
+        self
+    }
+
+    /// Adds what another part of the same request used.
+    pub(crate) fn plus(mut self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        self.input = sum(self.input, other.input);
+        self.output = sum(self.output, other.output);
+        self.read_inside_flat = sum(self.read_inside_flat, other.read_inside_flat);
+        self.reasoning_flat = sum(self.reasoning_flat, other.reasoning_flat);
+        self.is_partial |= other.is_partial;
+        self.invalid = self.invalid.saturating_add(other.invalid);
+        self
+    }
+
     /// Whether it counts anything at all: `{}` does not.
     pub(crate) fn is_silent(&self) -> bool {
         self.input.is_none()
@@ -268,6 +338,7 @@ impl Report {
         Self {
             is_partial: self.is_partial,
             includes_cache: self.includes_cache || earlier.includes_cache,
+            part: self.part,
             service_tier: None,
             input: self.input.or(earlier.input),
             output: self.output.or(earlier.output),

@@ -5,10 +5,21 @@ mod choices;
 mod completions;
 mod embeddings;
 mod error;
+mod generate;
+mod images;
+mod llama_completion;
 mod messages;
+mod ollama;
 mod responses;
+mod speech;
+mod transcriptions;
 
 use crate::facts::Format;
+use crate::sse::SSE_LINE_BYTES_MAX;
+
+/// Longest event of a stream of images that is read, in bytes: one holds a whole image, and behind
+/// it the usage.
+const IMAGE_EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// Shape of an exchange; follows from the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,8 +32,22 @@ pub enum Wire {
     Responses,
     /// `/v1/messages`
     Messages,
-    /// `/v1/embeddings`, also rerank and score: input only
+    /// `/v1/embeddings`, also rerank, score, classify, pooling and moderations: input only
     Embeddings,
+    /// `/generate` of SGLang, LMDeploy and TGI
+    Generate,
+    /// `/completion` of llama.cpp
+    LlamaCompletion,
+    /// `/api/chat` of Ollama
+    OllamaChat,
+    /// `/api/generate` of Ollama
+    OllamaGenerate,
+    /// `/v1/audio/transcriptions` and `/v1/audio/translations`
+    Transcriptions,
+    /// `/v1/audio/speech`
+    Speech,
+    /// `/v1/images/…`
+    Images,
     /// Anything else: times are measured, usage stays unknown.
     Opaque,
 }
@@ -36,7 +61,86 @@ impl Wire {
             Self::Responses => Some(&responses::Responses),
             Self::Messages => Some(&messages::Messages),
             Self::Embeddings => Some(&embeddings::Embeddings),
+            Self::Generate => Some(&generate::Generate),
+            Self::LlamaCompletion => Some(&llama_completion::LlamaCompletion),
+            Self::OllamaChat | Self::OllamaGenerate => Some(&ollama::Ollama),
+            Self::Transcriptions => Some(&transcriptions::Transcriptions),
+            Self::Speech => Some(&speech::Speech),
+            Self::Images => Some(&images::Images),
             Self::Opaque => None,
         }
     }
+
+    /// Longest event of a stream that is read, in bytes.
+    pub(crate) const fn event_bytes_max(self) -> usize {
+        match self {
+            Self::Images => IMAGE_EVENT_BYTES_MAX,
+            _ => SSE_LINE_BYTES_MAX,
+        }
+    }
+
+    /// Whether a body must name a model: the engine's own routes serve what was loaded, and some
+    /// providers have a model for those who name none.
+    pub(crate) const fn requires_model(self) -> bool {
+        matches!(
+            self,
+            Self::ChatCompletions
+                | Self::Completions
+                | Self::Responses
+                | Self::Messages
+                | Self::Embeddings
+                | Self::OllamaChat
+                | Self::OllamaGenerate
+        )
+    }
+
+    /// Whether a body without `stream` asks for a stream.
+    pub(crate) const fn streams_by_default(self) -> bool {
+        matches!(self, Self::OllamaChat | Self::OllamaGenerate)
+    }
+
+    /// Whether a body may be a form (`multipart/form-data`).
+    #[must_use]
+    pub const fn takes_form(self) -> bool {
+        matches!(self, Self::Transcriptions | Self::Images)
+    }
+
+    /// Whether the engine keeps to `max_tokens` and its like at the top of the body.
+    #[must_use]
+    pub const fn obeys_max_tokens(self) -> bool {
+        matches!(self, Self::ChatCompletions | Self::Completions | Self::Responses | Self::Messages)
+    }
+
+    /// Whether the input is text that can be counted: sound and images cannot.
+    #[must_use]
+    pub const fn has_countable_input(self) -> bool {
+        !matches!(self, Self::Transcriptions | Self::Images | Self::Opaque)
+    }
+
+    /// Whether input and output, if there is one, are text.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        self.has_countable_input() && !matches!(self.output(), Output::NotText)
+    }
+
+    /// What an answer generates.
+    #[must_use]
+    pub const fn output(self) -> Output {
+        match self {
+            Self::Embeddings => Output::None,
+            Self::Speech | Self::Images | Self::Opaque => Output::NotText,
+            _ => Output::Text,
+        }
+    }
+}
+
+/// What the answers of a wire format generate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Nothing: its tokens are zero, and known.
+    None,
+    /// Text, which can be counted.
+    Text,
+    /// Something whose tokens only the engine knows.
+    NotText,
 }

@@ -34,7 +34,7 @@ pub(crate) enum Refusal {
     ModelNotFound { model: String },
     #[error("{0}")]
     Request(#[from] RequestFault),
-    #[error("the content type must be application/json")]
+    #[error("the content type must be application/json, or a form's where a file is sent")]
     MediaType,
     #[error("the request's content encoding cannot be read; send it without")]
     Encoding,
@@ -245,10 +245,12 @@ pub(crate) fn stream_error(shape: StreamShape, code: &str, message: &str) -> Byt
             "message": message, "type": "upstream_error", "param": null, "code": code}}),
         StreamShape::Event => serde_json::json!({"type": "error", "code": code, "message": message,
             "error": {"type": "api_error", "message": message}}),
+        StreamShape::Line => serde_json::json!({"error": message}),
     };
     Bytes::from(match shape {
         StreamShape::Data => format!("data: {error}\n\n"),
         StreamShape::Event => format!("event: error\ndata: {error}\n\n"),
+        StreamShape::Line => format!("{error}\n"),
     })
 }
 
@@ -259,6 +261,8 @@ pub(crate) enum StreamShape {
     Data,
     /// Responses and messages: a typed event.
     Event,
+    /// Lines of JSON: a line, as Ollama has it.
+    Line,
 }
 
 /// A name from a client, cut for a message.

@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 use taximeter_config::UnknownPrice;
-use taximeter_meter::{Dialect, Hidden, Question, Wire};
+use taximeter_meter::{Dialect, Hidden, Output, Question, Wire};
 use taximeter_pricing::Query;
 use taximeter_tokenizer::COUNT_BYTES_MAX;
 
@@ -68,7 +68,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         hidden,
         amount_max: None,
         body: sent,
-        kept: (call.wire() != Wire::Opaque && body_bytes <= COUNT_BYTES_MAX as u64)
+        kept: (call.wire().has_countable_input() && body_bytes <= COUNT_BYTES_MAX as u64)
             .then(|| body.compact()),
         body_bytes,
         held,
@@ -106,9 +106,11 @@ fn bound(
             UnknownPrice::Refuse => Err(Refusal::UnknownPrice { model: shown(model) }),
         };
     }
-    let output = match call.wire() {
-        Wire::Embeddings => Some(0),
-        _ => output_tokens_max,
+    let output = match call.wire().output() {
+        Output::None => Some(0),
+        Output::Text | Output::NotText => {
+            output_tokens_max.filter(|_| call.wire().obeys_max_tokens())
+        }
     };
     Ok(output.and_then(|output| gateway.book.upper_bound(&query, chosen.body_bytes, output)))
 }

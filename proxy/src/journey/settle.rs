@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, Void, VoidReason};
-use taximeter_meter::{DecodeLimits, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
+use taximeter_meter::{DecodeLimits, Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
 use tokio::sync::oneshot;
 
 use super::identify::Call;
@@ -70,6 +70,7 @@ impl Fare {
             request_model: chosen.request_model.clone(),
             request_tier: chosen.service_tier.take(),
             stream: chosen.stream,
+            owes_receipt: false,
             kept: chosen.kept.take(),
             body_bytes: chosen.body_bytes,
             choices: chosen.choices,
@@ -110,8 +111,10 @@ impl Fare {
             if let Some(meter) = &mut open.meter {
                 meter.on_head(status, content_type, codings(headers).as_deref());
                 meter.on_headers(headers.iter().filter_map(readable));
-                // There is no place for a comment in an encoded stream.
-                open.call.receipt &= !meter.is_encoded();
+                let framing = meter.framing().filter(|_| (200..300).contains(&status));
+                // Some routes stream without being asked to, and only events can have comments.
+                open.stream |= framing.is_some();
+                open.owes_receipt = open.call.receipt && framing == Some(Framing::Events);
             }
         }
     }
@@ -180,16 +183,16 @@ impl Fare {
 
     /// Whether a receipt is to be put at the end of the stream.
     pub(crate) fn owes_receipt(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.stream && open.call.receipt)
+        self.0.as_ref().is_some_and(|open| open.owes_receipt)
     }
 
     /// How an error can be told inside this answer; `None` where it cannot.
     pub(crate) fn stream_shape(&self) -> Option<StreamShape> {
         let open = self.0.as_ref()?;
-        open.meter.as_ref().filter(|meter| meter.is_stream())?;
-        Some(match open.call.wire() {
-            Wire::Responses | Wire::Messages => StreamShape::Event,
-            _ => StreamShape::Data,
+        Some(match (open.meter.as_ref()?.framing()?, open.call.wire()) {
+            (Framing::Lines, _) => StreamShape::Line,
+            (Framing::Events, Wire::Responses | Wire::Messages) => StreamShape::Event,
+            (Framing::Events, _) => StreamShape::Data,
         })
     }
 
@@ -261,7 +264,8 @@ impl Open {
             return Settling::posted(written, receipt);
         }
         let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else {
-            if Parts::of(self.call.wire()).missing(&measurement) != Parts::default() {
+            let wire = self.call.wire();
+            if Parts::of(wire).missing(&measurement).countable(wire) != Parts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
             let (written, receipt) = self.post(&measurement, Count::default());
@@ -308,7 +312,7 @@ impl Open {
         let wire = self.call.wire();
         let is_long = |body: &RequestBody| body.len() > SHORT_BYTES_MAX as u64;
         if !self.gateway.upstream(self.upstream).recount
-            || !Parts::of(wire).input
+            || !wire.has_countable_input()
             || !self.kept.as_ref().is_some_and(is_long)
         {
             return;
@@ -333,19 +337,23 @@ impl Open {
     /// What has to be counted, if anything: what the engine did not report, and what it did where
     /// our count is exact.
     fn job(&mut self, measurement: &mut Measurement) -> Option<Job> {
-        let parts = Parts::of(self.call.wire());
-        let missing = parts.missing(measurement);
+        let wire = self.call.wire();
+        let parts = Parts::of(wire);
+        let missing = parts.missing(measurement).countable(wire);
         let recount = self.gateway.upstream(self.upstream).recount;
         if missing == Parts::default() && !recount {
             return None;
         }
         let response_model = measurement.response_model.as_deref();
         let choice = count::choose(self.request_model.as_deref(), response_model);
-        let compared =
-            if recount && choice.exact { parts.comparable(measurement) } else { Parts::default() };
+        let compared = if recount && choice.exact && wire.is_text() {
+            parts.comparable(measurement)
+        } else {
+            Parts::default()
+        };
         let input = match (self.input.take(), self.kept.take()) {
             (Some(begun), _) => Some(Input::Begun(begun)),
-            (None, Some(body)) => Some(Input::Body(self.call.wire(), body)),
+            (None, Some(body)) => Some(Input::Body(wire, body)),
             (None, None) => missing.input.then_some(Input::Bytes(self.body_bytes)),
         };
         let output = Output {
@@ -365,7 +373,7 @@ impl Open {
 
     fn post(&self, measurement: &Measurement, count: Count) -> (Written, Receipt) {
         let record = record::record(self, measurement, &count);
-        let receipt = Receipt::of(&record, self.call.receipt && self.stream);
+        let receipt = Receipt::of(&record, self.owes_receipt);
         report::settled(self, &record, measurement);
         let entry = Entry::Post(Box::new(record));
         let limit = self.gateway.config.limits.ledger_write_timeout;

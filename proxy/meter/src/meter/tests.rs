@@ -114,12 +114,17 @@ fn fixtures() -> Vec<Fixture> {
 /// The exchange that a fixture is the answer of, by its name.
 fn exchange(path: &Path) -> Exchange<'static> {
     let case = path.file_stem().unwrap().to_str().unwrap();
-    let is_stream = path.extension().is_some_and(|extension| extension == "sse");
     let wire = match case.split('_').next().unwrap() {
         "completions" => Wire::Completions,
         "responses" => Wire::Responses,
         "messages" => Wire::Messages,
-        "embeddings" | "rerank" => Wire::Embeddings,
+        "embeddings" | "rerank" | "classify" | "moderations" => Wire::Embeddings,
+        "generate" => Wire::Generate,
+        "completion" => Wire::LlamaCompletion,
+        "api" => Wire::OllamaChat,
+        "transcriptions" => Wire::Transcriptions,
+        "speech" => Wire::Speech,
+        "images" => Wire::Images,
         _ => Wire::ChatCompletions,
     };
     let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
@@ -133,7 +138,11 @@ fn exchange(path: &Path) -> Exchange<'static> {
         } else {
             200
         },
-        content_type: Some(if is_stream { "text/event-stream" } else { "application/json" }),
+        content_type: Some(match path.extension().unwrap().to_str().unwrap() {
+            "sse" => "text/event-stream",
+            "ndjson" => "application/x-ndjson",
+            _ => "application/json",
+        }),
         ..Exchange::chat()
     }
 }
@@ -190,17 +199,29 @@ fn reads<'b>(bytes: &'b [u8], lengths: &[usize]) -> Vec<&'b [u8]> {
     reads
 }
 
-const WIRES: [Wire; 6] = [
+const WIRES: [Wire; 13] = [
     Wire::ChatCompletions,
     Wire::Completions,
     Wire::Responses,
     Wire::Messages,
     Wire::Embeddings,
+    Wire::Generate,
+    Wire::LlamaCompletion,
+    Wire::OllamaChat,
+    Wire::OllamaGenerate,
+    Wire::Transcriptions,
+    Wire::Speech,
+    Wire::Images,
     Wire::Opaque,
 ];
 
-const TYPES: [Option<&str>; 4] =
-    [None, Some("text/event-stream"), Some("application/json"), Some("text/html")];
+const TYPES: [Option<&str>; 5] = [
+    None,
+    Some("text/event-stream"),
+    Some("application/json"),
+    Some("application/x-ndjson"),
+    Some("text/html"),
+];
 
 proptest! {
     #[test]

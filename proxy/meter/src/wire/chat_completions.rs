@@ -22,7 +22,7 @@ impl Format for ChatCompletions {
 }
 
 /// `delta` in a chunk and `message` in a whole answer hold the same members.
-fn generated<'a>(
+pub(super) fn generated<'a>(
     key: &[u8],
     value: &mut Reader<'a>,
     content: &mut Content<'a>,

@@ -75,7 +75,8 @@ pub(super) fn read<'a>(
     Ok(facts)
 }
 
-fn choice<'a>(
+/// Reads one choice; gives its number.
+pub(super) fn choice<'a>(
     value: &mut Reader<'a>,
     facts: &mut Facts<'a>,
     nested_usage: &mut Option<Box<Report>>,

@@ -28,7 +28,7 @@ impl<'a> Names<'a> {
                     self.number = Some(number);
                 }
             }
-            b"type" => self.kind = value.text()?,
+            b"type" | b"error_type" => self.kind = value.text()?,
             _ => value.skip()?,
         }
         Ok(())

@@ -51,7 +51,12 @@ impl Format for Responses {
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        Reader::new(body).document(|key, value| response(key, value, &mut facts))?;
+        let mut is_running = false;
+        Reader::new(body).document(|key, value| match key {
+            b"status" => status(value, &mut facts, &mut is_running),
+            _ => response(key, value, &mut facts),
+        })?;
+        facts.is_pending = is_running;
         Ok(facts)
     }
 }
@@ -78,13 +83,9 @@ fn response<'a>(
         b"id" => facts.id = value.text()?,
         b"model" => facts.model = value.text()?,
         b"service_tier" => facts.service_tier = value.text()?,
-        b"status" => {
-            let last = ["completed", "incomplete", "failed", "cancelled"];
-            let status = value.text()?.filter(|status| last.iter().any(|last| status.is(last)));
-            if facts.finish_reasons.is_empty() {
-                facts.finish_reasons.extend(status.map(|status| (0, status)));
-            }
-        }
+        b"status" => status(value, facts, &mut false)?,
+        // It goes on when this stream is cut; one that has ended says so.
+        b"background" => facts.is_pending = value.is_true()?,
         b"incomplete_details" => value.object(|key, value| {
             match key {
                 // More exact than the status.
@@ -101,6 +102,21 @@ fn response<'a>(
         b"error" => facts.error = error::read(value)?,
         b"output" => value.array(|item| output_item(item, &mut facts.content))?,
         _ => value.skip()?,
+    }
+    Ok(())
+}
+
+fn status<'a>(
+    value: &mut Reader<'a>,
+    facts: &mut Facts<'a>,
+    is_running: &mut bool,
+) -> Result<(), Malformed> {
+    let Some(status) = value.text()? else { return Ok(()) };
+    let is = |word: &&str| status.is(word);
+    *is_running = ["queued", "in_progress"].iter().any(is);
+    let has_ended = ["completed", "incomplete", "failed", "cancelled"].iter().any(is);
+    if has_ended && facts.finish_reasons.is_empty() {
+        facts.finish_reasons.push((0, status));
     }
     Ok(())
 }

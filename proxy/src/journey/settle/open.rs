@@ -23,6 +23,8 @@ pub(crate) struct Open {
     pub(crate) request_model: Option<String>,
     pub(super) request_tier: Option<String>,
     pub(crate) stream: bool,
+    /// A receipt is to be put at the end of the stream.
+    pub(super) owes_receipt: bool,
     /// What the client sent, if it is kept, and its length in bytes.
     pub(super) kept: Option<RequestBody>,
     pub(super) body_bytes: u64,

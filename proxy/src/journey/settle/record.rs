@@ -52,17 +52,19 @@ fn shown(tokens: Option<u64>) -> String {
     tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
 }
 
-/// Whether what came can be counted: of an answer that was nothing we could read, the output is
-/// unknown rather than zero.
+/// Whether what came can be counted: of an answer that was nothing we could read, or that has not
+/// begun, the output is unknown rather than zero.
 pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
-    if measurement.has_unread_output {
+    let is_to_come = measurement.is_pending && measurement.output_text_bytes == 0;
+    if is_to_come || measurement.has_unread_output {
         return false;
     }
     let said_something = measurement.response_id.is_some()
         || measurement.response_model.is_some()
         || measurement.output_text_bytes > 0
         || !measurement.finish_reasons.is_empty();
-    let nothing_came = open.status.is_none() || measurement.ending != Ending::Complete;
+    let nothing_came =
+        matches!(open.status, None | Some(204 | 205)) || measurement.ending != Ending::Complete;
     said_something || nothing_came
 }
 

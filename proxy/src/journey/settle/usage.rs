@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use taximeter_ledger::{Counted, RecordUsage};
-use taximeter_meter::{Ending, Kinds, Measurement, Reported, Wire};
+use taximeter_meter::{Ending, Kinds, Measurement, Output, Reported, Wire};
 use taximeter_pricing::{Flag, Member, Modalities, Source, Usage};
 
 use super::count::{Count, Tally};
@@ -32,12 +32,30 @@ impl Parts {
         }
     }
 
+    /// Those that can be counted from what passes.
+    pub(super) fn countable(self, wire: Wire) -> Self {
+        Self {
+            input: self.input && wire.has_countable_input(),
+            output: self.output && wire.output() == Output::Text,
+        }
+    }
+
+    /// None where the engine charged in other units: then there are no tokens that lack.
+    fn in_tokens(self, measurement: &Measurement) -> Self {
+        let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
+        let in_units = usage.is_some_and(|usage| {
+            usage.input_tokens.or(usage.output_tokens).is_none() && !usage.units.is_empty()
+        });
+        if in_units { Self::default() } else { self }
+    }
+
     /// Those that are not reported.
     pub(super) fn missing(self, measurement: &Measurement) -> Self {
+        let Self { input, output } = self.in_tokens(measurement);
         let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
         Self {
-            input: self.input && usage.is_none_or(|usage| usage.input_tokens.is_none()),
-            output: self.output && usage.is_none_or(|usage| usage.output_tokens.is_none()),
+            input: input && usage.is_none_or(|usage| usage.input_tokens.is_none()),
+            output: output && usage.is_none_or(|usage| usage.output_tokens.is_none()),
         }
     }
 
@@ -65,6 +83,7 @@ pub(super) fn usage(
     measurement: &Measurement,
     count: &Count,
 ) -> (RecordUsage, Usage) {
+    let parts = parts.in_tokens(measurement);
     let reported = measurement.reported.clone().unwrap_or_default();
     let mut usage = reported.usage.clone();
     let mut told = Told::new(&reported);
@@ -89,8 +108,12 @@ pub(super) fn usage(
     ] {
         told.sources.extend(number.map(|_| (member, Source::Reported)));
     }
+    if measurement.is_pending {
+        told.flag(Member::OutputTokens, Flag::Pending);
+    }
+    let only_units = told.sources.is_empty() && !usage.units.is_empty();
     let recorded = RecordUsage {
-        source: told.weakest(),
+        source: if only_units { Source::Reported } else { told.weakest() },
         sources: told.sources,
         input_tokens: usage.input_tokens,
         cache_read_input_tokens: usage.cache_read_input_tokens,

@@ -25,6 +25,9 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
     line("error type", &found.error_type);
     line("events with content", &found.timing.output_chunks);
     line("output text", &found.output_text);
+    if found.is_pending {
+        line("pending", &found.is_pending);
+    }
     line("held bytes", &ride.held);
     if recognised != Dialect::Auto {
         line("recognised", &recognised);

@@ -99,8 +99,8 @@ fn times_are_those_at_which_decoded_content_came() {
 
 #[test]
 fn no_event_of_ours_can_be_added_to_an_encoded_stream() {
-    assert!(!Exchange::chat().encoded(epoch(), "br").is_stream());
-    assert!(Exchange::chat().encoded(epoch(), "identity").is_stream());
+    assert_eq!(Exchange::chat().encoded(epoch(), "br").framing(), None);
+    assert!(Exchange::chat().encoded(epoch(), "identity").framing().is_some());
 }
 
 #[test]

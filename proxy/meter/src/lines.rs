@@ -1,0 +1,115 @@
+//! Lines of JSON (`application/x-ndjson`), from reads that may begin and end anywhere.
+
+use memchr::memchr;
+
+use crate::sse::{Block, Event, SSE_LINE_BYTES_MAX};
+
+/// Cuts a stream into lines; each is an event.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// The unfinished line, as far as it came with earlier reads; then the last one that crossed
+    /// reads.
+    line: Vec<u8>,
+    /// The line has ended.
+    is_whole: bool,
+    /// The unfinished line is too long; its bytes are not kept.
+    is_too_long: bool,
+    /// Lines that were too long.
+    pub(crate) too_long: u32,
+}
+
+impl Lines {
+    /// The next line that ends in `read` at or behind offset `at`, which moves behind it.
+    ///
+    /// `None` when the read is used up; what is left of it is kept for the next.
+    pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
+        if std::mem::take(&mut self.is_whole) {
+            self.line = Vec::new();
+        }
+        let rest = read.get(*at..).filter(|rest| !rest.is_empty())?;
+        let Some(length) = memchr(b'\n', rest) else {
+            self.gather(rest);
+            *at = read.len();
+            return None;
+        };
+        *at += length + 1;
+        let line = rest.get(..length).unwrap_or_default();
+        let in_place = self.line.is_empty() && !self.is_too_long && length <= SSE_LINE_BYTES_MAX;
+        if in_place {
+            return Some(Block { end: *at, event: event(line) });
+        }
+        self.gather(line);
+        self.is_whole = true;
+        let is_readable = !std::mem::take(&mut self.is_too_long);
+        let event = if is_readable { event(&self.line) } else { None };
+        Some(Block { end: *at, event })
+    }
+
+    /// The end of the stream: what an unfinished last line says.
+    pub(crate) fn close(&mut self) -> Option<Event<'_>> {
+        let is_open = !std::mem::replace(&mut self.is_whole, true) && !self.is_too_long;
+        if is_open { event(&self.line) } else { None }
+    }
+
+    fn gather(&mut self, part: &[u8]) {
+        if self.is_too_long {
+            return;
+        }
+        if self.line.len() + part.len() <= SSE_LINE_BYTES_MAX {
+            self.line.extend_from_slice(part);
+            return;
+        }
+        self.too_long = self.too_long.saturating_add(1);
+        self.is_too_long = true;
+        self.line = Vec::new();
+    }
+}
+
+/// What a line says; a blank one says nothing.
+fn event(line: &[u8]) -> Option<Event<'_>> {
+    let data = line.trim_ascii();
+    (!data.is_empty()).then_some(Event { is_error: false, data })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What every line says, however the stream is cut into reads of `step` bytes.
+    fn lines(stream: &str, step: usize) -> (Vec<String>, u32) {
+        let mut lines = Lines::default();
+        let mut found = Vec::new();
+        let mut note =
+            |event: Event<'_>| found.push(String::from_utf8_lossy(event.data).into_owned());
+        for read in stream.as_bytes().chunks(step) {
+            let mut at = 0;
+            while let Some(block) = lines.next(read, &mut at) {
+                assert_eq!(block.end, at);
+                block.event.map(&mut note);
+            }
+        }
+        lines.close().map(&mut note);
+        (found, lines.too_long)
+    }
+
+    #[test]
+    fn every_line_is_an_event_and_blank_ones_say_nothing() {
+        let stream = "{\"a\":1}\n\n{\"b\":2}\r\n \n{\"c\":3}";
+        for step in 1..=stream.len() {
+            let (found, too_long) = lines(stream, step);
+            assert_eq!(found, ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"], "reads of {step} bytes");
+            assert_eq!(too_long, 0);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_counted_and_not_read() {
+        let long = "x".repeat(SSE_LINE_BYTES_MAX + 1);
+        let stream = format!("a\n{long}\nb\n{long}");
+        for step in [4096, 65_536, 1_000_003, stream.len()] {
+            let (found, too_long) = lines(&stream, step);
+            assert_eq!(found, ["a", "b"], "reads of {step} bytes");
+            assert_eq!(too_long, 2, "reads of {step} bytes");
+        }
+    }
+}

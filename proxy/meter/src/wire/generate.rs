@@ -1,0 +1,141 @@
+//! `/generate`: SGLang's, LMDeploy's and TGI's, told apart by their members.
+
+use super::error::{self, Names};
+use crate::facts::{Facts, Format, OTHER_ERROR};
+use crate::json::{Malformed, Reader, Text};
+use crate::sse::Event;
+use crate::usage::Report;
+
+#[derive(Debug)]
+pub(super) struct Generate;
+
+impl Format for Generate {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut part = Part { is_error: event.is_error, ..Part::default() };
+        Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
+        if let Some(token) = part.token {
+            // TGI; its last event repeats all text, and only that one has details.
+            part.index = 0;
+            facts.content.push(token);
+            facts.is_end = part.usage.is_some();
+        } else {
+            facts.content.whole(part.index, part.text);
+            if let Some(report) = &mut part.usage {
+                report.part = Some(part.index);
+                // Running totals, until one says why it ended.
+                report.is_partial = part.finish_reason.is_none();
+            }
+        }
+        part.finish(&mut facts);
+        Ok(facts)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut reader = Reader::new(body);
+        let mut index = 0;
+        let mut one = |value: &mut Reader<'a>| {
+            let mut part = Part { index, ..Part::default() };
+            value.object(|key, value| part.read(key, value, &mut facts))?;
+            facts.content.push(part.text);
+            part.index = index;
+            part.finish(&mut facts);
+            index += 1;
+            Ok(())
+        };
+        match reader.peek() {
+            // One for each prompt, or each choice.
+            Some(b'[') => reader.array(one)?,
+            Some(b'{') => one(&mut reader)?,
+            _ => return Err(Malformed),
+        }
+        reader.end()?;
+        Ok(facts)
+    }
+}
+
+/// What is said of one choice.
+#[derive(Debug, Default)]
+struct Part<'a> {
+    index: u64,
+    text: Option<Text<'a>>,
+    /// TGI: one token; without text if it marks something.
+    token: Option<Option<Text<'a>>>,
+    finish_reason: Option<Text<'a>>,
+    usage: Option<Box<Report>>,
+    names: Names<'a>,
+    is_error: bool,
+}
+
+impl<'a> Part<'a> {
+    fn read(
+        &mut self,
+        key: &[u8],
+        value: &mut Reader<'a>,
+        facts: &mut Facts<'a>,
+    ) -> Result<(), Malformed> {
+        match key {
+            b"index" => self.index = value.index()?,
+            b"text" | b"generated_text" => self.text = value.text()?,
+            b"token" => self.token = Some(token(value)?),
+            b"meta_info" | b"details" => {
+                value.object(|key, value| self.read_meta(key, value, facts))?;
+            }
+            b"error" => facts.error = error::read(value)?.or(facts.error.take()),
+            b"object" => self.is_error |= value.text()?.is_some_and(|object| object.is("error")),
+            b"code" | b"type" | b"error_type" => self.names.read_member(key, value)?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+
+    fn read_meta(
+        &mut self,
+        key: &[u8],
+        value: &mut Reader<'a>,
+        facts: &mut Facts<'a>,
+    ) -> Result<(), Malformed> {
+        match key {
+            b"id" => facts.id = facts.id.or(value.text()?),
+            b"finish_reason" if value.peek() == Some(b'{') => value.object(|key, value| {
+                match key {
+                    b"type" => self.finish_reason = value.text()?,
+                    _ => value.skip()?,
+                }
+                Ok(())
+            })?,
+            b"finish_reason" => self.finish_reason = value.text()?,
+            _ => self.usage.get_or_insert_default().read_member(key, value)?,
+        }
+        Ok(())
+    }
+
+    /// Adds it to what is said of the whole answer.
+    fn finish(self, facts: &mut Facts<'a>) {
+        facts.finish_reasons.extend(self.finish_reason.map(|reason| (self.index, reason)));
+        let earlier = facts.usage.take();
+        facts.usage = match (earlier, self.usage) {
+            (Some(earlier), Some(usage)) => Some(Box::new(earlier.plus(*usage))),
+            (earlier, usage) => earlier.or(usage),
+        };
+        // TGI says what is wrong beside the name for it.
+        if self.is_error || facts.error.as_deref() == Some(OTHER_ERROR) {
+            facts.error = Some(self.names.word());
+        }
+    }
+}
+
+fn token<'a>(value: &mut Reader<'a>) -> Result<Option<Text<'a>>, Malformed> {
+    let mut text = None;
+    let mut is_special = false;
+    value.object(|key, value| {
+        match key {
+            b"text" => text = value.text()?,
+            b"special" => is_special = value.is_true()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    Ok(text.filter(|_| !is_special))
+}

@@ -1,0 +1,92 @@
+//! `/completion` of llama.cpp.
+
+use super::error;
+use crate::facts::{Facts, Format};
+use crate::json::{Malformed, Reader, Text};
+use crate::sse::Event;
+use crate::usage::Report;
+
+#[derive(Debug)]
+pub(super) struct LlamaCompletion;
+
+impl Format for LlamaCompletion {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut part = Part::default();
+        Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
+        if let Some(report) = &mut part.usage {
+            report.part = Some(part.index);
+            report.is_partial = !part.has_stopped;
+        }
+        part.finish(&mut facts);
+        Ok(facts)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut reader = Reader::new(body);
+        let mut one = |value: &mut Reader<'a>| {
+            let mut part = Part::default();
+            value.object(|key, value| part.read(key, value, &mut facts))?;
+            part.finish(&mut facts);
+            Ok(())
+        };
+        match reader.peek() {
+            // One for each prompt.
+            Some(b'[') => reader.array(one)?,
+            Some(b'{') => one(&mut reader)?,
+            _ => return Err(Malformed),
+        }
+        reader.end()?;
+        Ok(facts)
+    }
+}
+
+/// What is said of one prompt.
+#[derive(Debug, Default)]
+struct Part<'a> {
+    index: u64,
+    has_stopped: bool,
+    stop_type: Option<Text<'a>>,
+    usage: Option<Box<Report>>,
+    /// In the last event: says how much of the prompt came from the cache.
+    timings: Option<Box<Report>>,
+}
+
+impl<'a> Part<'a> {
+    fn read(
+        &mut self,
+        key: &[u8],
+        value: &mut Reader<'a>,
+        facts: &mut Facts<'a>,
+    ) -> Result<(), Malformed> {
+        match key {
+            b"content" => facts.content.push(value.text()?),
+            b"model" => facts.model = value.text()?,
+            b"index" => self.index = value.index()?,
+            b"stop" => self.has_stopped = value.is_true()?,
+            b"stop_type" => self.stop_type = value.text()?.filter(|kind| !kind.is("none")),
+            b"tokens_evaluated" | b"tokens_predicted" => {
+                self.usage.get_or_insert_default().read_member(key, value)?;
+            }
+            b"timings" => self.timings = Report::read_timings(value)?,
+            b"error" => facts.error = error::read(value)?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    }
+
+    /// Adds it to what is said of the whole answer.
+    fn finish(self, facts: &mut Facts<'a>) {
+        facts.finish_reasons.extend(self.stop_type.map(|kind| (self.index, kind)));
+        let usage = match (self.usage, self.timings) {
+            (Some(usage), Some(timings)) => Some(Box::new(usage.over(*timings))),
+            (usage, timings) => usage.or(timings),
+        };
+        let earlier = facts.usage.take();
+        facts.usage = match (earlier, usage) {
+            (Some(earlier), Some(usage)) => Some(Box::new(earlier.plus(*usage))),
+            (earlier, usage) => earlier.or(usage),
+        };
+    }
+}

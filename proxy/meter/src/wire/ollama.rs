@@ -1,0 +1,66 @@
+//! `/api/chat` and `/api/generate` of Ollama: one JSON document a line, or one in all.
+
+use super::error;
+use crate::facts::{Content, Facts, Format};
+use crate::json::{Malformed, Reader};
+use crate::sse::Event;
+
+#[derive(Debug)]
+pub(super) struct Ollama;
+
+impl Format for Ollama {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        self.document(event.data)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        Reader::new(body).document(|key, value| {
+            match key {
+                b"model" => facts.model = value.text()?,
+                b"created_at" => facts.fillers = [value.text()?, None],
+                b"message" => {
+                    value.object(|key, value| generated(key, value, &mut facts.content))?
+                }
+                b"done" => facts.is_end = value.is_true()?,
+                b"done_reason" => {
+                    facts.finish_reasons.extend(value.text()?.map(|reason| (0, reason)));
+                }
+                // The first is left out when the whole prompt came from the cache.
+                b"prompt_eval_count" | b"eval_count" => {
+                    facts.usage.get_or_insert_default().read_member(key, value)?;
+                }
+                b"error" => facts.error = error::read(value)?,
+                _ => generated(key, value, &mut facts.content)?,
+            }
+            Ok(())
+        })?;
+        Ok(facts)
+    }
+}
+
+/// Reads a member of a message; `/api/generate` has the same at the top.
+fn generated<'a>(
+    key: &[u8],
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+) -> Result<(), Malformed> {
+    match key {
+        b"content" | b"response" => content.push(value.text()?),
+        b"thinking" => content.push_reasoning(value.text()?),
+        b"tool_calls" => value.array(|call| {
+            call.object(|key, value| match key {
+                b"function" => value.object(|key, value| {
+                    match key {
+                        b"arguments" => content.push_formed(Some(value.verbatim()?)),
+                        _ => value.skip()?,
+                    }
+                    Ok(())
+                }),
+                _ => value.skip(),
+            })
+        })?,
+        _ => value.skip()?,
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! `/v1/audio/speech`: sound as it is, or in events.
+
+use super::error;
+use crate::facts::{Facts, Format, OTHER_ERROR};
+use crate::json::{Malformed, Reader};
+use crate::sse::Event;
+use crate::usage::Report;
+
+#[derive(Debug)]
+pub(super) struct Speech;
+
+impl Format for Speech {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        let mut facts = self.document(event.data)?;
+        if event.is_error && facts.error.is_none() {
+            facts.error = Some(OTHER_ERROR.to_owned());
+        }
+        Ok(facts)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        Reader::new(body).document(|key, value| {
+            match key {
+                b"type" => {
+                    facts.is_end = value.text()?.is_some_and(|kind| kind.is("speech.audio.done"));
+                }
+                b"audio" if value.text()?.is_some_and(|sound| !sound.is_empty()) => {
+                    facts.content.begin();
+                }
+                b"audio" => {}
+                b"usage" => facts.usage = Report::read(value)?.map(Report::speaks),
+                b"error" => facts.error = error::read(value)?,
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        Ok(facts)
+    }
+}

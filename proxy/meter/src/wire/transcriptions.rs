@@ -1,0 +1,67 @@
+//! `/v1/audio/transcriptions` and `/v1/audio/translations`.
+
+use super::chat_completions::generated;
+use super::choices::choice;
+use super::error;
+use crate::facts::{Facts, Format, OTHER_ERROR};
+use crate::json::{Malformed, Reader};
+use crate::sse::Event;
+use crate::usage::Report;
+
+#[derive(Debug)]
+pub(super) struct Transcriptions;
+
+impl Format for Transcriptions {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut nested_usage = None;
+        Reader::new(event.data).document(|key, value| {
+            match key {
+                b"type" => {
+                    facts.is_end =
+                        value.text()?.is_some_and(|kind| kind.is("transcript.text.done"));
+                }
+                b"delta" => facts.content.push(value.text()?),
+                // vLLM speaks as in chats.
+                b"choices" => value.array(|value| {
+                    choice(value, &mut facts, &mut nested_usage, generated).map(drop)
+                })?,
+                // It has come in deltas.
+                b"text" => value.skip()?,
+                _ => member(key, value, &mut facts)?,
+            }
+            Ok(())
+        })?;
+        if event.is_error && facts.error.is_none() {
+            facts.error = Some(OTHER_ERROR.to_owned());
+        }
+        Ok(facts)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut seconds = None;
+        Reader::new(body).document(|key, value| {
+            match key {
+                b"text" => facts.content.push(value.text()?),
+                b"duration" => seconds = Report::read_seconds(value)?,
+                _ => member(key, value, &mut facts)?,
+            }
+            Ok(())
+        })?;
+        // The verbose form says how long the sound is, with or without usage.
+        facts.usage = facts.usage.or(seconds);
+        Ok(facts)
+    }
+}
+
+fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malformed> {
+    match key {
+        b"id" => facts.id = value.text()?,
+        b"model" => facts.model = value.text()?,
+        b"usage" => facts.usage = Report::read(value)?.map(Report::hears),
+        b"error" => facts.error = error::read(value)?,
+        _ => value.skip()?,
+    }
+    Ok(())
+}
