@@ -35,6 +35,7 @@ mod streams;
 mod tidy;
 mod tls;
 mod upstream_faults;
+mod wires;
 
 /// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a
 /// failed test.

@@ -11,6 +11,7 @@ mod cut;
 mod decode;
 mod dialect;
 mod facts;
+mod form;
 mod json;
 mod lines;
 mod measurement;
@@ -30,6 +31,7 @@ mod wire;
 pub use asking::{Hidden, UsageAsk};
 pub use decode::{DecodeLimits, is_readable};
 pub use dialect::Dialect;
+pub use form::FormReader;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };

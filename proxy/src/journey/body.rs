@@ -7,7 +7,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use taximeter_meter::{RequestFacts, RequestReader, Wire};
+use taximeter_meter::{FormReader, RequestFacts, RequestFault, RequestReader, Wire};
 
 use super::identify::Call;
 use super::refuse::Refusal;
@@ -63,7 +63,7 @@ pub(crate) async fn read(
         // It means nothing, and an engine might take it for the next request.
         body = RequestBody::default();
     }
-    let facts = reader.map(RequestReader::finish).transpose()?;
+    let facts = reader.map(Reader::finish).transpose()?;
     Ok(Order { body, facts, held })
 }
 
@@ -80,28 +80,62 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// A reader where the body must be JSON that we understand: wherever we meter.
-fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Refusal> {
-    let json = is_json(headers);
-    if call.wire() == Wire::Opaque && !(json && call.route.names_model()) {
+/// Reads a body that we understand.
+enum Reader {
+    Json(RequestReader),
+    Form(FormReader),
+}
+
+impl Reader {
+    fn push(&mut self, piece: &[u8]) -> Result<(), RequestFault> {
+        match self {
+            Self::Json(reader) => reader.push(piece),
+            Self::Form(reader) => reader.push(piece),
+        }
+    }
+
+    fn finish(self) -> Result<RequestFacts, RequestFault> {
+        match self {
+            Self::Json(reader) => reader.finish(),
+            Self::Form(reader) => reader.finish(),
+        }
+    }
+}
+
+/// A reader where the body must be one that we understand: wherever we meter.
+fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<Reader>, Refusal> {
+    let wire = call.wire();
+    let json = is_json(headers) || call.route.takes_any_type();
+    if wire == Wire::Opaque && !(json && call.route.names_model()) {
         return Ok(None);
     }
     if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
         return Err(Refusal::Encoding);
     }
-    if !json {
-        return Err(Refusal::MediaType);
+    let model_optional = call.path_model.is_some() || !call.route.requires_model();
+    if json {
+        let reader = RequestReader::new(wire);
+        return Ok(Some(Reader::Json(if model_optional {
+            reader.model_optional()
+        } else {
+            reader
+        })));
     }
-    let reader = RequestReader::new(call.wire());
-    Ok(Some(if call.path_model.is_some() { reader.model_optional() } else { reader }))
+    let form = media_type(headers).filter(|_| wire.takes_form());
+    let reader = form.and_then(|form| FormReader::new(wire, form)).ok_or(Refusal::MediaType)?;
+    Ok(Some(Reader::Form(if model_optional { reader.model_optional() } else { reader })))
+}
+
+/// The media type with its parameters. Of two the engine could believe the other.
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let one = values.next().filter(|_| values.next().is_none());
+    one.and_then(|value| value.to_str().ok())
 }
 
 /// `application/json` with any parameters, and what ends in `+json`.
 fn is_json(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(CONTENT_TYPE).iter();
-    // Of two types the engine could believe the other.
-    let one = values.next().filter(|_| values.next().is_none());
-    let Some(value) = one.and_then(|value| value.to_str().ok()) else { return false };
+    let Some(value) = media_type(headers) else { return false };
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }

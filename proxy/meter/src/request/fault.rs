@@ -14,6 +14,14 @@ pub enum RequestFault {
         /// What is wrong there.
         what: &'static str,
     },
+    /// Not a form by RFC 7578, or one that two readers could read differently.
+    #[error("the form in the request body cannot be read at byte {offset}: {what}")]
+    InvalidForm {
+        /// Offset of the first byte that does not fit.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
     /// A key that we act on is there twice; readers differ in which they take.
     #[error("`{key}` is given twice; send it once")]
     DuplicateKey {
@@ -41,7 +49,7 @@ impl RequestFault {
             Self::InvalidJson { .. } => "invalid_json",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::ModelRequired => "model_required",
-            Self::InvalidValue { .. } => "invalid_value",
+            Self::InvalidForm { .. } | Self::InvalidValue { .. } => "invalid_value",
         }
     }
 
@@ -49,7 +57,9 @@ impl RequestFault {
     #[must_use]
     pub fn param(&self) -> Cow<'static, str> {
         match self {
-            Self::InvalidJson { offset, .. } => Cow::Owned(offset.to_string()),
+            Self::InvalidJson { offset, .. } | Self::InvalidForm { offset, .. } => {
+                Cow::Owned(offset.to_string())
+            }
             Self::DuplicateKey { key } => Cow::Borrowed(key),
             Self::ModelRequired => Cow::Borrowed("model"),
             Self::InvalidValue { param, .. } => Cow::Borrowed(param),

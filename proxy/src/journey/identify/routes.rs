@@ -59,17 +59,21 @@ pub(crate) struct Route {
     pub(crate) wire: Wire,
     pub(crate) billing: Billing,
     method: Allowed,
+    /// Length of the template up to its `{…}` segment.
+    fixed: usize,
 }
 
+/// Methods that a row takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Allowed {
     Get,
     Post,
-    GetDelete,
+    Delete,
     Any,
 }
 
 /// What is passed through where the route is not known: `TRACE` would show an engine's headers.
+const ANY_HEADER: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const ANY: [Method; 7] = [
     Method::GET,
     Method::HEAD,
@@ -85,20 +89,19 @@ impl Allowed {
         match self {
             Self::Get => method == Method::GET || method == Method::HEAD,
             Self::Post => method == Method::POST,
-            Self::GetDelete => {
-                method == Method::GET || method == Method::HEAD || method == Method::DELETE
-            }
+            Self::Delete => method == Method::DELETE,
             Self::Any => ANY.iter().any(|known| known == method),
         }
     }
+}
 
-    const fn header(self) -> &'static str {
-        match self {
-            Self::Get => "GET, HEAD, OPTIONS",
-            Self::Post => "POST, OPTIONS",
-            Self::GetDelete => "GET, HEAD, DELETE, OPTIONS",
-            Self::Any => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
-        }
+/// The `allow` header of a path that takes what `allows` says.
+fn header(allows: impl Fn(Allowed) -> bool) -> &'static str {
+    match (allows(Allowed::Get), allows(Allowed::Post), allows(Allowed::Delete)) {
+        (true, true, _) => "GET, HEAD, POST, OPTIONS",
+        (true, false, true) => "GET, HEAD, DELETE, OPTIONS",
+        (true, false, false) => "GET, HEAD, OPTIONS",
+        (false, ..) => "POST, OPTIONS",
     }
 }
 
@@ -106,6 +109,17 @@ impl Route {
     /// Whether a JSON body names a model at its top, where nothing else of it is read.
     pub(crate) const fn names_model(&self) -> bool {
         !matches!(self.operation, Operation::Other | Operation::FetchResponse)
+    }
+
+    /// Whether a body that is read must name a model: some serve what was loaded, or choose it.
+    pub(crate) fn requires_model(&self) -> bool {
+        self.operation != Operation::Moderation && self.template != "/embedding"
+    }
+
+    /// Whether bodies are JSON whatever their type says: Ollama never looks, and its documentation
+    /// has requests without one.
+    pub(crate) fn takes_any_type(&self) -> bool {
+        self.template.starts_with("/api/")
     }
 }
 
@@ -116,26 +130,56 @@ const fn route(
     billing: Billing,
     method: Allowed,
 ) -> Route {
-    Route { template, operation, wire, billing, method }
+    let bytes = template.as_bytes();
+    let mut fixed = bytes.len();
+    let mut at = 0;
+    while let Some((&byte, _)) = bytes.split_at(at).1.split_first() {
+        if byte == b'{' {
+            fixed = at;
+        }
+        at += 1;
+    }
+    Route { template, operation, wire, billing, method, fixed }
 }
 
-use Allowed::{Any, Get, GetDelete, Post};
+use Allowed::{Any, Delete, Get, Post};
 use Billing::{Free, Ledger};
 use Operation as Op;
 
-/// Fixed paths, and templates with one `{…}` segment.
-static ROUTES: [Route; 33] = [
+/// Fixed paths, and templates with one `{…}` segment. A path whose methods differ has a row for
+/// each.
+///
+/// What a batch uses is told in a file, later: it is on the ledger as unknown, its files are not.
+static ROUTES: [Route; 96] = [
     route("/v1/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
     route("/v1/completions", Op::TextCompletion, Wire::Completions, Ledger, Post),
     route("/v1/responses", Op::Chat, Wire::Responses, Ledger, Post),
-    route("/v1/messages", Op::Chat, Wire::Messages, Ledger, Post),
-    route("/v1/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
-    route("/v1/models", Op::Other, Wire::Opaque, Free, Get),
-    route("/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
-    route("/v1/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, GetDelete),
+    route("/v1/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Get),
+    route("/v1/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Delete),
     route("/v1/responses/{id}/cancel", Op::FetchResponse, Wire::Opaque, Free, Post),
     route("/v1/responses/{id}/input_items", Op::FetchResponse, Wire::Opaque, Free, Get),
+    route("/v1/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/v1/moderations", Op::Moderation, Wire::Embeddings, Ledger, Post),
+    route("/v1/images/generations", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/v1/images/edits", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/v1/images/variations", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/v1/audio/speech", Op::Speech, Wire::Speech, Ledger, Post),
+    route("/v1/audio/transcriptions", Op::Transcription, Wire::Transcriptions, Ledger, Post),
+    route("/v1/audio/translations", Op::Transcription, Wire::Transcriptions, Ledger, Post),
+    route("/v1/models", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/batches", Op::Other, Wire::Opaque, Ledger, Post),
+    route("/v1/batches", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/batches/{id}", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/batches/{id}/cancel", Op::Other, Wire::Opaque, Free, Post),
+    route("/v1/files", Op::Other, Wire::Opaque, Free, Post),
+    route("/v1/files", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/files/{id}", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/files/{id}", Op::Other, Wire::Opaque, Free, Delete),
+    route("/v1/files/{id}/content", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/messages", Op::Chat, Wire::Messages, Ledger, Post),
     route("/v1/messages/count_tokens", Op::CountTokens, Wire::Opaque, Free, Post),
+    route("/v1/chat/completions/input_tokens", Op::CountTokens, Wire::Opaque, Free, Post),
     route("/tokenize", Op::CountTokens, Wire::Opaque, Free, Post),
     route("/detokenize", Op::CountTokens, Wire::Opaque, Free, Post),
     route("/v1/tokenize", Op::CountTokens, Wire::Opaque, Free, Post),
@@ -145,24 +189,97 @@ static ROUTES: [Route; 33] = [
     route("/v2/rerank", Op::Rerank, Wire::Embeddings, Ledger, Post),
     route("/score", Op::Rerank, Wire::Embeddings, Ledger, Post),
     route("/v1/score", Op::Rerank, Wire::Embeddings, Ledger, Post),
-    route("/v1/moderations", Op::Moderation, Wire::Opaque, Ledger, Post),
-    route("/v1/images/generations", Op::ImageGeneration, Wire::Opaque, Ledger, Post),
-    route("/v1/images/edits", Op::ImageGeneration, Wire::Opaque, Ledger, Post),
-    route("/v1/images/variations", Op::ImageGeneration, Wire::Opaque, Ledger, Post),
-    route("/v1/audio/speech", Op::Speech, Wire::Opaque, Ledger, Post),
-    route("/v1/audio/transcriptions", Op::Transcription, Wire::Opaque, Ledger, Post),
-    route("/v1/audio/translations", Op::Transcription, Wire::Opaque, Ledger, Post),
+    route("/classify", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/pooling", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/generate", Op::TextCompletion, Wire::Generate, Ledger, Post),
+    route("/generate_stream", Op::TextCompletion, Wire::Generate, Ledger, Post),
+    route("/", Op::TextCompletion, Wire::Generate, Ledger, Post),
+    route("/completion", Op::TextCompletion, Wire::LlamaCompletion, Ledger, Post),
+    route("/embedding", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/api/chat", Op::Chat, Wire::OllamaChat, Ledger, Post),
+    route("/api/generate", Op::TextCompletion, Wire::OllamaGenerate, Ledger, Post),
+    route("/api/embed", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/api/show", Op::Other, Wire::Opaque, Free, Post),
+    route("/api/tags", Op::Other, Wire::Opaque, Free, Get),
+    route("/api/ps", Op::Other, Wire::Opaque, Free, Get),
+    route("/api/version", Op::Other, Wire::Opaque, Free, Get),
     route(AZURE_CHAT, Op::Chat, Wire::ChatCompletions, Ledger, Post),
-    route(AZURE_COMPLETIONS, Op::TextCompletion, Wire::Completions, Ledger, Post),
-    route(AZURE_EMBEDDINGS, Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route(
+        "/openai/deployments/{model}/completions",
+        Op::TextCompletion,
+        Wire::Completions,
+        Ledger,
+        Post,
+    ),
+    route("/openai/deployments/{model}/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route(
+        "/openai/deployments/{model}/images/generations",
+        Op::ImageGeneration,
+        Wire::Images,
+        Ledger,
+        Post,
+    ),
+    route(
+        "/openai/deployments/{model}/images/edits",
+        Op::ImageGeneration,
+        Wire::Images,
+        Ledger,
+        Post,
+    ),
+    route("/openai/deployments/{model}/audio/speech", Op::Speech, Wire::Speech, Ledger, Post),
+    route(
+        "/openai/deployments/{model}/audio/transcriptions",
+        Op::Transcription,
+        Wire::Transcriptions,
+        Ledger,
+        Post,
+    ),
+    route(
+        "/openai/deployments/{model}/audio/translations",
+        Op::Transcription,
+        Wire::Transcriptions,
+        Ledger,
+        Post,
+    ),
+    route("/openai/responses", Op::Chat, Wire::Responses, Ledger, Post),
+    route("/openai/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Get),
+    route("/openai/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Delete),
+    route("/openai/responses/{id}/cancel", Op::FetchResponse, Wire::Opaque, Free, Post),
+    route("/openai/responses/{id}/input_items", Op::FetchResponse, Wire::Opaque, Free, Get),
     route("/openai/v1/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
+    route("/openai/v1/completions", Op::TextCompletion, Wire::Completions, Ledger, Post),
     route("/openai/v1/responses", Op::Chat, Wire::Responses, Ledger, Post),
+    route("/openai/v1/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Get),
+    route("/openai/v1/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Delete),
+    route("/openai/v1/responses/{id}/cancel", Op::FetchResponse, Wire::Opaque, Free, Post),
+    route("/openai/v1/responses/{id}/input_items", Op::FetchResponse, Wire::Opaque, Free, Get),
     route("/openai/v1/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/openai/v1/moderations", Op::Moderation, Wire::Embeddings, Ledger, Post),
+    route("/openai/v1/images/generations", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/openai/v1/images/edits", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/openai/v1/images/variations", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/openai/v1/audio/speech", Op::Speech, Wire::Speech, Ledger, Post),
+    route("/openai/v1/audio/transcriptions", Op::Transcription, Wire::Transcriptions, Ledger, Post),
+    route("/openai/v1/audio/translations", Op::Transcription, Wire::Transcriptions, Ledger, Post),
+    route("/openai/v1/models", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/batches", Op::Other, Wire::Opaque, Ledger, Post),
+    route("/openai/v1/batches", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/batches/{id}", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/batches/{id}/cancel", Op::Other, Wire::Opaque, Free, Post),
+    route("/openai/v1/files", Op::Other, Wire::Opaque, Free, Post),
+    route("/openai/v1/files", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/files/{id}", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/files/{id}", Op::Other, Wire::Opaque, Free, Delete),
+    route("/openai/v1/files/{id}/content", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1beta/openai/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
+    route("/v1beta/openai/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/v1beta/openai/images/generations", Op::ImageGeneration, Wire::Images, Ledger, Post),
+    route("/v1beta/openai/models", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1beta/openai/models/{model}", Op::Other, Wire::Opaque, Free, Get),
 ];
 
 const AZURE_CHAT: &str = "/openai/deployments/{model}/chat/completions";
-const AZURE_COMPLETIONS: &str = "/openai/deployments/{model}/completions";
-const AZURE_EMBEDDINGS: &str = "/openai/deployments/{model}/embeddings";
 
 /// What is passed through without being known: on the ledger, usage unknown.
 static PASSED_THROUGH: Route = route("other", Op::Other, Wire::Opaque, Ledger, Any);
@@ -175,38 +292,46 @@ pub(super) fn find(
     path: &str,
     passthrough: bool,
 ) -> Result<(&'static Route, Option<String>), Refusal> {
-    let Some((route, parameter)) =
-        ROUTES.iter().find_map(|route| Some((route, matches(route.template, path)?)))
-    else {
-        return match passthrough {
-            true if PASSED_THROUGH.method.takes(method) => Ok((&PASSED_THROUGH, None)),
-            true => Err(Refusal::MethodNotAllowed { allow: PASSED_THROUGH.method.header() }),
-            false => Err(Refusal::UnknownRoute { path: super::super::refuse::shown(path) }),
-        };
-    };
-    if !route.method.takes(method) {
-        return Err(Refusal::MethodNotAllowed { allow: route.method.header() });
+    let mut is_known = false;
+    for route in &ROUTES {
+        let Some(parameter) = route.parameter(path) else { continue };
+        if route.method.takes(method) {
+            let named = route.template.starts_with("/openai/deployments/");
+            return Ok((route, named.then(|| parameter.to_owned())));
+        }
+        is_known = true;
     }
-    let model = route.template.starts_with("/openai/deployments/").then(|| parameter.to_owned());
-    Ok((route, model.filter(|model| !model.is_empty())))
+    match passthrough {
+        _ if is_known => {
+            let allow = allowed(path).unwrap_or_default();
+            Err(Refusal::MethodNotAllowed { allow })
+        }
+        true if PASSED_THROUGH.method.takes(method) => Ok((&PASSED_THROUGH, None)),
+        true => Err(Refusal::MethodNotAllowed { allow: ANY_HEADER }),
+        false => Err(Refusal::UnknownRoute { path: super::super::refuse::shown(path) }),
+    }
 }
 
 /// The methods of a route that we know; `None` for other paths.
 pub(crate) fn allowed(path: &str) -> Option<&'static str> {
-    let route = ROUTES.iter().find(|route| matches(route.template, path).is_some())?;
-    Some(route.method.header())
+    let rows = || ROUTES.iter().filter(|route| route.parameter(path).is_some());
+    rows().next()?;
+    Some(header(|method| rows().any(|route| route.method == method)))
 }
 
-/// The parameter of `template` in `path` (empty where it has none), if the path fits.
-fn matches<'a>(template: &str, path: &'a str) -> Option<&'a str> {
-    let Some((head, rest)) = template.split_once('{') else {
-        return (template == path).then_some("");
-    };
-    let (_, tail) = rest.split_once('}')?;
-    let parameter = path.strip_prefix(head)?.strip_suffix(tail)?;
-    let plain = !parameter.is_empty()
-        && (tail.is_empty() && template.starts_with("/v1/models/") || !parameter.contains('/'));
-    plain.then_some(parameter)
+impl Route {
+    /// What stands for the `{…}` segment in `path` (empty where there is none), if the path fits.
+    fn parameter<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let (head, rest) = self.template.split_at_checked(self.fixed)?;
+        let behind = path.strip_prefix(head)?;
+        let Some((_, tail)) = rest.split_once('}') else {
+            return behind.is_empty().then_some("");
+        };
+        let parameter = behind.strip_suffix(tail)?;
+        let takes_slashes = tail.is_empty() && head.ends_with("/models/");
+        let plain = !parameter.is_empty() && (takes_slashes || !parameter.contains('/'));
+        plain.then_some(parameter)
+    }
 }
 
 #[cfg(test)]
@@ -223,7 +348,7 @@ mod tests {
             "//v1/chat/completions",
             "/v1/chat%2fcompletions",
             "/v1/./chat/completions",
-            "/",
+            "",
         ] {
             let refusal = find(&Method::POST, path, false).unwrap_err();
             assert_eq!(refusal.code(), "unknown_route", "{path}");
@@ -236,6 +361,13 @@ mod tests {
         assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "POST, OPTIONS" }));
         assert_eq!(allowed("/v1/chat/completions"), Some("POST, OPTIONS"));
         assert_eq!(allowed("/v1/chat"), None);
+        assert_eq!(allowed("/v1/responses/resp_1"), Some("GET, HEAD, DELETE, OPTIONS"));
+        assert_eq!(allowed("/v1/batches"), Some("GET, HEAD, POST, OPTIONS"));
+        assert_eq!(allowed("/v1/models"), Some("GET, HEAD, OPTIONS"));
+        assert_eq!(
+            find(&Method::PUT, "/v1/batches", true).unwrap_err().code(),
+            "method_not_allowed"
+        );
     }
 
     #[test]
@@ -246,11 +378,37 @@ mod tests {
     }
 
     #[test]
+    fn what_a_batch_uses_is_unknown_and_asking_for_it_costs_nothing() {
+        let billing = |method: Method, path| {
+            let (route, _) = find(&method, path, false).unwrap();
+            (route.wire, route.billing)
+        };
+        assert_eq!(billing(Method::POST, "/v1/batches"), (Wire::Opaque, Billing::Ledger));
+        assert_eq!(billing(Method::GET, "/v1/batches"), (Wire::Opaque, Billing::Free));
+        assert_eq!(billing(Method::GET, "/v1/batches/b"), (Wire::Opaque, Billing::Free));
+        assert_eq!(billing(Method::POST, "/v1/files"), (Wire::Opaque, Billing::Free));
+        assert_eq!(billing(Method::GET, "/openai/v1/files/f/content").1, Billing::Free);
+    }
+
+    #[test]
+    fn a_path_has_one_row_for_each_method() {
+        for (at, row) in ROUTES.iter().enumerate() {
+            let same =
+                |other: &&Route| other.template == row.template && other.method == row.method;
+            assert_eq!(ROUTES.iter().filter(same).count(), 1, "{}", row.template);
+            assert_eq!(ROUTES.iter().position(|other| other == row), Some(at));
+        }
+    }
+
+    #[test]
     fn a_response_is_fetched_by_id_and_never_billed() {
         let (route, _) = find(&Method::GET, "/v1/responses/resp_1", false).unwrap();
         assert_eq!((route.operation, route.billing), (Operation::FetchResponse, Billing::Free));
         assert!(find(&Method::GET, "/v1/responses/a/b", false).is_err());
         assert!(find(&Method::GET, "/v1/models/org/model", false).is_ok());
+        assert!(find(&Method::GET, "/openai/v1/models/org/model", false).is_ok());
+        let cancel = find(&Method::POST, "/openai/v1/responses/resp_1/cancel", false).unwrap().0;
+        assert_eq!((cancel.operation, cancel.billing), (Operation::FetchResponse, Billing::Free));
     }
 
     #[test]

@@ -1,0 +1,382 @@
+//! What a form (`multipart/form-data`, RFC 7578) asks for, read from its bytes as they pass.
+//!
+//! Reads the names of its parts and the few short values that we act on; files pass unread. Strict
+//! where readers differ: a part without one clear name, a value that we act on given twice.
+
+use memchr::memchr;
+
+use crate::request::{RequestFacts, RequestFault};
+use crate::wire::Wire;
+
+/// Longest head of a part, in bytes.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// Longest value that is kept, in bytes.
+const VALUE_BYTES_MAX: usize = 256;
+
+/// Longest boundary (RFC 2046).
+const BOUNDARY_BYTES_MAX: usize = 70;
+
+/// What stands before every boundary; the first has no line end before it.
+const BEFORE_BOUNDARY: &[u8] = b"\r\n--";
+const LINE_END_BYTES: usize = 2;
+
+/// Reads one form.
+#[derive(Debug)]
+pub struct FormReader {
+    wire: Wire,
+    model_optional: bool,
+    /// What ends a value: a line end, two hyphens, the boundary.
+    delimiter: Vec<u8>,
+    /// Bytes of the delimiter that have just passed.
+    matched: usize,
+    /// The next byte may be the first of a value, and the line end before it the delimiter's.
+    is_first: bool,
+    offset: u64,
+    place: Place,
+    /// Head of the current part, or what follows a delimiter.
+    head: Vec<u8>,
+    /// The field that the current part is, if it is one that we act on.
+    field: Option<Field>,
+    value: Vec<u8>,
+    /// Fields that were there, one bit each.
+    seen: u8,
+    facts: RequestFacts,
+    fault: Option<RequestFault>,
+}
+
+/// Where in the form the next byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    BehindDelimiter,
+    Head,
+    Value,
+    End,
+}
+
+/// Fields that we act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Model,
+    Stream,
+    Choices,
+    User,
+}
+
+impl FormReader {
+    /// A reader for a body of `content_type` on `wire`; `None` when that is no form, or one whose
+    /// boundary or text is not clear.
+    #[must_use]
+    pub fn new(wire: Wire, content_type: &str) -> Option<Self> {
+        let mut parameters = Parameters(content_type);
+        if !parameters.next()?.0.eq_ignore_ascii_case("multipart/form-data") {
+            return None;
+        }
+        let mut boundary = None;
+        for (name, value) in parameters {
+            let is_known = match name.to_ascii_lowercase().as_str() {
+                "boundary" => boundary.replace(value).is_none(),
+                "charset" => value.eq_ignore_ascii_case("utf-8"),
+                _ => true,
+            };
+            if !is_known {
+                return None;
+            }
+        }
+        let boundary = boundary.filter(|boundary| is_boundary(boundary))?;
+        Some(Self {
+            wire,
+            model_optional: false,
+            delimiter: [BEFORE_BOUNDARY, boundary.as_bytes()].concat(),
+            // As if a line had just ended.
+            matched: LINE_END_BYTES,
+            is_first: false,
+            offset: 0,
+            place: Place::Start,
+            head: Vec::new(),
+            field: None,
+            value: Vec::new(),
+            seen: 0,
+            facts: RequestFacts::nothing(wire),
+            fault: None,
+        })
+    }
+
+    /// The same, where the route names the model and the body need not.
+    #[must_use]
+    pub const fn model_optional(mut self) -> Self {
+        self.model_optional = true;
+        self
+    }
+
+    /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
+    ///
+    /// Errors: the first fault of the body; from then on the same again.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let result = self.read(bytes);
+        self.fault = result.clone().err();
+        result
+    }
+
+    /// Close the body.
+    ///
+    /// Errors: the fault that `push` told; `InvalidForm` when the body ends too early;
+    /// `ModelRequired`.
+    pub fn finish(self) -> Result<RequestFacts, RequestFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        if self.place != Place::End {
+            return Err(invalid(self.offset, "it ends before its last boundary"));
+        }
+        if self.facts.model.is_none() && self.wire.requires_model() && !self.model_optional {
+            return Err(RequestFault::ModelRequired);
+        }
+        Ok(self.facts)
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+        let end = self.offset + bytes.len() as u64;
+        let mut rest = bytes;
+        while let Some((&byte, tail)) = rest.split_first() {
+            let at = end - rest.len() as u64;
+            match self.place {
+                Place::Start if self.delimiter.get(self.matched) != Some(&byte) => {
+                    return Err(invalid(at, "it does not begin with its boundary"));
+                }
+                Place::Start => {
+                    self.step_delimiter();
+                }
+                Place::BehindDelimiter => self.behind_delimiter(at, byte)?,
+                Place::Head => self.head(at, byte)?,
+                Place::Value => {
+                    rest = self.value(at, rest)?;
+                    continue;
+                }
+                Place::End if matches!(byte, b'\r' | b'\n') => {}
+                Place::End => return Err(invalid(at, "bytes behind its last boundary")),
+            }
+            rest = tail;
+        }
+        self.offset = end;
+        Ok(())
+    }
+
+    /// One more byte of the delimiter; tells whether it was the last.
+    fn step_delimiter(&mut self) -> bool {
+        self.matched += 1;
+        let is_whole = self.matched == self.delimiter.len();
+        if is_whole {
+            self.matched = 0;
+            self.head.clear();
+            self.place = Place::BehindDelimiter;
+        }
+        is_whole
+    }
+
+    fn behind_delimiter(&mut self, at: u64, byte: u8) -> Result<(), RequestFault> {
+        self.head.push(byte);
+        self.place = match self.head.as_slice() {
+            [_] => return Ok(()),
+            b"\r\n" => Place::Head,
+            b"--" => Place::End,
+            _ => return Err(invalid(at, "bytes behind a boundary")),
+        };
+        self.head.clear();
+        Ok(())
+    }
+
+    fn head(&mut self, at: u64, byte: u8) -> Result<(), RequestFault> {
+        self.head.push(byte);
+        if self.head.len() > HEAD_BYTES_MAX {
+            return Err(invalid(at, "the head of a part is too long"));
+        }
+        if self.head == b"\r\n" || self.head.ends_with(b"\r\n\r\n") {
+            self.field = self.named().map_err(|what| invalid(at, what))?;
+            if let Some(field) = self.field {
+                let bit = 1 << field as u8;
+                if self.seen & bit != 0 {
+                    return Err(RequestFault::DuplicateKey { key: field.name() });
+                }
+                self.seen |= bit;
+            }
+            self.value.clear();
+            self.place = Place::Value;
+            self.matched = LINE_END_BYTES;
+            self.is_first = true;
+        }
+        Ok(())
+    }
+
+    /// The field that the head names, if it is one that we act on.
+    fn named(&self) -> Result<Option<Field>, &'static str> {
+        const UNCLEAR: &str = "a part without one clear name";
+        let head = String::from_utf8_lossy(&self.head);
+        let mut disposition = None;
+        let mut is_plain = true;
+        for line in head.split("\r\n").filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(':').ok_or(UNCLEAR)?;
+            match name.to_ascii_lowercase().as_str() {
+                "content-disposition" if disposition.replace(value).is_none() => {}
+                "content-transfer-encoding" => {
+                    let codings = ["binary", "8bit", "7bit"];
+                    is_plain &= codings.iter().any(|c| value.trim().eq_ignore_ascii_case(c));
+                }
+                name if name == "content-disposition" || name.trim() != name => {
+                    return Err(UNCLEAR);
+                }
+                _ => {}
+            }
+        }
+        // A quote behind a backslash ends the text for some, and does not for others.
+        let disposition = disposition.filter(|value| !value.contains("\\\"")).ok_or(UNCLEAR)?;
+        let mut parameters = Parameters(disposition);
+        let is_form = parameters.next().is_some_and(|(kind, _)| kind == "form-data");
+        let mut name = None;
+        for (key, value) in parameters {
+            match key.to_ascii_lowercase().as_str() {
+                "name" if name.replace(value).is_none() => {}
+                "name" | "name*" => return Err(UNCLEAR),
+                key if key.starts_with("filename") => is_plain = false,
+                _ => {}
+            }
+        }
+        let name = name.filter(|name| is_form && !name.contains('\\')).ok_or(UNCLEAR)?;
+        match Field::named(name) {
+            Some(_) if !is_plain => Err("a field that is no plain text"),
+            field => Ok(field),
+        }
+    }
+
+    /// Reads on in a value; the rest that is not read yet.
+    fn value<'b>(&mut self, at: u64, rest: &'b [u8]) -> Result<&'b [u8], RequestFault> {
+        if self.matched == 0 {
+            let plain = memchr(b'\r', rest).unwrap_or(rest.len());
+            let (value, rest) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
+            self.keep(value);
+            self.matched = usize::from(!rest.is_empty());
+            return Ok(rest.get(self.matched..).unwrap_or_default());
+        }
+        let (next, tail) = rest.split_first().unzip();
+        if self.delimiter.get(self.matched) != next {
+            // No line end stands inside a delimiter, so none of this begins another.
+            let before = if std::mem::take(&mut self.is_first) { LINE_END_BYTES } else { 0 };
+            let passed = self.delimiter.get(before..self.matched).unwrap_or_default().to_vec();
+            self.keep(&passed);
+            self.matched = 0;
+            return Ok(rest);
+        }
+        if self.step_delimiter() {
+            if self.is_first {
+                return Err(invalid(at, "a value that begins with the boundary"));
+            }
+            self.finish_value(at)?;
+        }
+        Ok(tail.unwrap_or_default())
+    }
+
+    /// Keeps one byte more than may be kept, to tell a value that is too long.
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.field.is_some() {
+            let room = (VALUE_BYTES_MAX + 1).saturating_sub(self.value.len());
+            self.value.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        }
+    }
+
+    fn finish_value(&mut self, at: u64) -> Result<(), RequestFault> {
+        let Some(field) = self.field.take() else { return Ok(()) };
+        let text = std::str::from_utf8(&self.value);
+        let text = text.map_err(|_| invalid(at, "not UTF-8; send the fields as UTF-8"))?;
+        let is_kept = text.len() <= VALUE_BYTES_MAX;
+        let wrong = RequestFault::InvalidValue { param: field.name(), what: field.requirement() };
+        match field {
+            Field::Model if text.is_empty() => {}
+            Field::Model if is_kept && !text.chars().any(char::is_control) => {
+                self.facts.model = Some(text.to_owned());
+            }
+            Field::Stream => self.facts.stream = flag(text).ok_or(wrong)?,
+            Field::Choices => self.facts.choices = Some(text.parse().map_err(|_| wrong)?),
+            Field::User => self.facts.user = is_kept.then(|| text.to_owned()),
+            Field::Model => return Err(wrong),
+        }
+        Ok(())
+    }
+}
+
+impl Field {
+    fn named(name: &str) -> Option<Self> {
+        [Self::Model, Self::Stream, Self::Choices, Self::User]
+            .into_iter()
+            .find(|field| field.name() == name)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Stream => "stream",
+            Self::Choices => "n",
+            Self::User => "user",
+        }
+    }
+
+    const fn requirement(self) -> &'static str {
+        match self {
+            Self::Model => "a text of at most 256 bytes without control characters",
+            Self::Stream => "true or false",
+            Self::Choices => "a whole number from 0 to 18446744073709551615",
+            Self::User => "a text",
+        }
+    }
+}
+
+/// The words that engines written in Python take for true and false.
+fn flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "on" | "yes" | "t" | "y" => Some(true),
+        "false" | "0" | "off" | "no" | "f" | "n" | "" => Some(false),
+        _ => None,
+    }
+}
+
+fn invalid(offset: u64, what: &'static str) -> RequestFault {
+    RequestFault::InvalidForm { offset, what }
+}
+
+fn is_boundary(boundary: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
+    (1..=BOUNDARY_BYTES_MAX).contains(&boundary.len())
+        && boundary.bytes().all(is_allowed)
+        && !boundary.ends_with(' ')
+}
+
+/// Parts of a header value between semicolons, as name and value; the first has no value.
+struct Parameters<'a>(&'a str);
+
+impl<'a> Iterator for Parameters<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.0.trim_start_matches([' ', '\t', ';']);
+        if rest.is_empty() {
+            return None;
+        }
+        let mut is_quoted = false;
+        let end = rest.find(|character| {
+            is_quoted ^= character == '"';
+            character == ';' && !is_quoted
+        });
+        let (one, rest) = rest.split_at_checked(end.unwrap_or(rest.len())).unwrap_or((rest, ""));
+        self.0 = rest;
+        let (name, value) = one.split_once('=').unwrap_or((one, ""));
+        let value = value.trim();
+        let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        Some((name.trim(), unquoted.unwrap_or(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
