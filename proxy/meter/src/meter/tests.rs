@@ -13,6 +13,7 @@ mod hiding;
 mod left;
 mod recorded;
 mod usage;
+mod wires;
 
 /// Every read of a test comes at this one moment, so that times cannot tell how it was cut.
 #[expect(clippy::disallowed_methods, reason = "tests count from one epoch")]

@@ -80,6 +80,27 @@ fn responses_and_messages_are_estimates() {
 }
 
 #[test]
+fn an_engines_own_routes_have_the_prompt_as_it_is() {
+    for key in ["text", "inputs", "prompt"] {
+        let body = format!(r#"{{"{key}":"Where to?","stream":true}}"#);
+        assert_eq!(prompt(Wire::Generate, &body), exactly(&["Where to?"], 0));
+    }
+    assert_eq!(prompt(Wire::Generate, r#"{"input_ids":[[1,2],[3]]}"#), exactly(&[], 3));
+    let body = r#"{"prompt":["Where",[1,2],7],"n_predict":9}"#;
+    assert_eq!(prompt(Wire::LlamaCompletion, body), exactly(&["Where"], 3));
+    let body = r#"{"input":"To the station","voice":"alloy"}"#;
+    assert_eq!(prompt(Wire::Speech, body), exactly(&["To the station"], 0));
+}
+
+#[test]
+fn ollama_wraps_its_prompts_and_its_images_are_no_text() {
+    let body = r#"{"messages":[{"role":"user","content":"Hi","images":["AAAA"]}],"tools":[{}]}"#;
+    assert_eq!(prompt(Wire::OllamaChat, body), about(&["Hi", "[{}]"], 0));
+    let body = r#"{"prompt":"Where to?","system":"Be brief.","images":["AAAA"]}"#;
+    assert_eq!(prompt(Wire::OllamaGenerate, body), about(&["Be brief.", "Where to?"], 0));
+}
+
+#[test]
 fn lone_surrogates_are_replaced_one_by_one() {
     let body = r#"{"\ud800":1,"prompt":"a\ud83d\ud83d\ude00\ude00z"}"#;
     assert_eq!(prompt(Wire::Completions, body), exactly(&["a\u{fffd}😀\u{fffd}z"], 0));

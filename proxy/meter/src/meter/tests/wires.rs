@@ -1,0 +1,86 @@
+//! What the wire formats beside chat need of the meter itself.
+
+use super::*;
+use crate::request::RequestReader;
+
+#[test]
+fn the_usage_behind_a_large_image_is_read() {
+    let event = format!(
+        "data: {{\"type\":\"image_generation.completed\",\"b64_json\":\"{}\",\
+         \"usage\":{{\"input_tokens\":10,\"output_tokens\":4160}}}}\n\n",
+        "A".repeat(3 << 20)
+    );
+    let images = Exchange { wire: Wire::Images, ..Exchange::chat() };
+    for length in [16_384, event.len()] {
+        let found = images.ride(epoch(), event.as_bytes().chunks(length)).measurement;
+        assert_eq!(found.reported.unwrap().usage.output_tokens, Some(4160));
+    }
+    let chat = measure(Exchange::chat(), &event);
+    assert_eq!((chat.reported, chat.counts.lines_too_long), (None, 1));
+}
+
+#[test]
+fn an_answer_that_announces_nothing_and_brings_nothing_is_whole() {
+    let empty = |status, content_type| {
+        measure(Exchange { status, content_type, ..Exchange::chat() }, "").ending
+    };
+    assert_eq!(empty(204, Some("application/json")), Ending::Complete);
+    assert_eq!(empty(200, None), Ending::Complete);
+    assert_eq!(empty(200, Some("text/plain")), Ending::Complete);
+    for announced in ["application/json", "text/event-stream", "application/x-ndjson"] {
+        assert_eq!(empty(200, Some(announced)), Ending::Truncated, "{announced}");
+    }
+}
+
+#[test]
+fn lines_end_with_their_own_mark_and_all_behind_it_is_held() {
+    let lines = Exchange {
+        wire: Wire::OllamaGenerate,
+        content_type: Some("application/x-ndjson"),
+        ..Exchange::chat()
+    };
+    let last = "{\"response\":\"\",\"done\":true,\"done_reason\":\"stop\"}\n";
+    let ride = lines.ride(epoch(), [format!("{{\"response\":\"To\"}}\n{last}").as_bytes()]);
+    assert_eq!((ride.held, ride.measurement.ending), (last.len(), Ending::Complete));
+    let cut = measure(lines, "{\"response\":\"To\"}\n{\"respon");
+    assert_eq!((cut.ending, cut.output_text.as_str()), (Ending::Truncated, "To"));
+    let odd = measure(lines, "{\"response\":\"To\"}\nnot JSON\n");
+    assert_eq!(odd.counts.not_json, 1);
+}
+
+#[test]
+fn text_that_is_repeated_whole_is_content_only_where_it_grows() {
+    let generate = Exchange { wire: Wire::Generate, ..Exchange::chat() };
+    let event = |text: &str| format!("data: {{\"text\":\"{text}\",\"meta_info\":{{}}}}\n\n");
+    let found = measure(generate, &["", "To", "To", "To the"].map(event).concat());
+    assert_eq!((found.output_text.as_str(), found.timing.output_chunks), ("To the", 2));
+}
+
+#[test]
+fn a_response_in_the_background_is_pending_until_it_says_how_it_ended() {
+    let json = Some("application/json");
+    let responses = Exchange { wire: Wire::Responses, content_type: json, ..Exchange::chat() };
+    let is_pending = |body: &str| measure(responses, body).is_pending;
+    assert!(is_pending(r#"{"id":"r","status":"in_progress","usage":null}"#));
+    assert!(!is_pending(r#"{"id":"r","status":"completed","background":true}"#));
+    assert!(!is_pending(r#"{"id":"r"}"#));
+    let events = Exchange { wire: Wire::Responses, ..Exchange::chat() };
+    let begun = "data: {\"type\":\"response.created\",\"response\":{\"background\":true}}\n\n";
+    let done = "data: {\"type\":\"response.completed\",\"response\":{}}\n\n";
+    assert!(measure(events, begun).is_pending);
+    assert!(!measure(events, &[begun, done].concat()).is_pending);
+}
+
+#[test]
+fn ollama_streams_unless_it_is_told_not_to() {
+    let stream = |wire, body: &str| {
+        let mut reader = RequestReader::new(wire);
+        reader.push(body.as_bytes()).unwrap();
+        reader.finish().unwrap().stream
+    };
+    for body in [r#"{"model":"m"}"#, r#"{"model":"m","stream":null}"#] {
+        assert!(stream(Wire::OllamaChat, body));
+        assert!(!stream(Wire::ChatCompletions, body));
+    }
+    assert!(!stream(Wire::OllamaGenerate, r#"{"model":"m","stream":false}"#));
+}
