@@ -20,7 +20,6 @@ use tokens::Tokens;
 pub(crate) enum Alphabet {
     /// Every byte is a symbol: of byte 0 to 255.
     Bytes(Box<[u32; 256]>),
-    #[cfg_attr(not(test), expect(dead_code, reason = "files of vocabularies bring it into use"))]
     /// Every character is a symbol; one that has none is its bytes.
     Characters {
         /// Symbols of characters.
@@ -86,9 +85,8 @@ impl Bpe {
 
     /// Of a vocabulary that lists its merges, the earliest first, as `tokenizer.json` does.
     ///
-    /// `tokens` are the vocabulary's, as they stand in a text. With `ignore_merges`, a piece that
-    /// is one of them is one token; without, only if merging leads to it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "files of vocabularies bring it into use"))]
+    /// `tokens` are the vocabulary's, as they stand in a text. With `ignore_merges`, a piece that is
+    /// one of them is one token; without, only if merging leads to it.
     pub(crate) fn from_rules<'a>(
         alphabet: Alphabet,
         rules: &[Rule],

@@ -44,7 +44,7 @@ impl BuiltIn {
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
-        self.loaded.get_or_init(|| Vocabulary {
+        self.loaded.get_or_init(|| Vocabulary::Plain {
             pattern: self.pattern,
             bpe: Bpe::from_ranks(unpacked(self.packed).take(self.len)),
         })

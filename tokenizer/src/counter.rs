@@ -121,7 +121,7 @@ impl Counter {
         let cut = self.tokenizer.loaded().and_then(|vocabulary| {
             let at = vocabulary.last_boundary(&self.tail)?;
             let (head, _) = self.tail.split_at_checked(at)?;
-            Some((at, vocabulary.count(head)))
+            Some((at, vocabulary.count(head).tokens))
         });
         if let Some((at, tokens)) = cut {
             self.counted.tokens += tokens;

@@ -7,6 +7,7 @@
 mod bpe;
 mod built_in;
 mod counter;
+mod file;
 mod models;
 mod scan;
 mod template;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 
 use built_in::BuiltIn;
 pub use counter::Counter;
+use file::File;
+pub use file::LoadError;
 pub use template::{ChatTemplate, Rendered, TemplateError};
 use vocabulary::Vocabulary;
 
@@ -40,6 +43,16 @@ enum Source {
 struct Given {
     name: String,
     vocabulary: Vocabulary,
+}
+
+/// A tokenizer that was read from a file.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What to count with.
+    pub tokenizer: Tokenizer,
+    /// What in the file is beyond our own scanner and merges, so that Hugging Face's library
+    /// counts: exact as well, and slower. `None` when we count.
+    pub fallback: Option<String>,
 }
 
 /// The tokenizer for a model.
@@ -72,13 +85,23 @@ impl Tokenizer {
         Choice { tokenizer: Self(Source::BuiltIn { name, built_in }), exact: named.is_some() }
     }
 
-    /// A tokenizer of a vocabulary that was loaded, e.g. from a file.
-    #[expect(dead_code, reason = "files bring it into use")]
-    pub(crate) fn given(name: String, vocabulary: Vocabulary) -> Self {
-        Self(Source::Given(Arc::new(Given { name, vocabulary })))
+    /// Reads a `tokenizer.json` or a `tekken.json`, told apart by what is in it; `name` is for
+    /// people.
+    ///
+    /// What our own scanner and merges make of it is held against Hugging Face's library over a
+    /// built-in text; where they differ, or meet what they do not know, the library counts. Takes
+    /// tens of milliseconds a MiB.
+    ///
+    /// Errors: a file of another kind, or a damaged one.
+    pub fn from_file(name: impl Into<String>, bytes: &[u8]) -> Result<Loaded, LoadError> {
+        let file = File::read(bytes)?;
+        let fallback = file.fallback().map(str::to_owned);
+        let given = Given { name: name.into(), vocabulary: Vocabulary::File(file) };
+        Ok(Loaded { tokenizer: Self(Source::Given(Arc::new(given))), fallback })
     }
 
-    /// Name of the vocabulary: of a built-in one, what OpenAI's tiktoken calls it.
+    /// Name of the vocabulary: of a built-in one, what OpenAI's tiktoken calls it; of a file, what it
+    /// was given.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.0 {
@@ -112,7 +135,7 @@ impl Tokenizer {
             match bytes_left.checked_sub(text.len()) {
                 Some(left) => {
                     bytes_left = left;
-                    count.tokens += self.vocabulary().count(text);
+                    count.add(self.vocabulary().count(text));
                 }
                 None => count.add(Count::by_bytes(text.len() as u64)),
             }
@@ -126,6 +149,25 @@ impl Tokenizer {
     #[must_use]
     pub fn count_until(&self, text: &str, limit: u64) -> Option<u64> {
         self.vocabulary().count_until(text, limit)
+    }
+
+    /// Tokens of a prompt that the model's chat template rendered: unlike in other texts, marks of
+    /// special tokens are these, as the engine reads them. What exceeds [`COUNT_BYTES_MAX`] is
+    /// estimated.
+    ///
+    /// Built-in vocabularies know no such marks.
+    #[must_use]
+    pub fn count_rendered(&self, rendered: &str) -> Count {
+        if rendered.len() > COUNT_BYTES_MAX {
+            return Count::by_bytes(rendered.len() as u64);
+        }
+        self.vocabulary().count_rendered(rendered)
+    }
+
+    /// Tokens that engines put around a prompt that has no template, such as `<s>`.
+    #[must_use]
+    pub fn framing_tokens(&self) -> u64 {
+        self.vocabulary().framing_tokens()
     }
 
     /// A counter for a text that arrives in parts.

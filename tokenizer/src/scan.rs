@@ -34,7 +34,6 @@ pub(crate) enum Pattern {
         contractions: bool,
     },
     /// DeepSeek V3's three splits, one after the other.
-    #[cfg_attr(not(test), expect(dead_code, reason = "files of vocabularies bring it into use"))]
     DeepSeekV3,
     /// No split: the whole text is one piece.
     Whole,
@@ -70,6 +69,13 @@ const REGEXES: &[(&str, Pattern)] = &[
     ),
 ];
 
+/// DeepSeek V3's splits; the newlines in the last stand there as such.
+const DEEP_SEEK_V3: &[&str] = &[
+    r"\p{N}{1,3}",
+    "[一-龥\u{3040}-ゟ゠-ヿ]+",
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+];
+
 impl Pattern {
     pub(crate) const CL100K: Self = Self::Cl100k { digits: 3, whole_end: true };
     pub(crate) const LLAMA3: Self = Self::Cl100k { digits: 3, whole_end: false };
@@ -80,9 +86,18 @@ impl Pattern {
     pub(crate) const TEKKEN: Self = Self::O200k { digits: 1, contractions: false };
 
     /// The pattern that gives the pieces of `regex`, as a vocabulary's file has it.
-    #[expect(dead_code, reason = "files of vocabularies bring it into use")]
     pub(crate) fn of_regex(regex: &str) -> Option<Self> {
         REGEXES.iter().find(|(known, _)| *known == regex).map(|&(_, pattern)| pattern)
+    }
+
+    /// The pattern that gives the pieces of several regexes, each splitting what those before it
+    /// left.
+    pub(crate) fn of_regexes(regexes: &[&str]) -> Option<Self> {
+        match regexes {
+            [regex] => Self::of_regex(regex),
+            _ if regexes == DEEP_SEEK_V3 => Some(Self::DeepSeekV3),
+            _ => None,
+        }
     }
 
     /// The pieces of `text`, in order. Together they are the text.
@@ -112,30 +127,22 @@ impl Pattern {
 
     /// The last place in `text` where a piece ends and another begins, whatever follows the text:
     /// the pieces before it and those after it are those of the whole.
-    ///
-    /// With `composed`, for a vocabulary that composes characters first (NFC), no character that
-    /// could be composed with what is before it follows that place.
-    pub(crate) fn last_boundary(self, text: &str, composed: bool) -> Option<usize> {
+    pub(crate) fn last_boundary(self, text: &str) -> Option<usize> {
         if self == Self::Whole {
             return None;
         }
         let mut after = None;
         text.char_indices().rev().find_map(|(at, before)| {
-            let cut = after.is_some_and(|after| {
-                is_boundary(before, after) && !(composed && after >= FIRST_COMBINING)
-            });
+            let cut = after.is_some_and(|after| is_boundary(before, after));
             after = Some(before);
             cut.then_some(at + before.len_utf8())
         })
     }
 }
 
-/// Below it, no character is composed with one before it.
-const FIRST_COMBINING: char = '\u{300}';
-
 /// Whether all patterns split between these two, whatever is around them: a blank begins a new
 /// piece, and so does what neither continues a word nor a number.
-fn is_boundary(before: char, after: char) -> bool {
+pub(crate) fn is_boundary(before: char, after: char) -> bool {
     let (last, next) = (Class::of(before), Class::of(after));
     (!last.is(Class::SPACE) && next.is(Class::BLANK))
         || (last.is(Class::LETTER) && !next.is(Class::LETTER.or(Class::MARK)) && after != '\'')

@@ -61,7 +61,8 @@ impl Pairs {
         }
     }
 
-    /// Adds a pair, unless it is there. Pairs beyond the room made for them are left out.
+    /// Adds a pair, or replaces what it merges into. Pairs beyond the room made for them are left
+    /// out.
     pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32, merged: u32) {
         let key = key(left, right);
         let mask = self.slots.len() - 1;
@@ -81,6 +82,7 @@ impl Pairs {
                 return;
             }
             if slot.0 == key {
+                slot.1 = Merge::new(rank, merged);
                 return;
             }
             at += 1;

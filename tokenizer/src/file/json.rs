@@ -1,0 +1,206 @@
+//! `tokenizer.json` as it is written: every field that we understand, and none that we do not.
+//!
+//! A field of another name ends the reading, so that nothing that changes a count is overlooked.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile<'a> {
+    #[serde(default, rename = "version")]
+    _version: IgnoredAny,
+    /// How texts are cut to a length; engines do not.
+    #[serde(default, rename = "truncation")]
+    _truncation: IgnoredAny,
+    /// How texts are filled to a length; engines do not.
+    #[serde(default, rename = "padding")]
+    _padding: IgnoredAny,
+    /// From tokens back to text.
+    #[serde(default, rename = "decoder")]
+    _decoder: IgnoredAny,
+    #[serde(default)]
+    pub(super) added_tokens: Vec<AddedToken>,
+    #[serde(default)]
+    pub(super) normalizer: Value,
+    #[serde(default)]
+    pub(super) pre_tokenizer: Value,
+    /// What stands before and behind a prompt.
+    #[serde(default)]
+    pub(super) post_processor: Value,
+    #[serde(borrow)]
+    pub(super) model: RawModel<'a>,
+}
+
+/// A token that is found in the text before anything else is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddedToken {
+    /// Its number.
+    pub(crate) id: u32,
+    /// Its text.
+    pub(crate) content: String,
+    /// Only between characters that belong to no word.
+    pub(crate) single_word: bool,
+    /// Takes the blanks before it too.
+    pub(crate) lstrip: bool,
+    /// Takes the blanks behind it too.
+    pub(crate) rstrip: bool,
+    /// Found in the normalized text.
+    pub(crate) normalized: bool,
+    /// Marks that no client may write: ordinary text outside of rendered prompts.
+    pub(crate) special: bool,
+}
+
+/// The model.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawModel<'a> {
+    #[serde(default, rename = "type")]
+    pub(super) kind: Option<String>,
+    #[serde(default)]
+    pub(super) dropout: Option<f32>,
+    #[serde(default)]
+    pub(super) unk_token: Option<String>,
+    #[serde(default)]
+    pub(super) continuing_subword_prefix: Option<String>,
+    #[serde(default)]
+    pub(super) end_of_word_suffix: Option<String>,
+    #[serde(default)]
+    pub(super) fuse_unk: bool,
+    #[serde(default)]
+    pub(super) byte_fallback: bool,
+    #[serde(default)]
+    pub(super) ignore_merges: bool,
+    #[serde(borrow)]
+    pub(super) vocab: Vocab<'a>,
+    #[serde(borrow)]
+    pub(super) merges: Merges<'a>,
+}
+
+/// Tokens and their numbers, in the order of the file.
+#[derive(Debug)]
+pub(super) struct Vocab<'a>(pub(super) Vec<(Cow<'a, str>, u32)>);
+
+/// Pairs of tokens, the one to be merged first before the others.
+#[derive(Debug)]
+pub(super) struct Merges<'a>(pub(super) Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Vocab<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tokens;
+        impl<'de> Visitor<'de> for Tokens {
+            type Value = Vocab<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tokens and their numbers")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut tokens = Vec::new();
+                while let Some((Text(token), id)) = map.next_entry()? {
+                    tokens.push((token, id));
+                }
+                Ok(Vocab(tokens))
+            }
+        }
+        deserializer.deserialize_map(Tokens)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Merges<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Merges<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of merges")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(Pair(left, right)) = seq.next_element()? {
+                    pairs.push((left, right));
+                }
+                Ok(Merges(pairs))
+            }
+        }
+        deserializer.deserialize_seq(Pairs)
+    }
+}
+
+/// A merge: `"a b"`, or `["a", "b"]` in younger files, whose tokens may hold blanks.
+struct Pair<'a>(Cow<'a, str>, Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Pair<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a merge: two tokens")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                let (left, right) = halves(text)?;
+                Ok(Pair(Cow::Borrowed(left), Cow::Borrowed(right)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                let (left, right) = halves(text)?;
+                Ok(Pair(Cow::Owned(left.to_owned()), Cow::Owned(right.to_owned())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let short = || de::Error::custom("a merge has two tokens");
+                let Text(left) = seq.next_element()?.ok_or_else(short)?;
+                let Text(right) = seq.next_element()?.ok_or_else(short)?;
+                match seq.next_element::<IgnoredAny>()? {
+                    None => Ok(Pair(left, right)),
+                    Some(_) => Err(short()),
+                }
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+fn halves<E: de::Error>(text: &str) -> Result<(&str, &str), E> {
+    match text.split_once(' ') {
+        // The comment that `merges.txt` begins with is skipped by some readers.
+        Some((left, right)) if !right.contains(' ') && left != "#version:" => Ok((left, right)),
+        _ => Err(de::Error::custom("a merge has two tokens with a blank between")),
+    }
+}
+
+/// A text that is borrowed from the file where it has no escapes.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowing;
+        impl<'de> Visitor<'de> for Borrowing {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Borrowing)
+    }
+}

@@ -1,0 +1,89 @@
+//! A vocabulary cut down to what a given text can contain: a small file for Hugging Face's library
+//! that counts this text as the whole one does.
+//!
+//! A merge can happen only where its product stands in the text; so all others can be left out.
+
+use serde_json::{Value, json};
+
+use super::added::Part;
+use super::byte_level;
+use super::json::RawFile;
+use super::ours::Ours;
+use super::recipe::Alphabet;
+use super::substrings::Substrings;
+
+/// The part of `raw` that counts `texts` alike, as a `tokenizer.json`.
+pub(super) fn of_file(raw: &RawFile<'_>, vocabulary: &Ours, texts: &[String]) -> Vec<u8> {
+    let alphabet = vocabulary.recipe.alphabet;
+    let normal = merged_texts(vocabulary, texts);
+    let substrings = Substrings::of(normal.as_bytes());
+    let mut bytes = Vec::new();
+    let mut occurs = |token: &str| match alphabet {
+        Alphabet::Bytes => {
+            byte_level::decode(token, &mut bytes)
+                && (bytes.len() == 1 || substrings.contain(&bytes))
+        }
+        Alphabet::Characters => token.starts_with('<') || substrings.contain(token.as_bytes()),
+    };
+    let model = &raw.model;
+    let vocab = model.vocab.0.iter().filter(|(token, _)| occurs(token));
+    let vocab: serde_json::Map<String, Value> =
+        vocab.map(|(token, id)| (token.to_string(), (*id).into())).collect();
+    let mut product = String::new();
+    let merges = model.merges.0.iter().filter(|(left, right)| {
+        product.clear();
+        product.push_str(left);
+        product.push_str(right);
+        vocab.contains_key(&product)
+            && vocab.contains_key(left.as_ref())
+            && vocab.contains_key(right.as_ref())
+    });
+    let merges: Vec<[&str; 2]> =
+        merges.map(|(left, right)| [left.as_ref(), right.as_ref()]).collect();
+    file(
+        json!({
+            "normalizer": raw.normalizer,
+            "pre_tokenizer": raw.pre_tokenizer,
+            "added_tokens": raw.added_tokens,
+        }),
+        json!({
+            "type": "BPE",
+            "unk_token": model.unk_token,
+            "fuse_unk": model.fuse_unk,
+            "byte_fallback": model.byte_fallback,
+            "ignore_merges": model.ignore_merges,
+            "vocab": vocab,
+            "merges": merges,
+        }),
+    )
+}
+
+/// What is merged of `texts`, one part behind the other, each once.
+fn merged_texts(vocabulary: &Ours, texts: &[String]) -> String {
+    let mut merged = String::new();
+    for text in texts {
+        for specials in [false, true] {
+            vocabulary.parts(text, specials, &mut |part| {
+                if let Part::Text(_, part) = part
+                    && !merged.contains(part)
+                {
+                    merged.push_str(part);
+                }
+                true
+            });
+        }
+    }
+    merged
+}
+
+/// A `tokenizer.json` of these parts.
+pub(super) fn file(mut parts: Value, model: Value) -> Vec<u8> {
+    if let Some(parts) = parts.as_object_mut() {
+        parts.insert("version".to_owned(), "1.0".into());
+        parts.insert("model".to_owned(), model);
+        for absent in ["truncation", "padding", "post_processor", "decoder"] {
+            parts.insert(absent.to_owned(), Value::Null);
+        }
+    }
+    parts.to_string().into_bytes()
+}

@@ -1,0 +1,187 @@
+//! `tekken.json`, the vocabularies of Mistral's younger models.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use foldhash::fast::FixedState;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::joints::Joints;
+use super::json::AddedToken;
+use super::ours::Ours;
+use super::recipe::{Alphabet, Prepend, Recipe, Split, Unsupported};
+use super::substrings::Substrings;
+use super::{Counts, File, LoadError, byte_level, reduced, trial};
+use crate::bpe::Bpe;
+use crate::scan::Pattern;
+
+#[derive(Deserialize)]
+struct RawTekken {
+    config: Config,
+    vocab: Vec<RawToken>,
+    special_tokens: Option<Vec<RawSpecial>>,
+}
+
+#[derive(Deserialize)]
+struct Config {
+    pattern: String,
+    default_vocab_size: usize,
+    default_num_special_tokens: usize,
+}
+
+#[derive(Deserialize)]
+struct RawToken {
+    rank: usize,
+    token_bytes: String,
+}
+
+#[derive(Deserialize)]
+struct RawSpecial {
+    token_str: String,
+}
+
+/// Of files that do not list theirs.
+const SPECIALS: &[&str] = &[
+    "<unk>",
+    "<s>",
+    "</s>",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+    "[TOOL_CALLS]",
+    "[IMG]",
+    "<pad>",
+    "[IMG_BREAK]",
+    "[IMG_END]",
+    "[PREFIX]",
+    "[MIDDLE]",
+    "[SUFFIX]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[TOOL_CONTENT]",
+];
+
+/// Whether this looks like a `tekken.json` rather than a `tokenizer.json`.
+pub(super) fn is_one(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Keys {
+        #[expect(dead_code, reason = "only looked for")]
+        config: serde::de::IgnoredAny,
+        model: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_slice::<Keys>(bytes).is_ok_and(|keys| keys.model.is_none())
+}
+
+/// Reads a `tekken.json`.
+///
+/// Errors: `Unreadable`.
+pub(super) fn read(bytes: &[u8]) -> Result<File, LoadError> {
+    let unreadable = |why: String| LoadError::Unreadable(why);
+    let raw: RawTekken =
+        serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+    let tokens = tokens(&raw).map_err(|Unsupported(why)| unreadable(why))?;
+    let Some(pattern) = Pattern::of_regex(&raw.config.pattern) else {
+        let why = Unsupported(format!("pattern {:?}", raw.config.pattern));
+        return theirs(&to_json(&raw, &tokens, None), why);
+    };
+    let recipe = Recipe {
+        nfc: false,
+        meta_space: false,
+        prepend: Prepend::Never,
+        split: Split::By(pattern),
+        alphabet: Alphabet::Bytes,
+    };
+    let bpe = Bpe::from_ranks(tokens.iter().map(Vec::as_slice));
+    let vocabulary = Ours::new(recipe, (bpe, Joints::default()), &added(&raw))
+        .map_err(|Unsupported(why)| unreadable(why))?;
+    let texts = trial::texts(&added(&raw));
+    let text = texts.concat();
+    let json = to_json(&raw, &tokens, Some(&Substrings::of(text.as_bytes())));
+    if let Err(why) = trial::compare(&vocabulary, &json, &texts) {
+        return theirs(&to_json(&raw, &tokens, None), why);
+    }
+    Ok(File { counts: Counts::Ours(Box::new(vocabulary)), framing_tokens: FRAMING_TOKENS })
+}
+
+/// `<s>`, which the file does not tell of.
+const FRAMING_TOKENS: u64 = 1;
+
+fn theirs(json: &[u8], why: Unsupported) -> Result<File, LoadError> {
+    Ok(File { framing_tokens: FRAMING_TOKENS, ..File::theirs(json, why)? })
+}
+
+/// The tokens that the model has, in order: the file lists more.
+fn tokens(raw: &RawTekken) -> Result<Vec<Vec<u8>>, Unsupported> {
+    let config = &raw.config;
+    let count = config.default_vocab_size.saturating_sub(config.default_num_special_tokens);
+    let tokens = raw.vocab.iter().take(count).enumerate();
+    tokens
+        .map(|(rank, token)| {
+            if token.rank != rank {
+                return Err(Unsupported(format!("token {rank} has the rank {}", token.rank)));
+            }
+            BASE64_STANDARD
+                .decode(&token.token_bytes)
+                .map_err(|error| Unsupported(format!("token {rank}: {error}")))
+        })
+        .collect()
+}
+
+fn added(raw: &RawTekken) -> Vec<AddedToken> {
+    let own = raw.special_tokens.as_ref();
+    let listed = own.map(|specials| specials.iter().map(|one| one.token_str.as_str()).collect());
+    let specials: Vec<&str> = listed.unwrap_or_else(|| SPECIALS.to_vec());
+    let behind = u32::try_from(raw.config.default_vocab_size).unwrap_or_default();
+    (behind..)
+        .zip(specials)
+        .map(|(id, content)| AddedToken {
+            id,
+            content: content.to_owned(),
+            single_word: false,
+            lstrip: false,
+            rstrip: false,
+            normalized: false,
+            special: true,
+        })
+        .collect()
+}
+
+/// The same as a `tokenizer.json`; of only those tokens that occur in a text, if one is given.
+///
+/// Whatever two tokens make a third is a merge, in the order of what they make.
+fn to_json(raw: &RawTekken, tokens: &[Vec<u8>], within: Option<&Substrings<'_>>) -> Vec<u8> {
+    let spell = |token: &[u8]| token.iter().copied().map(byte_level::letter).collect::<String>();
+    let kept: Vec<(&[u8], usize)> = (0..)
+        .zip(tokens)
+        .map(|(rank, token)| (token.as_slice(), rank))
+        .filter(|(token, _)| {
+            token.len() == 1 || within.is_none_or(|substrings| substrings.contain(token))
+        })
+        .collect();
+    let ranks: HashMap<&[u8], usize, FixedState> = kept.iter().copied().collect();
+    let merges = kept.iter().flat_map(|(token, _)| {
+        let halves = (1..token.len()).filter_map(|at| token.split_at_checked(at));
+        halves.filter(|(left, right)| ranks.contains_key(left) && ranks.contains_key(right))
+    });
+    let merges: Vec<[String; 2]> =
+        merges.map(|(left, right)| [spell(left), spell(right)]).collect();
+    let vocab: serde_json::Map<_, _> =
+        kept.iter().map(|&(token, rank)| (spell(token), rank.into())).collect();
+    let split = json!({"type": "Split", "pattern": {"Regex": raw.config.pattern},
+        "behavior": "Isolated", "invert": false});
+    let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+        "use_regex": false});
+    reduced::file(
+        json!({
+            "normalizer": null,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, bytes]},
+            "added_tokens": added(raw),
+        }),
+        json!({"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": merges}),
+    )
+}
