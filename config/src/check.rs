@@ -12,12 +12,12 @@ use taximeter_meter::{Dialect, UsageAsk};
 use crate::mistake::Invalid;
 use crate::model::{
     ApiKey, Config, Ledger, Limits, ModelPattern, OnClientLeft, Prices, Telemetry, Tenants,
-    TrustedHeader, UnknownCaller, Upstream,
+    TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::schema::{
     RawApiKey, RawConfig, RawHeader, RawLedger, RawLimits, RawPrices, RawTelemetry, RawTenants,
-    RawUpstream,
+    RawTokenizer, RawUpstream,
 };
 use crate::values::{Book, Currency, GenAi, Label, Sha256, Store, Value};
 
@@ -39,6 +39,8 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     if let (Some(why), Some(admin_spot)) = (admin_problem(listen, admin, has_token), admin_spot) {
         reader.invalid::<SocketAddr>(&admin_spot, &admin.to_string(), &why);
     }
+    let tokenizers =
+        raw.tokenizers.given().map_or(Some(Vec::new()), |list| tokenizers(list, reader));
     let tenants = match raw.tenants {
         Optional::Given(raw) => tenants(raw, reader),
         Optional::Absent | Optional::Wrong => Some(default.tenants),
@@ -58,6 +60,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         limits: raw.limits.given().map_or(default.limits, |raw| limits(raw, reader)),
         // Last, so that everything above is checked even when these end it.
         upstreams: upstreams?,
+        tokenizers: tokenizers?,
         tenants: tenants?,
     })
 }
@@ -152,6 +155,17 @@ fn models(raw: Optional<List<At<ModelPattern>>>, reader: &mut Reader<'_>) -> Vec
         reader.report(&list.spot, "is empty", "expected a model's name, or \"*\" for every model");
     }
     list.items.into_iter().map(|at| at.value).collect()
+}
+
+fn tokenizers(list: List<RawTokenizer>, reader: &mut Reader<'_>) -> Option<Vec<TokenizerFile>> {
+    let built = list.items.into_iter().map(|raw| {
+        Some(TokenizerFile {
+            models: models(raw.models, reader),
+            path: reader.resolve(&raw.path.0?.value),
+            estimated: raw.estimated.or(false),
+        })
+    });
+    built.collect::<Vec<_>>().into_iter().collect()
 }
 
 fn tenants(raw: RawTenants, reader: &mut Reader<'_>) -> Option<Tenants> {

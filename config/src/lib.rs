@@ -23,6 +23,7 @@ pub use flags::Overrides;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
     ApiKey, Config, Durability, Ledger, Limits, ModelPattern, OnClientLeft, Prices, Secret,
-    Telemetry, Tenants, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    Telemetry, Tenants, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream,
+    UpstreamUrl,
 };
 pub use values::is_tenant_name;

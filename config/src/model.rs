@@ -28,6 +28,8 @@ pub struct Config {
     pub upstreams: Vec<Upstream>,
     /// Who may call.
     pub tenants: Tenants,
+    /// In order of preference: the first whose `models` match counts.
+    pub tokenizers: Vec<TokenizerFile>,
     /// What tokens cost.
     pub prices: Prices,
     /// How the ledger is written.
@@ -58,6 +60,7 @@ impl Config {
             workers: cores.min(WORKERS_MAX),
             upstreams,
             tenants: Tenants::default(),
+            tokenizers: Vec::new(),
             prices: Prices::default(),
             ledger: Ledger::default(),
             telemetry: Telemetry::default(),
@@ -152,6 +155,17 @@ impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(…)")
     }
+}
+
+/// A vocabulary, and for whom it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenizerFile {
+    /// Which models it counts for.
+    pub models: Vec<ModelPattern>,
+    /// A file, or a folder with one in it.
+    pub path: PathBuf,
+    /// Whether the models' own vocabulary is another.
+    pub estimated: bool,
 }
 
 /// Who may call.

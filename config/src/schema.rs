@@ -37,6 +37,9 @@ keys! {
         upstreams: Required<List<RawUpstream>>,
         /// Who may call. Default: everyone, as tenant `default`.
         tenants: Optional<RawTenants>,
+        /// Vocabularies of other models than OpenAI's, which are built in; the first that matches
+        /// counts. Default: none, so that others' tokens are estimated.
+        tokenizers: Optional<List<RawTokenizer>>,
         /// What tokens cost.
         prices: Optional<RawPrices>,
         /// How the ledger is written.
@@ -85,6 +88,19 @@ keys! {
         /// `drain` reads on for the usage at its end (at most 30 s, and 64 answers at once).
         /// Default: `cancel`.
         on_client_left: Optional<At<OnClientLeft>>,
+    }
+}
+
+keys! {
+    /// One vocabulary.
+    RawTokenizer {
+        /// The models that it counts for, `*` for any run of characters. Default: `["*"]`.
+        models: Optional<List<At<ModelPattern>>>,
+        /// A `tokenizer.json` or `tekken.json`, or a model's folder with one in it.
+        path: Required<At<PathBuf>>,
+        /// The models' own vocabulary is another: counts are flagged as estimates, and models that
+        /// are built in keep theirs: `on` or `off`. Default: `off`.
+        estimated: Optional<At<bool>>,
     }
 }
 

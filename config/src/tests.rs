@@ -61,6 +61,9 @@ tenants:
       sha256: 0000000000000000000000000000000000000000000000000000000000000001
       labels: {team: search}
   header: {name: X-Tenant-Id, trusted_peers: [127.0.0.1, "10.1.2.3/8"]}
+tokenizers:
+  - {models: ["llama-*"], path: /models/llama}
+  - {path: qwen/tokenizer.json, estimated: on}
 prices: {currency: USD, book: builtin, overrides: prices.yaml, unknown: refuse}
 ledger: {durability: sync, store: sqlite}
 telemetry: {genai: v1_41, tenants_max: 7}
@@ -123,6 +126,7 @@ tenants:
     - {id: acme, tenant: "=cmd()", sha256: [1], labels: {team:}}
   header: {name: authorization, trusted_peers: [anyone]}
   jwt: {issuer: "https://login.example"}
+tokenizers: [{models: []}, {path: "", estimate: on}]
 prices: {currency: EUR, overrides: nowhere.yaml}
 ledger: {durability: perhaps, store: "postgres://host/bills"}
 telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}

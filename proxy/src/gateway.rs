@@ -19,6 +19,7 @@ use crate::journey::refuse::Refusal;
 use crate::telemetry::Telemetry;
 use crate::telemetry::events::CountSkipped;
 use crate::telemetry::events::UpstreamRecognised;
+use crate::tokenizers::Tokenizers;
 
 /// Prompts and answers that may wait to be counted; those beyond it stay unknown.
 const COUNTS_PENDING_MAX: usize = 128;
@@ -34,6 +35,7 @@ pub(crate) struct Gateway {
     pub(crate) config: Config,
     pub(crate) directory: Directory,
     pub(crate) book: PriceBook,
+    pub(crate) tokenizers: Tokenizers,
     pub(crate) journal: Journal,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) dialer: Dialer,
@@ -59,6 +61,7 @@ pub(crate) struct Parts {
     pub(crate) id: String,
     pub(crate) config: Config,
     pub(crate) book: PriceBook,
+    pub(crate) tokenizers: Tokenizers,
     pub(crate) journal: Journal,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) background: tokio::runtime::Handle,
@@ -67,7 +70,7 @@ pub(crate) struct Parts {
 impl Gateway {
     /// Puts the parts together.
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { id, config, book, journal, telemetry, background } = parts;
+        let Parts { id, config, book, tokenizers, journal, telemetry, background } = parts;
         let tls = config.upstreams.iter().any(|upstream| upstream.url.tls);
         let hosts = config
             .upstreams
@@ -86,6 +89,7 @@ impl Gateway {
             draining: AtomicBool::new(false),
             config,
             book,
+            tokenizers,
             journal,
             telemetry,
             background,

@@ -6,6 +6,7 @@ mod exit;
 mod gateway;
 mod journey;
 mod telemetry;
+mod tokenizers;
 
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;

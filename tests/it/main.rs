@@ -34,6 +34,7 @@ mod running_usage;
 mod streams;
 mod tidy;
 mod tls;
+mod tokenizers;
 mod upstream_faults;
 mod wires;
 

@@ -30,7 +30,7 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> io::Result<ExitCode> {
-    match load::config(&args.file).and_then(|config| load::book(&config).map(|_| config)) {
+    match load::config(&args.file).and_then(whole) {
         Ok(config) => {
             writeln!(out, "{}: good; {}", args.file.display(), summary(&config))?;
             Ok(ExitCode::SUCCESS)
@@ -40,6 +40,13 @@ pub(crate) fn run(
             Ok(Exit::Configuration.into())
         }
     }
+}
+
+/// Reads what the configuration names, too.
+fn whole(config: Config) -> Result<Config, load::LoadError> {
+    load::book(&config)?;
+    load::tokenizers(&config)?;
+    Ok(config)
 }
 
 /// What would run, in a line.

@@ -11,7 +11,7 @@ use clap::Args;
 use taximeter_config::{Config, Overrides};
 use tokio::runtime::Runtime;
 
-use super::load;
+use super::load::{self, LoadError, LoadedTokenizer};
 use crate::edge::feeder::Feeder;
 use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery};
 use crate::edge::listen::Workers;
@@ -78,6 +78,10 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
             exit::complain(&exit::told(&fault));
             return Ok(Exit::InUse.into());
         }
+        Err(fault) if fault.is::<LoadError>() => {
+            exit::complain(&exit::told(&fault));
+            return Ok(Exit::Configuration.into());
+        }
         Err(fault) => return Err(fault),
     };
     running.until_signal()?;
@@ -115,7 +119,8 @@ pub(crate) struct Running {
 
 /// Starts the gateway: ledger first, clients last.
 ///
-/// Errors: data directory in use or damaged, address in use, prices that cannot be read.
+/// Errors: data directory in use or damaged, address in use, prices or vocabularies that cannot be
+/// read.
 pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -126,7 +131,9 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         .context("cannot start a runtime")?;
     let id = gateway_id(&config);
     let book = load::book(&config)?;
+    let (tokenizers, loaded) = load::tokenizers(&config)?;
     let telemetry = Arc::new(Telemetry::new(log, &config));
+    tell_tokenizers(&telemetry, &loaded);
     let (journal, recovery) = Journal::open(
         &config.data_dir,
         Options {
@@ -142,6 +149,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         id,
         config,
         book,
+        tokenizers,
         journal,
         telemetry,
         background: runtime.handle().clone(),
@@ -213,6 +221,20 @@ fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
             ("gateway_died", recovery.died.len().into()),
         ],
     );
+}
+
+fn tell_tokenizers(telemetry: &Telemetry, loaded: &[LoadedTokenizer]) {
+    for LoadedTokenizer { path, fallback } in loaded {
+        let path = path.display().to_string();
+        match fallback {
+            None => telemetry.log.info("tokenizer_loaded", &[("path", path.into())]),
+            // Exact as well, but slower.
+            Some(why) => telemetry.log.warn(
+                "tokenizer_fallback",
+                &[("path", path.into()), ("reason", why.as_str().into())],
+            ),
+        }
+    }
 }
 
 impl Running {

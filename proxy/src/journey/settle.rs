@@ -297,7 +297,11 @@ impl Open {
         let passage = meter.on_bytes(now, data);
         let choose = |meter: &Meter| {
             let recounts = self.gateway.upstream(self.upstream).recount;
-            recounts.then(|| count::choose(self.request_model.as_deref(), meter.response_model()))
+            recounts.then(|| {
+                self.gateway
+                    .tokenizers
+                    .choose(self.request_model.as_deref(), meter.response_model())
+            })
         };
         match self.passing.step(meter, choose) {
             Next::Nothing => {}
@@ -317,7 +321,7 @@ impl Open {
         {
             return;
         }
-        let choice = count::choose(self.request_model.as_deref(), None);
+        let choice = self.gateway.tokenizers.choose(self.request_model.as_deref(), None);
         if !choice.exact {
             return;
         }
@@ -345,7 +349,7 @@ impl Open {
             return None;
         }
         let response_model = measurement.response_model.as_deref();
-        let choice = count::choose(self.request_model.as_deref(), response_model);
+        let choice = self.gateway.tokenizers.choose(self.request_model.as_deref(), response_model);
         let compared = if recount && choice.exact && wire.is_text() {
             parts.comparable(measurement)
         } else {

@@ -1,7 +1,7 @@
 //! Counting what the engine did not report, and what it did where our count is exact.
 
 use taximeter_meter::{Wire, prompt_text};
-use taximeter_tokenizer::{Choice, Tokenizer, estimate};
+use taximeter_tokenizer::{Choice, estimate};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::passing::Passing;
@@ -10,14 +10,6 @@ use crate::edge::upstream::RequestBody;
 /// Texts up to this size are counted where they are, in bytes: that takes some ten microseconds,
 /// about what handing them to another thread takes.
 pub(super) const SHORT_BYTES_MAX: usize = 2 << 10;
-
-/// What counts: the vocabulary of the model that answered, or else of the one that was asked for.
-pub(super) fn choose(request_model: Option<&str>, response_model: Option<&str>) -> Choice {
-    let of_request = || Tokenizer::for_model(request_model.unwrap_or_default());
-    let Some(response_model) = response_model else { return of_request() };
-    let choice = Tokenizer::for_model(response_model);
-    if choice.exact { choice } else { of_request() }
-}
 
 /// What was counted; `None` was not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
