@@ -1,20 +1,18 @@
 //! The text of a prompt, for counting when the engine reports no usage.
 
+mod images;
+mod model;
+#[cfg(test)]
+mod tests;
+mod tools;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Wire;
-
-#[cfg(test)]
-mod tests;
-
-/// Tokens around each message of a chat (OpenAI, "How to count tokens with tiktoken").
-const MESSAGE_TOKENS: u64 = 3;
-
-/// Tokens that a message's `name` takes beside its text.
-const NAME_TOKENS: u64 = 1;
+use model::Model;
 
 /// Tokens that open the answer to a chat.
 const ANSWER_TOKENS: u64 = 3;
@@ -30,26 +28,39 @@ pub struct Prompt {
     pub texts: Vec<String>,
     /// Tokens that need no counting: the form around messages, and prompts given as token ids.
     pub tokens: u64,
+    /// Tokens of images beside these, by published formulas; 1024 × 1024 where the size is not to be
+    /// had.
+    pub image_tokens: u64,
     /// Whether the count will be an estimate even with the model's own vocabulary: something is
-    /// left out (images, audio, files) or takes a form that only the provider knows (tools, state).
+    /// left out (audio, files), is an image, or takes a form that only the provider knows (nested
+    /// tools, state).
     pub estimated: bool,
 }
 
-/// The prompt in the body of a request on `wire`.
+/// The prompt in the body of a request on `wire`, for `model`; `None` is the one that the body names.
 ///
-/// The form around messages is OpenAI's; the chat templates of other engines' models differ. A body
+/// The form around messages and tools is OpenAI's; the chat templates of other engines' models differ. A body
 /// that cannot be read is one text as a whole; an opaque wire has no text.
 #[must_use]
-pub fn prompt_text(wire: Wire, body: &[u8]) -> Prompt {
-    let mut prompt = Prompt::default();
+pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
+    let mut prompt = Reader::default();
     match serde_json::from_slice::<Members<'_>>(body) {
-        Ok(request) => prompt.read(wire, &request),
+        Ok(request) => {
+            let named = request.get("model").map(|model| Node::of(model));
+            let named = match named {
+                Some(Node::Text(name)) => name,
+                _ => String::new(),
+            };
+            prompt.model = Model::new(model.unwrap_or(&named));
+            prompt.read(wire, &request);
+        }
         Err(_) => {
             prompt.estimated = true;
             prompt.add_text(String::from_utf8_lossy(body).into_owned());
         }
     }
-    prompt
+    let Reader { texts, tokens, image_tokens, estimated, .. } = prompt;
+    Prompt { texts, tokens, image_tokens, estimated }
 }
 
 type Members<'a> = BTreeMap<Text, &'a RawValue>;
@@ -64,7 +75,17 @@ enum Node<'a> {
     Word,
 }
 
-impl Prompt {
+/// A prompt being read; what it becomes is said there.
+#[derive(Default)]
+struct Reader {
+    texts: Vec<String>,
+    tokens: u64,
+    image_tokens: u64,
+    estimated: bool,
+    model: Model,
+}
+
+impl Reader {
     fn read(&mut self, wire: Wire, request: &Members<'_>) {
         match wire {
             Wire::ChatCompletions => self.read_chat(request),
@@ -116,24 +137,28 @@ impl Prompt {
             return;
         };
         for message in messages {
-            self.tokens += MESSAGE_TOKENS;
             match Node::of(message) {
                 Node::Object(members) => self.read_message(&members),
-                _ => self.estimated = true,
+                _ => {
+                    self.tokens += self.model.form.message;
+                    self.estimated = true;
+                }
             }
         }
         self.tokens += ANSWER_TOKENS;
-        self.read_json(request, &["tools", "functions", "response_format"]);
+        for tools in ["tools", "functions"].iter().filter_map(|&key| request.get(key)) {
+            self.read_tools(Node::of(tools));
+        }
+        self.read_json(request, &["response_format"]);
     }
 
     fn read_message(&mut self, members: &Members<'_>) {
+        let is_named = members.get("name").is_some_and(|name| !is_word(name));
+        let form = self.model.form;
+        self.tokens += if is_named { form.named_message } else { form.message };
         for (Text(key), value) in members {
             match (key.as_str(), Node::of(value)) {
                 ("content", _) => self.read_content(value, CONTENT_DEPTH_MAX),
-                ("name", Node::Text(text)) => {
-                    self.tokens += NAME_TOKENS;
-                    self.add_text(text);
-                }
                 // An id joins a tool's answer to its call; whether the model sees it is not known.
                 ("tool_call_id", _) => self.estimated = true,
                 (_, Node::Text(text)) => self.add_text(text),
@@ -198,6 +223,7 @@ impl Prompt {
     fn read_part(&mut self, part: &Members<'_>, depth_left: usize) {
         let kind = part.get("type").copied().map(Node::of);
         self.estimated |= !matches!(kind, Some(Node::Text(kind)) if kind == "text");
+        self.read_image(part);
         // Only members with text for the model: ids are not, and the data of images is not text.
         for key in ["text", "refusal", "thinking", "name", "content", "output", "summary"] {
             if let Some(value) = part.get(key) {
@@ -205,6 +231,37 @@ impl Prompt {
             }
         }
         self.read_json(part, &["arguments", "input"]);
+    }
+
+    /// The image of a part, if it is one: OpenAI's two forms, and Anthropic's.
+    fn read_image(&mut self, part: &Members<'_>) {
+        let text_of = |members: &Members<'_>, name: &str| match members.get(name) {
+            Some(value) => match Node::of(value) {
+                Node::Text(text) => Some(text),
+                _ => None,
+            },
+            None => None,
+        };
+        let is = |kinds: &[&str]| {
+            text_of(part, "type").is_some_and(|kind| kinds.contains(&kind.as_str()))
+        };
+        self.image_tokens += if is(&["image"]) {
+            let source = part.get("source").map(|source| Node::of(source));
+            let data = match source {
+                Some(Node::Object(source)) => text_of(&source, "data"),
+                _ => None,
+            };
+            images::anthropic(data.as_deref())
+        } else if is(&["image_url", "input_image"]) {
+            let (url, detail) = match part.get("image_url").map(|image| Node::of(image)) {
+                Some(Node::Object(image)) => (text_of(&image, "url"), text_of(&image, "detail")),
+                Some(Node::Text(url)) => (Some(url), text_of(part, "detail")),
+                _ => (None, None),
+            };
+            self.model.images.tokens(&url.unwrap_or_default(), detail.as_deref())
+        } else {
+            0
+        };
     }
 
     fn add_text(&mut self, text: String) {

@@ -47,11 +47,11 @@ pub(crate) fn run(
     let mut estimated = !choice.exact;
     let (kind, tokens) = match wire(&bytes) {
         Some(wire) => {
-            let prompt = prompt_text(wire, &bytes);
+            let prompt = prompt_text(wire, Some(&args.model), &bytes);
             estimated |= prompt.estimated;
             let count = choice.tokenizer.count(&prompt.texts);
             estimated |= count.estimated;
-            ("request", prompt.tokens + count.tokens)
+            ("request", prompt.tokens + prompt.image_tokens + count.tokens)
         }
         None => {
             let count = choice.tokenizer.count([String::from_utf8_lossy(&bytes)]);

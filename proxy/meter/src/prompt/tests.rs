@@ -1,12 +1,12 @@
 use super::*;
 
 fn prompt(wire: Wire, body: &str) -> Prompt {
-    prompt_text(wire, body.as_bytes())
+    prompt_text(wire, None, body.as_bytes())
 }
 
 fn exactly(texts: &[&str], tokens: u64) -> Prompt {
     let texts = texts.iter().map(|&text| text.to_owned()).collect();
-    Prompt { texts, tokens, estimated: false }
+    Prompt { texts, tokens, ..Prompt::default() }
 }
 
 fn about(texts: &[&str], tokens: u64) -> Prompt {
@@ -28,11 +28,12 @@ fn a_chat_is_its_strings_and_openais_form() {
 fn what_is_no_text_makes_a_chat_an_estimate() {
     let image = r#"{"messages":[{"content":[{"type":"text","text":"What is this?"},
         {"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}"#;
-    assert_eq!(prompt(Wire::ChatCompletions, image), about(&["What is this?"], 6));
+    let image = prompt(Wire::ChatCompletions, image);
+    assert_eq!(image, Prompt { image_tokens: 765, ..about(&["What is this?"], 6) });
 
     let tools = r#"{"messages":[{"content":"Go."}],"tools":[{"type":"function"}]}"#;
-    let texts = ["Go.", r#"[{"type":"function"}]"#];
-    assert_eq!(prompt(Wire::ChatCompletions, tools), about(&texts, 6));
+    let texts = ["Go.", r#"{"type":"function"}"#];
+    assert_eq!(prompt(Wire::ChatCompletions, tools), about(&texts, 6 + 12));
 
     let call = r#"{"messages":[{"tool_calls":[{"id":"a"}]},{"content":"7","tool_call_id":"a"}]}"#;
     assert_eq!(prompt(Wire::ChatCompletions, call), about(&[r#"[{"id":"a"}]"#, "7"], 9));
@@ -67,7 +68,8 @@ fn responses_and_messages_are_estimates() {
         {"type":"function_call","name":"f","arguments":"{}","call_id":"c"},
         {"type":"function_call_output","call_id":"c","output":"7"}]}"#;
     let texts = ["Be brief.", "Hi", "f", r#""{}""#, "7"];
-    assert_eq!(prompt(Wire::Responses, body), about(&texts, 0));
+    let expected = Prompt { image_tokens: 765, ..about(&texts, 0) };
+    assert_eq!(prompt(Wire::Responses, body), expected);
     assert_eq!(prompt(Wire::Responses, r#"{"input":"Hi"}"#), about(&["Hi"], 0));
 
     let body = r#"{"system":[{"type":"text","text":"Be brief."}],"tools":[{"name":"f"}],"messages":[
@@ -76,7 +78,75 @@ fn responses_and_messages_are_estimates() {
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"7"},
             {"type":"image","source":{"type":"base64","data":"AAAA"}}]}]}"#;
     let texts = ["Be brief.", "Hi", "f", r#"{"x":1}"#, "7", r#"[{"name":"f"}]"#];
-    assert_eq!(prompt(Wire::Messages, body), about(&texts, 0));
+    let expected = Prompt { image_tokens: 1399, ..about(&texts, 0) };
+    assert_eq!(prompt(Wire::Messages, body), expected);
+}
+
+#[test]
+fn flat_tools_are_told_in_openais_form() {
+    let body = |model: &str| {
+        format!(
+            r#"{{"model":"{model}","messages":[{{"content":"Go."}}],"tools":[
+            {{"type":"function","function":{{"name":"fare","description":"What it costs.",
+                "parameters":{{"type":"object","required":["to"],"properties":{{
+                    "to":{{"type":"string","description":"Where."}},
+                    "unit":{{"type":"string","description":"Of length","enum":["km","mi"]}}}}}}}}}},
+            {{"type":"function","function":{{"name":"now","description":"The time"}}}}]}}"#
+        )
+    };
+    let texts = [
+        "Go.",
+        "fare:What it costs",
+        "to:string:Where",
+        "km",
+        "mi",
+        "unit:string:Of length",
+        "now:The time",
+    ];
+    // Two functions, parameters, two of them, one with two values in place of three, the end.
+    let around = |function: u64| 6 + 2 * function + 3 + 2 * 3 - 3 + 2 * 3 + 12;
+    for (model, function) in [("gpt-4o-mini", 7), ("gpt-4-0613", 10), ("openai/gpt-3.5-turbo", 10)]
+    {
+        let counted = prompt(Wire::ChatCompletions, &body(model));
+        assert_eq!(counted, exactly(&texts, around(function)), "{model}");
+    }
+    assert_eq!(prompt(Wire::ChatCompletions, &body("gpt-5.4")), about(&texts, around(7)));
+}
+
+#[test]
+fn nested_schemas_count_as_their_json_and_make_an_estimate() {
+    let body = r#"{"model":"gpt-4o","messages":[],"tools":[{"type":"function","function":{"name":"f",
+        "description":"d","parameters":{"type":"object","properties":{
+            "x":{"type":"array","description":"y","items":{"type":"string"}}}}}}]}"#;
+    let texts = ["f:d", "x:array:y", r#"{"type":"string"}"#];
+    assert_eq!(prompt(Wire::ChatCompletions, body), about(&texts, 3 + 7 + 3 + 3 + 12));
+    for odd in [r#""x""#, "{}", "[1]", r#"[{"function":1}]"#, r#"[{"type":"web_search"}]"#] {
+        let body = format!(r#"{{"model":"gpt-4o","messages":[],"tools":{odd}}}"#);
+        assert!(prompt(Wire::ChatCompletions, &body).estimated, "{odd}");
+    }
+    let none = r#"{"model":"gpt-4o","messages":[],"tools":[],"functions":null}"#;
+    assert_eq!(prompt(Wire::ChatCompletions, none), exactly(&[], 3));
+}
+
+#[test]
+fn the_first_chat_model_had_a_form_of_its_own() {
+    let body = r#"{"messages":[{"content":"a"},{"content":"b","name":"ann"}]}"#;
+    let count = |model| prompt_text(Wire::ChatCompletions, Some(model), body.as_bytes());
+    assert_eq!(count("gpt-3.5-turbo-0301"), exactly(&["a", "b", "ann"], 4 + 3 + 3));
+    assert_eq!(count("gpt-3.5-turbo-0613"), exactly(&["a", "b", "ann"], 3 + 4 + 3));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_body_is_read_without_a_panic(
+        body in "(\\{|\\}|\\[|\\]|\"(messages|tools|functions|function|parameters|properties|enum|type|content|image_url|url|name|x)\"|:|,|1|null|\"data:image/png;base64,iVBORw0KGgo\"){0,60}",
+    ) {
+        for wire in [Wire::ChatCompletions, Wire::Responses, Wire::Messages, Wire::Embeddings] {
+            let counted = prompt_text(wire, None, body.as_bytes());
+            let bytes: usize = counted.texts.iter().map(String::len).sum();
+            proptest::prop_assert!(bytes <= 4 * body.len() + 64);
+        }
+    }
 }
 
 #[test]
@@ -118,6 +188,6 @@ fn nesting_is_read_to_its_limit_and_counts_as_json_below() {
 
 #[test]
 fn a_body_that_cannot_be_read_is_text_as_a_whole() {
-    let prompt = prompt_text(Wire::ChatCompletions, b"not JSON \xff");
+    let prompt = prompt_text(Wire::ChatCompletions, None, b"not JSON \xff");
     assert_eq!(prompt, about(&["not JSON \u{fffd}"], 0));
 }

@@ -104,10 +104,10 @@ impl Input {
 /// Tokens of the prompt in a request's body.
 pub(super) fn input(wire: Wire, body: &RequestBody, choice: &Choice) -> Tally {
     let body: Vec<u8> = body.pieces().flat_map(|piece| piece.to_vec()).collect();
-    let prompt = prompt_text(wire, &body);
+    let prompt = prompt_text(wire, None, &body);
     let counted = choice.tokenizer.count(&prompt.texts);
     Tally {
-        tokens: prompt.tokens + counted.tokens,
+        tokens: prompt.tokens + prompt.image_tokens + counted.tokens,
         estimated: !choice.exact || prompt.estimated || counted.estimated,
     }
 }
