@@ -1,6 +1,7 @@
 //! Where the outside world is touched: sockets, files, the clock.
 
 pub(crate) mod admin;
+pub(crate) mod ask;
 pub(crate) mod clock;
 pub(crate) mod feeder;
 pub(crate) mod journal;

@@ -1,6 +1,7 @@
 //! `taximeter`: the gateway and its commands. Start-up, and which exit code is whose.
 
 mod commands;
+mod counting;
 mod edge;
 mod exit;
 mod gateway;
@@ -79,7 +80,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Check(args) => check::run(&args, &mut out, &mut err)?,
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
-        Command::Count(args) => count::run(&args, &mut io::stdin().lock(), &mut out)?,
+        Command::Count(args) => {
+            count::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out)?
+        }
         Command::Prices(args) => prices::run(&args, clock::wall(), &mut out)?,
         Command::Bill(args) => {
             let mut read = journal::reader(args.data_dir());

@@ -35,13 +35,19 @@ class Process:
 
 
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory):
+def model(tmp_path_factory):
+    """The folder of the model that the engine serves."""
+    folder = tmp_path_factory.mktemp("model")
+    subprocess.run([sys.executable, HERE / "tiny_model.py", folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def engine(model, tmp_path_factory):
     """llama.cpp's address."""
-    folder = tmp_path_factory.mktemp("engine")
-    model = folder / "tiny.gguf"
-    subprocess.run([sys.executable, HERE / "tiny_model.py", model], check=True)
-    with open(folder / "llama.log", "w") as log:
-        process = Process([sys.executable, HERE / "serve_llama.py", model], "stdout", stderr=log)
+    file = model / "tiny.gguf"
+    with open(tmp_path_factory.mktemp("engine") / "llama.log", "w") as log:
+        process = Process([sys.executable, HERE / "serve_llama.py", file], "stdout", stderr=log)
         yield process.lines.readline().strip()
         process.child.kill()
         process.child.wait()

@@ -1,6 +1,7 @@
-"""Make a tiny Llama with random weights as one GGUF file that llama.cpp serves.
+"""Make a tiny Llama with random weights as one GGUF file that llama.cpp serves, and its vocabulary and
+chat template beside it, as model folders have them.
 
-usage: tiny_model.py FILE.gguf
+usage: tiny_model.py FOLDER    (tiny.gguf, tokenizer.json, tokenizer_config.json)
 
 The text that it writes is noise; its tokens are counted like those of any other model, which is what the
 tests are about. The same seed makes the same weights.
@@ -9,6 +10,7 @@ tests are about. The same seed makes the same weights.
 import argparse
 import inspect
 import json
+import pathlib
 import pydoc_data.topics
 import sys
 
@@ -121,4 +123,9 @@ def write(path: str, tokenizer: Tokenizer) -> None:
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], train_tokenizer())
+    folder = pathlib.Path(sys.argv[1])
+    trained = train_tokenizer()
+    trained.save(str(folder / "tokenizer.json"))
+    config = {"chat_template": CHAT_TEMPLATE, "bos_token": None, "eos_token": SPECIAL[TURN_END]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    write(str(folder / "tiny.gguf"), trained)

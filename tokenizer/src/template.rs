@@ -22,9 +22,9 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use indexmap::IndexMap;
+use jiff::Timestamp;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, ErrorKind, Value};
 
@@ -153,7 +153,7 @@ impl ChatTemplate {
     ///
     /// `now` is what `strftime_now` tells, in UTC. Takes milliseconds for long chats.
     /// Errors: `Request`, `Render` and `Limit`; what the engine would do then is not known.
-    pub fn render(&self, body: &[u8], now: SystemTime) -> Result<Rendered, TemplateError> {
+    pub fn render(&self, body: &[u8], now: Timestamp) -> Result<Rendered, TemplateError> {
         if body.len() > REQUEST_BYTES_MAX {
             return Err(TemplateError::Limit("bytes of the request"));
         }

@@ -1,67 +1,167 @@
 //! `taximeter count`: tokens of a text, or of a request body.
 
-use std::io::{Read, Write};
+pub(crate) mod against;
+mod files;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use taximeter_meter::{Wire, prompt_text};
-use taximeter_tokenizer::Tokenizer;
+use jiff::Timestamp;
+use taximeter_config::UpstreamUrl;
+use taximeter_meter::Wire;
+use taximeter_tokenizer::Count;
+
+use super::failure::Failure;
+use crate::counting::{Counting, Form, input_tokens};
+use against::{Answer, Asked};
 
 const EXAMPLES: &str = "\
 Examples:
   echo 'Hello, world' | taximeter count --model gpt-5.4
-  taximeter count --model gpt-5.4 prompt.txt
-  taximeter count --model gpt-5.4 request.json    a chat request body: messages, names, tools";
+  taximeter count --model gpt-5.4 request.json     a request body: messages, names, tools, images
+  taximeter count --tokenizer /models/qwen3 request.json
+                                                   by the model's own files, chat template included
+  taximeter count --tokenizer /models/qwen3 --against http://127.0.0.1:8000 request.json
+                                                   and what the engine says; exit 1 if it differs";
+
+/// Longest request body, in bytes; a longer input is a text.
+const BODY_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of a text that are read at once.
+const READ_BYTES: usize = 64 << 10;
 
 /// Tokens of a text or of a request body
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CountArgs {
-    /// Model whose vocabulary counts.
-    #[arg(long, value_name = "MODEL")]
-    model: String,
+    /// Model whose vocabulary counts; of a request body, also the form around its messages.
+    #[arg(long, value_name = "MODEL", required_unless_present = "tokenizer")]
+    model: Option<String>,
+    /// The model's own vocabulary: a tokenizer.json or tekken.json, or the model's folder, whose
+    /// chat template then renders chats.
+    #[arg(long, value_name = "PATH")]
+    tokenizer: Option<PathBuf>,
+    /// Engine to compare with: vLLM, SGLang or llama.cpp.
+    #[arg(long, value_name = "URL", value_parser = url)]
+    against: Option<UpstreamUrl>,
     /// Text or JSON request body [default: standard input].
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// Prints the count, and where it comes from.
+fn url(text: &str) -> Result<UpstreamUrl, String> {
+    UpstreamUrl::parse(text).map_err(|fault| fault.to_string())
+}
+
+/// Prints the count, and where it comes from; with an engine, what that says and the difference.
+///
+/// Ends with 1 where the two differ.
 pub(crate) fn run(
     args: &CountArgs,
+    now: Timestamp,
     input: &mut impl Read,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let mut bytes = Vec::new();
-    match &args.file {
-        Some(file) => {
-            bytes =
-                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        }
-        None => {
-            input.read_to_end(&mut bytes).context("cannot read standard input")?;
-        }
-    }
-    let choice = Tokenizer::for_model(&args.model);
-    let mut estimated = !choice.exact;
-    let (kind, tokens) = match wire(&bytes) {
-        Some(wire) => {
-            let prompt = prompt_text(wire, Some(&args.model), &bytes);
-            estimated |= prompt.estimated;
-            let count = choice.tokenizer.count(&prompt.texts);
-            estimated |= count.estimated;
-            ("request", prompt.tokens + prompt.image_tokens + count.tokens)
-        }
-        None => {
-            let count = choice.tokenizer.count([String::from_utf8_lossy(&bytes)]);
-            estimated |= count.estimated;
-            ("text", count.tokens)
-        }
+    let model = args.model.as_deref();
+    let counting = match &args.tokenizer {
+        Some(path) => files::read(path)?,
+        None => Counting::built_in(model.unwrap_or_default()),
     };
-    let sure = if estimated { "estimated" } else { "exact" };
-    writeln!(out, "{tokens} tokens  ({kind}, {}, {sure})", choice.tokenizer.name())?;
-    Ok(ExitCode::SUCCESS)
+    let mut given = match &args.file {
+        Some(path) => {
+            let file =
+                File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Given::read(Box::new(file), args.against.is_some())
+        }
+        None => Given::read(Box::new(input), args.against.is_some()),
+    }
+    .context("cannot read the input")?;
+    let (kind, count) = match given.wire {
+        Some(wire) => ("request", input_tokens(wire, model, &given.head, &counting, now)),
+        None => ("text", given.count(&counting).context("cannot read the input")?),
+    };
+    let sure = if count.estimated { "estimated" } else { "exact" };
+    let name = counting.choice.tokenizer.name();
+    writeln!(out, "{} tokens  ({kind}, {name}, {sure})", count.tokens)?;
+    let Some(url) = &args.against else { return Ok(ExitCode::SUCCESS) };
+    let answer = given.ask(url, &counting, now)?;
+    writeln!(out, "{} tokens  ({} at {})", answer.tokens, answer.engine, url.authority())?;
+    let difference = i128::from(count.tokens) - i128::from(answer.tokens);
+    writeln!(out, "{difference:+} difference")?;
+    Ok(if difference == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is to be counted.
+struct Given<'a> {
+    /// A request body, or the beginning of a text.
+    head: Vec<u8>,
+    /// The rest of a text.
+    rest: Option<Box<dyn Read + 'a>>,
+    /// Of a request body.
+    wire: Option<Wire>,
+}
+
+impl<'a> Given<'a> {
+    /// Reads what could be a request body, or all of it.
+    fn read(mut input: Box<dyn Read + 'a>, all: bool) -> io::Result<Self> {
+        let mut head = Vec::new();
+        input.by_ref().take(READ_BYTES as u64).read_to_end(&mut head)?;
+        if all || head.trim_ascii_start().starts_with(b"{") {
+            input.by_ref().take(BODY_BYTES_MAX).read_to_end(&mut head)?;
+        }
+        let wire = wire(&head);
+        Ok(Self { head, rest: wire.is_none().then_some(input), wire })
+    }
+
+    /// Tokens of the text, which need not fit in memory.
+    fn count(&mut self, counting: &Counting) -> io::Result<Count> {
+        let tokenizer = &counting.choice.tokenizer;
+        tokenizer.load();
+        let mut counter = tokenizer.counter();
+        for part in self.head.chunks(READ_BYTES) {
+            counter.push(part);
+        }
+        if let Some(rest) = &mut self.rest {
+            let mut part = vec![0; READ_BYTES];
+            loop {
+                match rest.read(&mut part)? {
+                    0 => break,
+                    length => counter.push(part.get(..length).unwrap_or_default()),
+                }
+            }
+        }
+        let mut count = counter.finish();
+        count.estimated |= !counting.choice.exact;
+        Ok(count)
+    }
+
+    fn ask(
+        &self,
+        url: &UpstreamUrl,
+        counting: &Counting,
+        now: Timestamp,
+    ) -> anyhow::Result<Answer> {
+        let text = String::from_utf8_lossy(&self.head);
+        let asked = match self.wire {
+            Some(wire) => {
+                let rendered = match &counting.form {
+                    Form::Own(Some(template)) => template.render(&self.head, now).ok(),
+                    _ => None,
+                };
+                Asked::Request(wire, &self.head, rendered.map(|rendered| rendered.text))
+            }
+            None => Asked::Text(&text),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start a runtime")?;
+        Ok(runtime.block_on(against::tokens(url, &asked)).map_err(Failure::from)?)
+    }
 }
 
 /// The wire format of a request body, if it is one.
@@ -84,9 +184,10 @@ mod tests {
     use super::*;
 
     fn count(model: &str, input: &str) -> String {
-        let args = CountArgs { model: model.into(), file: None };
+        let model = Some(model.to_owned());
+        let args = CountArgs { model, tokenizer: None, against: None, file: None };
         let mut out = Vec::new();
-        run(&args, &mut input.as_bytes(), &mut out).unwrap();
+        run(&args, Timestamp::UNIX_EPOCH, &mut input.as_bytes(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -99,6 +200,18 @@ mod tests {
     fn a_request_body_counts_what_its_messages_cost() {
         let body = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello world"}]}"#;
         assert_eq!(count("gpt-4o", body), "9 tokens  (request, o200k_base, exact)\n");
+    }
+
+    #[test]
+    fn a_long_text_is_counted_in_parts() {
+        let text = "hello world ".repeat(1 << 20);
+        let expected = format!("{} tokens  (text, o200k_base, exact)\n", (2 << 20) + 1);
+        assert_eq!(count("gpt-4o", &text), expected);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_body_is_a_text() {
+        assert_eq!(count("gpt-4o", "{\"a\":1}"), "5 tokens  (text, o200k_base, exact)\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError};
 
+use super::count::against::AgainstError;
 use crate::edge::store::StoreError;
 
 /// What went wrong; its text says what to do.
@@ -20,6 +21,9 @@ pub(crate) enum Failure {
     /// The requests do not make one bill.
     #[error(transparent)]
     Bill(#[from] BillError),
+    /// No engine to compare with, or none that says.
+    #[error(transparent)]
+    Against(#[from] AgainstError),
     /// The answer cannot be written.
     #[error("cannot write the answer: {0}")]
     Output(#[from] io::Error),
@@ -42,7 +46,7 @@ impl Failure {
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Period(_) => 2,
-            Self::Store(_) => 69,
+            Self::Store(_) | Self::Against(_) => 69,
             Self::Bill(_) | Self::Output(_) | Self::File { .. } | Self::Wait(_) => 1,
         }
     }

@@ -67,7 +67,8 @@ async fn models(gateway: &Gateway, index: usize) -> Option<Bytes> {
     Some(Limited::new(body, MODELS_BYTES_MAX).collect().await.ok()?.to_bytes())
 }
 
-fn owner(body: &[u8]) -> Option<Dialect> {
+/// What the owners of an engine's models give away.
+pub(crate) fn owner(body: &[u8]) -> Option<Dialect> {
     #[derive(Deserialize)]
     struct Models {
         data: Vec<Model>,

@@ -1,7 +1,5 @@
 //! How Python prints values and tells the time.
 
-use std::time::SystemTime;
-
 use jiff::Timestamp;
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
@@ -125,9 +123,8 @@ fn signed(length: usize) -> i64 {
 }
 
 /// `strftime_now(format)`, at `now` in UTC.
-pub(super) fn strftime(now: SystemTime) -> Value {
+pub(super) fn strftime(now: Timestamp) -> Value {
     Value::from_function(move |format: &str| -> Result<String, Error> {
-        let now = Timestamp::try_from(now).map_err(|_| unformatted())?;
         let now = now.to_zoned(jiff::tz::TimeZone::UTC);
         jiff::fmt::strtime::format(format, &now).map_err(|_| unformatted())
     })

@@ -1,5 +1,3 @@
-use std::time::{Duration, UNIX_EPOCH};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -7,8 +5,8 @@ use super::*;
 const CASES: &str = include_str!("cases.json");
 const CHATML: &str = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}";
 
-fn now() -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(1_795_000_000)
+fn now() -> Timestamp {
+    Timestamp::from_second(1_795_000_000).unwrap()
 }
 
 fn template(source: &str) -> ChatTemplate {

@@ -1,0 +1,176 @@
+//! `taximeter count --against URL`: what the engine's own tokenizer says.
+//!
+//! Three engines are known, by the owner that their list of models names: vLLM and SGLang have
+//! `/tokenize`, llama.cpp beside it `/apply-template`.
+
+use serde_json::{Map, Value, json};
+use taximeter_config::UpstreamUrl;
+use taximeter_meter::{Dialect, Wire};
+
+use crate::edge::ask::{AskFault, ask};
+use crate::edge::recognise::owner;
+
+/// Members of a chat request that vLLM and llama.cpp render.
+const CHAT_MEMBERS: [&str; 9] = [
+    "messages",
+    "tools",
+    "tool_choice",
+    "documents",
+    "chat_template",
+    "chat_template_kwargs",
+    "add_generation_prompt",
+    "continue_final_message",
+    "reasoning_effort",
+];
+
+/// What is to be counted.
+pub(super) enum Asked<'a> {
+    /// A text, its marks of special tokens being text.
+    Text(&'a str),
+    /// The body of a request, and the prompt that our template rendered of it.
+    Request(Wire, &'a [u8], Option<String>),
+}
+
+/// What an engine said.
+pub(super) struct Answer {
+    /// Its name, for people.
+    pub(super) engine: &'static str,
+    pub(super) tokens: u64,
+}
+
+/// Why an engine did not say.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum AgainstError {
+    /// It does not answer.
+    #[error(transparent)]
+    Ask(#[from] AskFault),
+    /// It is not one of those that tokenise.
+    #[error("{0} is no engine that tokenises: vLLM, SGLang and llama.cpp do")]
+    Unknown(String),
+    /// It refuses, or what it says has no count.
+    #[error("{engine} does not tokenise this at {path}: status {status}")]
+    Refused {
+        /// Its name.
+        engine: &'static str,
+        /// Where it was asked.
+        path: &'static str,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// No engine has a way to be asked this.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
+
+/// Asks the engine at `url`.
+pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answer, AgainstError> {
+    let (_, models) = ask(url, "/v1/models", None).await?;
+    let engine = match owner(&models) {
+        Some(Dialect::Vllm) => Engine { name: "vLLM", url },
+        Some(Dialect::Sglang) => Engine { name: "SGLang", url },
+        Some(Dialect::LlamaCpp) => Engine { name: "llama.cpp", url },
+        _ => return Err(AgainstError::Unknown(url.authority())),
+    };
+    let tokens = match asked {
+        Asked::Text(text) => engine.of_text(text, Marks::AsText).await?,
+        Asked::Request(Wire::ChatCompletions, body, rendered) => {
+            engine.of_chat(body, rendered.as_deref()).await?
+        }
+        Asked::Request(Wire::Completions, body, _) => {
+            let mut sum = 0;
+            for prompt in prompts(body)? {
+                sum += engine.of_text(&prompt, Marks::AsPrompt).await?;
+            }
+            sum
+        }
+        Asked::Request(..) => {
+            let told = "only texts, chats and completions can be counted against an engine";
+            return Err(AgainstError::Unsupported(told));
+        }
+    };
+    Ok(Answer { engine: engine.name, tokens })
+}
+
+/// How marks of special tokens in a text are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    /// As they are written.
+    AsText,
+    /// As the tokens; nothing is put around.
+    AsTokens,
+    /// As the tokens, and the engine puts its own around.
+    AsPrompt,
+}
+
+struct Engine<'a> {
+    name: &'static str,
+    url: &'a UpstreamUrl,
+}
+
+impl Engine<'_> {
+    async fn of_text(&self, text: &str, marks: Marks) -> Result<u64, AgainstError> {
+        let framed = marks == Marks::AsPrompt;
+        self.tokenise(if self.name == "llama.cpp" {
+            let special = marks != Marks::AsText;
+            json!({"content": text, "add_special": framed, "parse_special": special})
+        } else {
+            json!({"prompt": text, "add_special_tokens": framed})
+        })
+        .await
+    }
+
+    async fn of_chat(&self, body: &[u8], rendered: Option<&str>) -> Result<u64, AgainstError> {
+        let mut request: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
+        request.retain(|name, _| CHAT_MEMBERS.contains(&name.as_str()));
+        let chat = Value::Object(request);
+        match self.name {
+            "vLLM" => self.tokenise(chat).await,
+            "llama.cpp" => {
+                let answer = self.post("/apply-template", &chat).await?;
+                match answer["prompt"].as_str() {
+                    Some(prompt) => self.of_text(prompt, Marks::AsTokens).await,
+                    None => Err(self.refused("/apply-template", 200)),
+                }
+            }
+            _ => match rendered {
+                Some(prompt) => self.of_text(prompt, Marks::AsTokens).await,
+                None => Err(AgainstError::Unsupported(
+                    "SGLang renders no chats for others: give --tokenizer FOLDER with a template",
+                )),
+            },
+        }
+    }
+
+    async fn tokenise(&self, request: Value) -> Result<u64, AgainstError> {
+        const PATH: &str = "/tokenize";
+        let answer = self.post(PATH, &request).await?;
+        let listed = answer["tokens"].as_array().map(|tokens| tokens.len() as u64);
+        listed.or_else(|| answer["count"].as_u64()).ok_or_else(|| self.refused(PATH, 200))
+    }
+
+    async fn post(&self, path: &'static str, request: &Value) -> Result<Value, AgainstError> {
+        let (status, answer) = ask(self.url, path, Some(request.to_string().into_bytes())).await?;
+        match serde_json::from_slice(&answer) {
+            Ok(answer) if status.is_success() => Ok(answer),
+            _ => Err(self.refused(path, status.as_u16())),
+        }
+    }
+
+    const fn refused(&self, path: &'static str, status: u16) -> AgainstError {
+        AgainstError::Refused { engine: self.name, path, status }
+    }
+}
+
+/// The prompts of a completion.
+fn prompts(body: &[u8]) -> Result<Vec<String>, AgainstError> {
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    match &request["prompt"] {
+        Value::String(prompt) => Some(vec![prompt.clone()]),
+        Value::Array(prompts) => {
+            prompts.iter().map(|prompt| prompt.as_str().map(str::to_owned)).collect()
+        }
+        _ => None,
+    }
+    .ok_or(AgainstError::Unsupported("prompts that are token ids need no tokenizer"))
+}

@@ -1,0 +1,128 @@
+//! Tokens of a request's prompt: by its model's own chat template where one is known, by OpenAI's
+//! form around messages otherwise.
+
+use jiff::Timestamp;
+use taximeter_meter::{Wire, prompt_text};
+use taximeter_tokenizer::{ChatTemplate, Choice, Count, Tokenizer};
+
+/// What counts the prompts of a model.
+#[derive(Debug, Clone)]
+pub(crate) struct Counting {
+    /// The model's vocabulary, or the nearest one.
+    pub(crate) choice: Choice,
+    /// What stands around messages and prompts.
+    pub(crate) form: Form,
+}
+
+/// What a model reads around the texts of a prompt.
+#[derive(Debug, Clone)]
+pub(crate) enum Form {
+    /// OpenAI's.
+    OpenAi,
+    /// The model's own; its chat template, if it is known.
+    Own(Option<ChatTemplate>),
+}
+
+impl Counting {
+    /// What is built in for `model`.
+    pub(crate) fn built_in(model: &str) -> Self {
+        Self { choice: Tokenizer::for_model(model), form: Form::OpenAi }
+    }
+
+    /// What was found in the files of a model.
+    pub(crate) const fn of_files(tokenizer: Tokenizer, template: Option<ChatTemplate>) -> Self {
+        Self { choice: Choice { tokenizer, exact: true }, form: Form::Own(template) }
+    }
+}
+
+/// Tokens of the prompt in `body`, a request for `model` on `wire`; `None` is the model that the
+/// body names.
+///
+/// Exact for texts, for chats of texts whose template is known, and for chats of OpenAI's models;
+/// an estimate, and marked as one, otherwise. `now` is for templates that tell the date. Takes
+/// milliseconds for long prompts.
+pub(crate) fn input_tokens(
+    wire: Wire,
+    model: Option<&str>,
+    body: &[u8],
+    counting: &Counting,
+    now: Timestamp,
+) -> Count {
+    let Choice { tokenizer, exact } = &counting.choice;
+    let prompt = prompt_text(wire, model, body);
+    if let (Wire::ChatCompletions, Form::Own(Some(template))) = (wire, &counting.form)
+        && let Ok(rendered) = template.render(body, now)
+    {
+        let count = tokenizer.count_rendered(&rendered.text);
+        return Count {
+            tokens: count.tokens + prompt.image_tokens,
+            estimated: count.estimated || rendered.media || !exact,
+        };
+    }
+    let count = tokenizer.count(&prompt.texts);
+    let (around, fits) = match (&counting.form, wire) {
+        (Form::OpenAi, _) => (0, true),
+        // Each prompt is framed by itself.
+        (Form::Own(_), Wire::Completions | Wire::Embeddings) => {
+            (tokenizer.framing_tokens() * prompt.texts.len() as u64, true)
+        }
+        (Form::Own(_), _) => (0, false),
+    };
+    Count {
+        tokens: prompt.tokens + prompt.image_tokens + around + count.tokens,
+        estimated: count.estimated || prompt.estimated || !exact || !fits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHAT: &str = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello world"}]}"#;
+
+    fn own(template: Option<&str>) -> Counting {
+        let template = template.map(|source| ChatTemplate::new(source, []).unwrap());
+        Counting::of_files(Tokenizer::for_model("gpt-4o").tokenizer, template)
+    }
+
+    fn count(wire: Wire, body: &str, counting: &Counting) -> (u64, bool) {
+        let count = input_tokens(wire, None, body.as_bytes(), counting, Timestamp::UNIX_EPOCH);
+        (count.tokens, count.estimated)
+    }
+
+    #[test]
+    fn a_chat_of_openais_is_its_texts_in_openais_form() {
+        let counting = Counting::built_in("gpt-4o");
+        assert_eq!(count(Wire::ChatCompletions, CHAT, &counting), (9, false));
+        let unknown = Counting::built_in("tiny");
+        assert_eq!(count(Wire::ChatCompletions, CHAT, &unknown), (9, true));
+    }
+
+    #[test]
+    fn a_template_that_is_known_renders_the_prompt() {
+        let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+        assert_eq!(count(Wire::ChatCompletions, CHAT, &own(Some(template))), (2, false));
+    }
+
+    #[test]
+    fn a_template_that_cannot_render_leaves_an_estimate_in_openais_form() {
+        let raising = "{{ raise_exception('no') }}";
+        for counting in [own(Some(raising)), own(None)] {
+            assert_eq!(count(Wire::ChatCompletions, CHAT, &counting), (9, true));
+        }
+    }
+
+    #[test]
+    fn images_are_added_to_what_a_template_renders() {
+        let body = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"hello world"},
+            {"type":"image_url","image_url":{"url":"https://example.com/"}}]}]}"#;
+        let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+        assert_eq!(count(Wire::ChatCompletions, body, &own(Some(template))), (2 + 765, true));
+    }
+
+    #[test]
+    fn a_plain_prompt_is_counted_as_it_is() {
+        let body = r#"{"prompt":["hello world","hello"]}"#;
+        assert_eq!(count(Wire::Completions, body, &own(None)), (3, false));
+    }
+}
