@@ -12,6 +12,7 @@ mod config;
 mod content;
 mod conversation;
 mod dialect;
+mod error;
 mod filters;
 mod json;
 mod limit;
@@ -28,25 +29,20 @@ use jiff::Timestamp;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, ErrorKind, Value};
 
-use conversation::Conversation;
+use config::{DEFAULT, TOOL_USE};
+use conversation::{Conversation, member};
+pub use error::TemplateError;
 
 /// Longest template, in bytes.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
 /// Longest request that is rendered, in bytes.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
-/// Most messages that are rendered: some templates copy what they have so far with each of them.
-const MESSAGES_MAX: usize = 4096;
 /// Longest text that a template writes, in bytes.
 const OUTPUT_BYTES_MAX: usize = 16 << 20;
 /// Most steps of minijinja's machine: some thirty a message, and a second of time at the most.
 const STEPS_MAX: u64 = 5_000_000;
 /// Deepest nesting of macros.
 const RECURSION_MAX: usize = 100;
-
-/// Name of the template that is used when a request has tools, in a list of named ones.
-const TOOL_USE: &str = "tool_use";
-/// Name of the template that is used otherwise.
-const DEFAULT: &str = "default";
 
 /// A model's chat template, compiled. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -75,35 +71,6 @@ pub struct Rendered {
     /// Whether messages have parts that are no text (images, audio): their tokens are not in
     /// `text`.
     pub media: bool,
-}
-
-/// Why there is no prompt. Never carries what the request says.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TemplateError {
-    /// The template is not Jinja, or larger than a MiB.
-    #[error("the chat template cannot be compiled: {0}")]
-    Source(String),
-    /// `tokenizer_config.json` does not say what it should.
-    #[error("tokenizer_config.json: {0}")]
-    Config(String),
-    /// The request has not the shape of a chat, or asks for what no template does alone.
-    #[error("the request cannot be rendered: {0}")]
-    Request(&'static str),
-    /// The template does what Python takes otherwise than we do.
-    #[error("the chat template cannot be rendered exactly: {0}")]
-    Unsupported(&'static str),
-    /// The template gives up, as the engine's would, or needs what we do not have.
-    #[error("the chat template cannot render this request: {reason} (line {line})")]
-    Render {
-        /// What kind of fault it is.
-        reason: String,
-        /// Line of the template.
-        line: usize,
-    },
-    /// A limit was reached.
-    #[error("rendering stopped at its limit: {0}")]
-    Limit(&'static str),
 }
 
 impl ChatTemplate {
@@ -174,7 +141,11 @@ impl ChatTemplate {
             variables.insert(Value::from(name), Value::from(text));
         }
         conversation::variables(&request, &mut variables)?;
-        variables.insert("messages".into(), Value::from(conversation.messages));
+        let messages = Value::from(conversation.messages);
+        if template.shape.joins_values && joined_otherwise(&variables, &messages) {
+            return Err(TemplateError::Unsupported("it joins values that Python prints otherwise"));
+        }
+        variables.insert("messages".into(), messages);
         variables.insert("strftime_now".into(), python::strftime(now));
         let text = template.render(Value::from_object(variables))?;
         Ok(Rendered { text, media: conversation.media })
@@ -217,6 +188,14 @@ impl Template {
     }
 }
 
+/// Whether tools or their calls have values that `~` would print in another way than Python.
+fn joined_otherwise(variables: &IndexMap<Value, Value>, messages: &Value) -> bool {
+    let calls = messages.try_iter().into_iter().flatten();
+    let calls = calls.filter_map(|message| member(&message, "tool_calls"));
+    let tools = variables.get(&Value::from("tools")).cloned();
+    tools.into_iter().chain(calls).any(|value| python::prints_otherwise(&value))
+}
+
 fn source_fault(fault: &minijinja::Error) -> TemplateError {
     TemplateError::Source(fault.to_string())
 }
@@ -236,9 +215,4 @@ impl io::Write for Bounded {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A member of an object; `None` where it is absent or null.
-fn member(object: &Value, name: &str) -> Option<Value> {
-    object.get_attr(name).ok().filter(|value| !value.is_undefined() && !value.is_none())
 }

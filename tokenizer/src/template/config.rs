@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use super::TemplateError;
+use super::error::TemplateError;
+
+/// Name of the template that is used when a request has tools, in a list of named ones.
+pub(super) const TOOL_USE: &str = "tool_use";
+/// Name of the template that is used otherwise.
+pub(super) const DEFAULT: &str = "default";
 
 /// What the file says that a template needs.
 #[derive(Debug, Default)]
@@ -22,7 +27,7 @@ pub(super) fn read(text: &str) -> Result<Config, TemplateError> {
     let mut config = Config::default();
     match file.get("chat_template") {
         Some(Value::String(source)) => {
-            config.templates.push((super::DEFAULT.to_owned(), source.clone()));
+            config.templates.push((DEFAULT.to_owned(), source.clone()));
         }
         Some(Value::Array(named)) => {
             for template in named {

@@ -16,6 +16,8 @@ pub(super) struct Shape {
     /// It names a method without calling it (`schema.items`), which for Python is the method and
     /// here the member.
     pub(super) names_methods: bool,
+    /// It joins values with `~`, where minijinja prints them itself.
+    pub(super) joins_values: bool,
 }
 
 impl Shape {
@@ -23,6 +25,7 @@ impl Shape {
         Self {
             parts: loops_over_content(source),
             names_methods: names_methods(source),
+            joins_values: Block::all(source).any(|block| block.inside.contains('~')),
             developer: source.contains("\"developer\"") || source.contains("'developer'"),
         }
     }

@@ -9,7 +9,10 @@ use minijinja::Value;
 use minijinja::value::ValueKind;
 
 use super::content::Shape;
-use super::{MESSAGES_MAX, TemplateError, member};
+use super::error::TemplateError;
+
+/// Most messages that are rendered: some templates copy what they have so far with each of them.
+const MESSAGES_MAX: usize = 4096;
 
 /// Types of parts that are text, and the member that has it.
 const TEXT_PARTS: &[(&str, &str)] = &[
@@ -275,4 +278,9 @@ fn text_of(content: &Value) -> String {
     let texts: Vec<String> =
         parts.filter_map(|part| member(&part, "text")).map(|text| text.to_string()).collect();
     texts.join("\n")
+}
+
+/// A member of an object; `None` where it is absent or null.
+pub(super) fn member(object: &Value, name: &str) -> Option<Value> {
+    object.get_attr(name).ok().filter(|value| !value.is_undefined() && !value.is_none())
 }

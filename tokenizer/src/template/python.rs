@@ -72,6 +72,23 @@ fn quote(text: &str, out: &mut String) {
     out.push(mark);
 }
 
+/// Whether minijinja, left alone, would print a value in another way.
+pub(super) fn prints_otherwise(value: &Value) -> bool {
+    match value.kind() {
+        ValueKind::Number => text(value) != value.to_string(),
+        ValueKind::String => value
+            .as_str()
+            .is_some_and(|text| text.chars().any(|c| !is_printable(c) && !c.is_ascii_whitespace())),
+        ValueKind::Seq => {
+            value.try_iter().into_iter().flatten().any(|each| prints_otherwise(&each))
+        }
+        ValueKind::Map => value.try_iter().into_iter().flatten().any(|key| {
+            prints_otherwise(&key) || value.get_item(&key).is_ok_and(|each| prints_otherwise(&each))
+        }),
+        _ => false,
+    }
+}
+
 /// Whether Python prints a character as it is; Rust's rule is the same, except that it asks first
 /// what the character stands on.
 fn is_printable(character: char) -> bool {

@@ -132,6 +132,25 @@ fn what_no_template_does_alone_is_refused() {
 }
 
 #[test]
+fn what_is_not_known_to_be_exact_is_not_rendered() {
+    let body = |value: &str| {
+        format!(
+            r#"{{"messages":[],"tools":[{{"function":{{"name":"f","parameters":{{"x":{value}}}}}}}]}}"#
+        )
+    };
+    for (source, value, known) in [
+        ("{{ tools ~ '' }}", "1e-5", false),
+        ("{{ tools ~ '' }}", r#""\u200b""#, false),
+        ("{{ tools ~ '' }}", "1.5", true),
+        ("{{ tools }}", "1e-5", true),
+        ("{{ tools[0].items }}", "1", false),
+        ("{{ 'a' + ('<' | safe) }}", "1", false),
+    ] {
+        assert_eq!(render(source, &body(value)).is_ok(), known, "{source}, {value}");
+    }
+}
+
+#[test]
 fn a_fault_says_where_it_is_and_nothing_of_the_request() {
     let fault = hello("\n{{ raise_exception('no ' + messages[0].content) }}").unwrap_err();
     assert_eq!(
@@ -151,7 +170,7 @@ fn rendering_stops_at_its_limits() {
     assert_eq!(limit(endless, empty), "steps of the template");
     let long = "{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}";
     assert_eq!(limit(long, empty), "bytes of the prompt");
-    let many = format!(r#"{{"messages":[{}1]}}"#, "1,".repeat(MESSAGES_MAX));
+    let many = format!(r#"{{"messages":[{}1]}}"#, "1,".repeat(4096));
     assert_eq!(limit(CHATML, &many), "messages of the request");
     let large = " ".repeat(REQUEST_BYTES_MAX + 1);
     assert_eq!(limit(CHATML, &large), "bytes of the request");

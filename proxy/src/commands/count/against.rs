@@ -73,14 +73,14 @@ pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answe
         _ => return Err(AgainstError::Unknown(url.authority())),
     };
     let tokens = match asked {
-        Asked::Text(text) => engine.of_text(text, Marks::AsText).await?,
+        Asked::Text(text) => engine.of_text(text, Marks::Text).await?,
         Asked::Request(Wire::ChatCompletions, body, rendered) => {
             engine.of_chat(body, rendered.as_deref()).await?
         }
         Asked::Request(Wire::Completions, body, _) => {
             let mut sum = 0;
             for prompt in prompts(body)? {
-                sum += engine.of_text(&prompt, Marks::AsPrompt).await?;
+                sum += engine.of_text(&prompt, Marks::Prompt).await?;
             }
             sum
         }
@@ -96,11 +96,11 @@ pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answe
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marks {
     /// As they are written.
-    AsText,
+    Text,
     /// As the tokens; nothing is put around.
-    AsTokens,
+    Tokens,
     /// As the tokens, and the engine puts its own around.
-    AsPrompt,
+    Prompt,
 }
 
 struct Engine<'a> {
@@ -110,9 +110,9 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     async fn of_text(&self, text: &str, marks: Marks) -> Result<u64, AgainstError> {
-        let framed = marks == Marks::AsPrompt;
+        let framed = marks == Marks::Prompt;
         self.tokenise(if self.name == "llama.cpp" {
-            let special = marks != Marks::AsText;
+            let special = marks != Marks::Text;
             json!({"content": text, "add_special": framed, "parse_special": special})
         } else {
             json!({"prompt": text, "add_special_tokens": framed})
@@ -128,13 +128,13 @@ impl Engine<'_> {
             "vLLM" => self.tokenise(chat).await,
             "llama.cpp" => {
                 let answer = self.post("/apply-template", &chat).await?;
-                match answer["prompt"].as_str() {
-                    Some(prompt) => self.of_text(prompt, Marks::AsTokens).await,
+                match answer.get("prompt").and_then(Value::as_str) {
+                    Some(prompt) => self.of_text(prompt, Marks::Tokens).await,
                     None => Err(self.refused("/apply-template", 200)),
                 }
             }
             _ => match rendered {
-                Some(prompt) => self.of_text(prompt, Marks::AsTokens).await,
+                Some(prompt) => self.of_text(prompt, Marks::Tokens).await,
                 None => Err(AgainstError::Unsupported(
                     "SGLang renders no chats for others: give --tokenizer FOLDER with a template",
                 )),
@@ -145,8 +145,11 @@ impl Engine<'_> {
     async fn tokenise(&self, request: Value) -> Result<u64, AgainstError> {
         const PATH: &str = "/tokenize";
         let answer = self.post(PATH, &request).await?;
-        let listed = answer["tokens"].as_array().map(|tokens| tokens.len() as u64);
-        listed.or_else(|| answer["count"].as_u64()).ok_or_else(|| self.refused(PATH, 200))
+        let listed =
+            answer.get("tokens").and_then(Value::as_array).map(|tokens| tokens.len() as u64);
+        listed
+            .or_else(|| answer.get("count").and_then(Value::as_u64))
+            .ok_or_else(|| self.refused(PATH, 200))
     }
 
     async fn post(&self, path: &'static str, request: &Value) -> Result<Value, AgainstError> {
@@ -165,9 +168,9 @@ impl Engine<'_> {
 /// The prompts of a completion.
 fn prompts(body: &[u8]) -> Result<Vec<String>, AgainstError> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
-    match &request["prompt"] {
-        Value::String(prompt) => Some(vec![prompt.clone()]),
-        Value::Array(prompts) => {
+    match request.get("prompt") {
+        Some(Value::String(prompt)) => Some(vec![prompt.clone()]),
+        Some(Value::Array(prompts)) => {
             prompts.iter().map(|prompt| prompt.as_str().map(str::to_owned)).collect()
         }
         _ => None,
