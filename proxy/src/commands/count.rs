@@ -31,8 +31,8 @@ Examples:
 /// Longest request body, in bytes; a longer input is a text.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes of a text that are read at once.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes of a text that are counted at once: the counter keeps what comes in larger parts.
+const READ_BYTES: usize = 16 << 10;
 
 /// Tokens of a text or of a request body
 #[derive(Debug, Args)]
