@@ -54,8 +54,7 @@ async fn main() -> Result<()> {
 }
 
 /// What OpenAI's chunks say in turn: a token each, as its models generate them.
-const WORDS: [&str; 8] =
-    [" The", " fare", " is", " thirteen", " dollars", ",", " including", " tolls"];
+const WORDS: [&str; 8] = [" The", " fare", " is", " twelve", " dollars", ",", " including", " the"];
 
 /// The answers, rendered once, and the ticks that the streams wait for.
 struct Engine {
