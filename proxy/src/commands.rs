@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod keys;
 mod ledger;
 mod load;
+mod model_files;
 pub(crate) mod prices;
 pub(crate) mod records;
 pub(crate) mod serve;

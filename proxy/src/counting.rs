@@ -29,6 +29,11 @@ impl Counting {
         Self { choice: Tokenizer::for_model(model), form: Form::OpenAi }
     }
 
+    /// Whether a short prompt is counted in microseconds: nothing has to be loaded or rendered.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.choice.tokenizer.is_loaded() && !matches!(self.form, Form::Own(Some(_)))
+    }
+
     /// What was found in the files of a model.
     pub(crate) const fn of_files(tokenizer: Tokenizer, template: Option<ChatTemplate>) -> Self {
         Self { choice: Choice { tokenizer, exact: true }, form: Form::Own(template) }

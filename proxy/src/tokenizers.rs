@@ -2,19 +2,18 @@
 //! that are built in.
 
 use taximeter_config::ModelPattern;
-use taximeter_tokenizer::{Choice, Tokenizer};
+
+use crate::counting::Counting;
 
 /// Vocabularies, in order of preference.
 #[derive(Debug, Default)]
 pub(crate) struct Tokenizers(Vec<Entry>);
 
-/// A vocabulary, and for whom it counts.
+/// What counts, and for whom; not exact where the models' own vocabulary is another.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) models: Vec<ModelPattern>,
-    pub(crate) tokenizer: Tokenizer,
-    /// Whether the models' own vocabulary is another.
-    pub(crate) estimated: bool,
+    pub(crate) counting: Counting,
 }
 
 impl Tokenizers {
@@ -28,46 +27,45 @@ impl Tokenizers {
         &self,
         request_model: Option<&str>,
         response_model: Option<&str>,
-    ) -> Choice {
+    ) -> Counting {
         let models = [response_model, request_model].into_iter().flatten();
         let own = models.clone().find_map(|model| self.own(model));
-        let near = || models.clone().find_map(|model| self.near(model));
-        own.or_else(near).unwrap_or_else(|| Tokenizer::for_model(""))
+        let near = || models.clone().find_map(|model| self.find(model, false));
+        own.or_else(near).unwrap_or_else(|| Counting::built_in(""))
     }
 
     /// The model's own vocabulary.
-    fn own(&self, model: &str) -> Option<Choice> {
-        let given = self.find(model, false).map(|tokenizer| Choice { tokenizer, exact: true });
-        given.or_else(|| Some(Tokenizer::for_model(model)).filter(|built_in| built_in.exact))
+    fn own(&self, model: &str) -> Option<Counting> {
+        let built_in = || Some(Counting::built_in(model)).filter(|own| own.choice.exact);
+        self.find(model, true).or_else(built_in)
     }
 
-    /// One that is to stand for the model's own.
-    fn near(&self, model: &str) -> Option<Choice> {
-        self.find(model, true).map(|tokenizer| Choice { tokenizer, exact: false })
-    }
-
-    fn find(&self, model: &str, estimated: bool) -> Option<Tokenizer> {
+    fn find(&self, model: &str, exact: bool) -> Option<Counting> {
         let fits = |entry: &&Entry| {
-            entry.estimated == estimated
+            entry.counting.choice.exact == exact
                 && entry.models.iter().any(|pattern| pattern.matches(model))
         };
-        self.0.iter().find(fits).map(|entry| entry.tokenizer.clone())
+        self.0.iter().find(fits).map(|entry| entry.counting.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use taximeter_tokenizer::Tokenizer;
+
     use super::*;
 
     const FILE: &[u8] = include_bytes!("../../tests/fixtures/tokenizers/tiny/tokenizer.json");
 
     fn entry(name: &str, pattern: &str, estimated: bool) -> Entry {
         let tokenizer = Tokenizer::from_file(name, FILE).unwrap().tokenizer;
-        Entry { models: vec![ModelPattern::new(pattern).unwrap()], tokenizer, estimated }
+        let mut counting = Counting::of_files(tokenizer, None);
+        counting.choice.exact = !estimated;
+        Entry { models: vec![ModelPattern::new(pattern).unwrap()], counting }
     }
 
     fn chosen(of: &Tokenizers, request: Option<&str>, response: Option<&str>) -> (String, bool) {
-        let choice = of.choose(request, response);
+        let choice = of.choose(request, response).choice;
         (choice.tokenizer.name().to_owned(), choice.exact)
     }
 

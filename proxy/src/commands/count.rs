@@ -1,7 +1,6 @@
 //! `taximeter count`: tokens of a text, or of a request body.
 
 pub(crate) mod against;
-mod files;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,6 +15,7 @@ use taximeter_meter::Wire;
 use taximeter_tokenizer::Count;
 
 use super::failure::Failure;
+use super::model_files;
 use crate::counting::{Counting, Form, input_tokens};
 use against::{Answer, Asked};
 
@@ -68,7 +68,10 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let model = args.model.as_deref();
     let counting = match &args.tokenizer {
-        Some(path) => files::read(path)?,
+        Some(path) => {
+            let found = model_files::read(path)?;
+            Counting::of_files(found.tokenizer, found.template)
+        }
         None => Counting::built_in(model.unwrap_or_default()),
     };
     let mut given = match &args.file {

@@ -11,7 +11,8 @@ use clap::Args;
 use taximeter_config::{Config, Overrides};
 use tokio::runtime::Runtime;
 
-use super::load::{self, LoadError, LoadedTokenizer};
+use super::load::{self, LoadError};
+use super::model_files::ModelFiles;
 use crate::edge::feeder::Feeder;
 use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery};
 use crate::edge::listen::Workers;
@@ -223,8 +224,8 @@ fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
     );
 }
 
-fn tell_tokenizers(telemetry: &Telemetry, loaded: &[LoadedTokenizer]) {
-    for LoadedTokenizer { path, fallback } in loaded {
+fn tell_tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
+    for ModelFiles { path, fallback, .. } in loaded {
         let path = path.display().to_string();
         match fallback {
             None => telemetry.log.info("tokenizer_loaded", &[("path", path.into())]),

@@ -297,11 +297,8 @@ impl Open {
         let passage = meter.on_bytes(now, data);
         let choose = |meter: &Meter| {
             let recounts = self.gateway.upstream(self.upstream).recount;
-            recounts.then(|| {
-                self.gateway
-                    .tokenizers
-                    .choose(self.request_model.as_deref(), meter.response_model())
-            })
+            let models = (self.request_model.as_deref(), meter.response_model());
+            recounts.then(|| self.gateway.tokenizers.choose(models.0, models.1).choice)
         };
         match self.passing.step(meter, choose) {
             Next::Nothing => {}
@@ -321,8 +318,8 @@ impl Open {
         {
             return;
         }
-        let choice = self.gateway.tokenizers.choose(self.request_model.as_deref(), None);
-        if !choice.exact {
+        let counting = self.gateway.tokenizers.choose(self.request_model.as_deref(), None);
+        if !counting.choice.exact {
             return;
         }
         let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else { return };
@@ -331,7 +328,7 @@ impl Open {
         self.input = Some(told);
         let (gateway, held) = (self.gateway.clone(), self.held.clone());
         self.gateway.background.spawn_blocking(move || {
-            let tally = gateway.guarded(|| count::input(wire, &body, &choice));
+            let tally = gateway.guarded(|| count::input(wire, &body, &counting));
             drop((body, held, place));
             // It may have ended without a need for it.
             let _ = tally.map(|tally| tell.send(tally));
@@ -349,8 +346,9 @@ impl Open {
             return None;
         }
         let response_model = measurement.response_model.as_deref();
-        let choice = self.gateway.tokenizers.choose(self.request_model.as_deref(), response_model);
-        let compared = if recount && choice.exact && wire.is_text() {
+        let counting =
+            self.gateway.tokenizers.choose(self.request_model.as_deref(), response_model);
+        let compared = if recount && counting.choice.exact && wire.is_text() {
             parts.comparable(measurement)
         } else {
             Parts::default()
@@ -368,7 +366,7 @@ impl Open {
         };
         let understood = record::is_understood(self, measurement);
         let job = Job {
-            choice,
+            counting,
             input: input.filter(|_| missing.input || compared.input),
             output: (missing.output && understood || compared.output).then_some(output),
         };

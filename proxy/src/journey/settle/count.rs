@@ -1,10 +1,12 @@
 //! Counting what the engine did not report, and what it did where our count is exact.
 
-use taximeter_meter::{Wire, prompt_text};
+use taximeter_meter::Wire;
 use taximeter_tokenizer::{Choice, estimate};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::passing::Passing;
+use crate::counting::{Counting, input_tokens};
+use crate::edge::clock;
 use crate::edge::upstream::RequestBody;
 
 /// Texts up to this size are counted where they are, in bytes: that takes some ten microseconds,
@@ -28,7 +30,7 @@ pub(super) struct Tally {
 
 /// What is to be counted at the end.
 pub(super) struct Job {
-    pub(super) choice: Choice,
+    pub(super) counting: Counting,
     pub(super) input: Option<Input>,
     pub(super) output: Option<Output>,
 }
@@ -69,47 +71,43 @@ impl Job {
         }
         let input = match &self.input {
             Some(Input::Body(_, body)) => {
-                body.len() <= SHORT_BYTES_MAX as u64 && self.choice.tokenizer.is_loaded()
+                body.len() <= SHORT_BYTES_MAX as u64 && self.counting.is_quick()
             }
             _ => true,
         };
         let output = self.output.as_ref().is_none_or(|output| {
             let waiting = output.rest.len() + output.passed.waiting_bytes();
-            waiting == 0 || waiting <= SHORT_BYTES_MAX && self.choice.tokenizer.is_loaded()
+            waiting == 0 || waiting <= SHORT_BYTES_MAX && self.counting.choice.tokenizer.is_loaded()
         });
         input && output
     }
 
     /// Counts. Takes milliseconds for long texts, and waits for a prompt that is being counted.
     pub(super) fn run(self) -> Count {
-        let Self { choice, input, output } = self;
+        let Self { counting, input, output } = self;
         Count {
-            input: input.and_then(|input| input.count(&choice)),
-            output: output.and_then(|output| output.count(&choice)),
+            input: input.and_then(|input| input.count(&counting)),
+            output: output.and_then(|output| output.count(&counting.choice)),
         }
     }
 }
 
 impl Input {
-    fn count(self, choice: &Choice) -> Option<Tally> {
+    fn count(self, counting: &Counting) -> Option<Tally> {
         match self {
             Self::Begun(told) => told.blocking_recv().ok(),
             Self::Counted(tally) => tally,
-            Self::Body(wire, body) => Some(input(wire, &body, choice)),
+            Self::Body(wire, body) => Some(input(wire, &body, counting)),
             Self::Bytes(bytes) => Some(Tally { tokens: estimate(bytes), estimated: true }),
         }
     }
 }
 
 /// Tokens of the prompt in a request's body.
-pub(super) fn input(wire: Wire, body: &RequestBody, choice: &Choice) -> Tally {
+pub(super) fn input(wire: Wire, body: &RequestBody, counting: &Counting) -> Tally {
     let body: Vec<u8> = body.pieces().flat_map(|piece| piece.to_vec()).collect();
-    let prompt = prompt_text(wire, None, &body);
-    let counted = choice.tokenizer.count(&prompt.texts);
-    Tally {
-        tokens: prompt.tokens + prompt.image_tokens + counted.tokens,
-        estimated: !choice.exact || prompt.estimated || counted.estimated,
-    }
+    let counted = input_tokens(wire, None, &body, counting, clock::wall());
+    Tally { tokens: counted.tokens, estimated: counted.estimated }
 }
 
 impl Output {

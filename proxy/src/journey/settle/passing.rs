@@ -139,8 +139,8 @@ mod tests {
             let part: String = part.iter().collect();
             let event = serde_json::json!({"choices": [{"index": 0, "delta": {"content": part}}]});
             meter.on_bytes(clock::now(), Bytes::from(format!("data: {event}\n\n")));
-            let _ =
-                passed.step(&mut meter, |_| Some(Tokenizers::default().choose(Some(model), None)));
+            let _ = passed
+                .step(&mut meter, |_| Some(Tokenizers::default().choose(Some(model), None).choice));
             if let Passing::Counted(_) = passed {
                 assert!(meter.kept_text_bytes() < FOLD_BYTES);
             }
@@ -148,7 +148,7 @@ mod tests {
         let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
         assert_eq!(bytes, text.len() as u64);
-        let choice = Tokenizers::default().choose(Some(model), None);
+        let choice = Tokenizers::default().choose(Some(model), None).choice;
         Output { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
     }
 
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn text_of_a_model_that_nobody_knows_is_kept() {
         let (mut meter, mut passing) = (fed(), Passing::default());
-        for choice in [Some(Tokenizers::default().choose(Some("tiny"), None)), None] {
+        for choice in [Some(Tokenizers::default().choose(Some("tiny"), None).choice), None] {
             let next = passing.step(&mut meter, |_| choice);
             assert!(matches!((&passing, next), (Passing::Kept, Next::Nothing)));
         }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn text_is_kept_until_the_vocabulary_is_there() {
         // No other test loads this one.
-        let choice = Tokenizers::default().choose(Some("davinci"), None);
+        let choice = Tokenizers::default().choose(Some("davinci"), None).choice;
         let (mut meter, mut passing) = (fed(), Passing::default());
         let Next::Load(tokenizer) = passing.step(&mut meter, |_| Some(choice)) else {
             panic!("nothing to load");
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_a_panic_took_is_unknown() {
-        let choice = Tokenizers::default().choose(Some("tiny"), None);
+        let choice = Tokenizers::default().choose(Some("tiny"), None).choice;
         let rest = String::new();
         let output = Output { passed: Passing::Lost, rest, bytes: 600, mixed: false };
         assert_eq!(output.count(&choice), None);
