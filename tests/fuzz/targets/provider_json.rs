@@ -6,10 +6,22 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use taximeter_meter::{Dialect, Meter, Setup, StreamEnd, Wire};
+use taximeter_meter::{Dialect, Hidden, Meter, Setup, StreamEnd, Wire};
 
-const WIRES: [Wire; 5] =
-    [Wire::ChatCompletions, Wire::Completions, Wire::Responses, Wire::Messages, Wire::Embeddings];
+const WIRES: [Wire; 12] = [
+    Wire::ChatCompletions,
+    Wire::Completions,
+    Wire::Responses,
+    Wire::Messages,
+    Wire::Embeddings,
+    Wire::Generate,
+    Wire::LlamaCompletion,
+    Wire::OllamaChat,
+    Wire::OllamaGenerate,
+    Wire::Transcriptions,
+    Wire::Speech,
+    Wire::Images,
+];
 
 fuzz_target!(|data: &[u8]| {
     let is_object = data.first() == Some(&b'{')
@@ -17,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     for wire in WIRES {
         let started_at = Instant::now();
         let dialect = Dialect::Auto;
-        let mut meter = Meter::new(Setup { wire, dialect, started_at, hide_usage: false });
+        let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden: Hidden::default() });
         meter.on_head(200, Some("application/json"), None);
         let passage = meter.on_bytes(started_at, Bytes::copy_from_slice(data));
         let seen = [passage.forward, passage.hold, meter.take_withheld()].concat();

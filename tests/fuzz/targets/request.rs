@@ -3,10 +3,11 @@
 
 #![no_main]
 
-use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use taximeter_meter::{RequestFacts, RequestFault, RequestReader, Wire, prompt_text};
+use taximeter_meter::{
+    Dialect, RequestFacts, RequestFault, RequestReader, UsageAsk, Wire, prompt_text,
+};
 
 const WIRES: [Wire; 5] =
     [Wire::ChatCompletions, Wire::Completions, Wire::Responses, Wire::Messages, Wire::Embeddings];
@@ -18,15 +19,22 @@ fuzz_target!(|data: &[u8]| {
 
     let whole = read(wire, body, body.len().max(1));
     assert_eq!(whole, read(wire, body, usize::from(step) % 37 + 1));
-    let _ = prompt_text(wire, body);
+    let _ = prompt_text(wire, None, body);
     let Ok(facts) = whole else { return };
     // serde_json refuses what is nested deeper than 127, lone surrogates and numbers beyond f64.
     let Ok(Value::Object(members)) = serde_json::from_slice(body) else { return };
     assert_eq!(members.get("model").and_then(Value::as_str), facts.model.as_deref());
-    if let Some(splice) = facts.usage_splice() {
-        let spliced = splice.pieces(&Bytes::copy_from_slice(body)).concat();
+    for ask in [UsageAsk::Final, UsageAsk::Continuous, UsageAsk::TokenIds] {
+        let question = facts.question(Dialect::Vllm, ask);
+        let mut spliced = body.to_vec();
+        for splice in question.splices.iter().rev() {
+            let range = splice.range.start as usize..splice.range.end as usize;
+            spliced.splice(range, splice.text.iter().copied());
+        }
         let spliced: Value = serde_json::from_slice(&spliced).expect("a splice breaks no JSON");
-        assert_eq!(spliced["stream_options"]["include_usage"], Value::Bool(true));
+        if question.hidden.usage_event {
+            assert_eq!(spliced["stream_options"]["include_usage"], Value::Bool(true));
+        }
     }
 });
 

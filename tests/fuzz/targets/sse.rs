@@ -7,34 +7,48 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use taximeter_meter::{Dialect, Measurement, Meter, Setup, StreamEnd, Wire};
+use taximeter_meter::{Dialect, Hidden, Measurement, Meter, Setup, StreamEnd, Wire};
 
-const WIRES: [Wire; 4] = [Wire::ChatCompletions, Wire::Completions, Wire::Responses, Wire::Messages];
+const WIRES: [Wire; 10] = [
+    Wire::ChatCompletions,
+    Wire::Completions,
+    Wire::Responses,
+    Wire::Messages,
+    Wire::Generate,
+    Wire::LlamaCompletion,
+    Wire::OllamaChat,
+    Wire::Transcriptions,
+    Wire::Speech,
+    Wire::Images,
+];
+const DIALECTS: [Dialect; 3] = [Dialect::Auto, Dialect::Vllm, Dialect::Sglang];
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_last() else { return };
     let Some((&step, body)) = rest.split_last() else { return };
-    let wire = WIRES[usize::from(choice) % WIRES.len()];
-    let hide_usage = choice & 0x80 != 0;
-    let started_at = Instant::now();
+    let setup = Setup {
+        wire: WIRES[usize::from(choice & 0x0f) % WIRES.len()],
+        dialect: DIALECTS[usize::from(choice >> 4) % DIALECTS.len()],
+        started_at: Instant::now(),
+        hidden: Hidden {
+            usage_event: choice & 0x80 != 0,
+            running_usage: choice & 0x40 != 0,
+            token_ids: step & 0x80 != 0,
+        },
+    };
 
-    let whole = measure(wire, hide_usage, started_at, body, body.len().max(1));
-    let parts = measure(wire, hide_usage, started_at, body, usize::from(step) % 37 + 1);
+    let whole = measure(setup, body, body.len().max(1));
+    let parts = measure(setup, body, usize::from(step) % 37 + 1);
     assert_eq!(whole, parts);
-    if !hide_usage {
+    if !setup.hidden.is_any() {
         assert_eq!(whole.1, body);
     }
 });
 
 /// What is measured, and what the client sees.
-fn measure(
-    wire: Wire,
-    hide_usage: bool,
-    started_at: Instant,
-    body: &[u8],
-    step: usize,
-) -> (Measurement, Vec<u8>) {
-    let mut meter = Meter::new(Setup { wire, dialect: Dialect::OpenAi, started_at, hide_usage });
+fn measure(setup: Setup, body: &[u8], step: usize) -> (Measurement, Vec<u8>) {
+    let started_at = setup.started_at;
+    let mut meter = Meter::new(setup);
     meter.on_head(200, Some("text/event-stream"), None);
     let mut seen = Vec::new();
     for read in body.chunks(step) {
