@@ -50,13 +50,11 @@ impl File {
     ///
     /// Errors: `Unreadable`, with what Hugging Face's library says.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, LoadError> {
-        if tekken::is_one(bytes) {
-            return tekken::read(bytes);
-        }
         match ours(bytes) {
             Ok((vocabulary, framing_tokens)) => {
                 Ok(Self { counts: Counts::Ours(Box::new(vocabulary)), framing_tokens })
             }
+            Err(_) if tekken::is_one(bytes) => tekken::read(bytes),
             Err(why) => Self::theirs(bytes, why),
         }
     }

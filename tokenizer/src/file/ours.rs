@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use unicode_normalization_alignments::UnicodeNormalization;
+use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::added::{Added, Part};
 use super::joints::Joints;
@@ -114,8 +114,9 @@ impl Ours {
     }
 
     fn normalized<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        // Below it nothing combines with what stands before.
-        if self.recipe.nfc && text.chars().any(|char| char >= FIRST_COMBINING) {
+        // Below it nothing combines with what stands before, and most of what is above does not.
+        let above = text.chars().filter(|char| *char >= FIRST_COMBINING);
+        if self.recipe.nfc && is_nfc_quick(above) != IsNormalized::Yes {
             Cow::Owned(text.nfc().map(|(char, _)| char).collect())
         } else {
             Cow::Borrowed(text)
@@ -133,8 +134,13 @@ impl Ours {
             Prepend::Missing => missing,
             Prepend::MissingAtStart => missing && at_start,
         };
-        let front = prepend.then_some(META_SPACE).into_iter();
-        Cow::Owned(front.chain(text.chars().map(meta_spaced)).collect())
+        let mut spaced = String::with_capacity(text.len() + text.len() / 2);
+        spaced.extend(prepend.then_some(META_SPACE));
+        for (between, word) in text.split(' ').enumerate() {
+            spaced.extend((between > 0).then_some(META_SPACE));
+            spaced.push_str(word);
+        }
+        Cow::Owned(spaced)
     }
 
     fn merge(&self, text: &str, limit: u64, tokens: &mut u64, scratch: &mut Scratch) {
