@@ -29,16 +29,19 @@ class Shape:
         return f"{self.kind} {manner}{choices}"
 
 
-def text(random: random.Random, words_max: int = 400) -> str:
+def text(random: random.Random, words_max: int = 300) -> str:
     words = min(int(random.expovariate(1 / 40)) + 1, words_max)
     return " ".join(random.choices(WORDS, k=words))
 
 
 def turns(random: random.Random) -> list[dict]:
     roles = ["user", "assistant"] * 3
-    messages = [{"role": role, "content": text(random)} for role in roles[: random.choice([1, 1, 3, 5])]]
+    count = random.choice([1, 1, 3, 5])
+    # The engines read no more than 2,048 tokens of a prompt.
+    words_max = 240 // (count + 1)
+    messages = [{"role": role, "content": text(random, words_max)} for role in roles[:count]]
     if random.random() < 0.4:
-        messages.insert(0, {"role": "system", "content": text(random)})
+        messages.insert(0, {"role": "system", "content": text(random, words_max)})
     return messages
 
 
@@ -61,7 +64,7 @@ def shape(random: random.Random, kinds: list[str], models: list[str]) -> Shape:
             body |= {"prompt": text(random), "max_tokens": tokens}
         case "messages":
             chat = [m for m in turns(random) if m["role"] != "system"]
-            body |= {"messages": chat, "max_tokens": tokens, "system": text(random)}
+            body |= {"messages": chat, "max_tokens": tokens, "system": text(random, words_max=60)}
         case "responses":
             body |= {"input": text(random), "max_output_tokens": max(tokens, 16)}
     leaves = stream and tokens >= 16 and random.random() < 0.25
