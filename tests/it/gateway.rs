@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -167,9 +168,8 @@ impl Gateway {
 
     /// Waits until `/metrics` has this line: some things are counted after their answer has left.
     pub(crate) fn await_metric(&self, line: &str) {
-        const LOOKS_MAX: usize = 1_000;
-        let there = (0..LOOKS_MAX).any(|_| self.admin("/metrics").text().contains(line));
-        assert!(there, "{line}");
+        let there = patiently(|| self.admin("/metrics").text().contains(line).then_some(()));
+        assert!(there.is_some(), "{line}");
     }
 
     /// GET on the admin address.
@@ -198,15 +198,12 @@ impl Gateway {
 
     /// Waits until the ledger has this many records: after a client has left, nobody tells when.
     pub(crate) fn await_records(&self, count: usize) -> Vec<Value> {
-        const LOOKS_MAX: usize = 1_000;
-        for _ in 0..LOOKS_MAX {
-            let records = self.records();
-            if records.len() >= count {
-                assert_eq!(records.len(), count, "{records:#?}");
-                return records;
-            }
-        }
-        panic!("{count} records did not come: {:#?}", self.records());
+        let came = patiently(|| Some(self.records()).filter(|records| records.len() >= count));
+        let Some(records) = came else {
+            panic!("{count} records did not come: {:#?}", self.records());
+        };
+        assert_eq!(records.len(), count, "{records:#?}");
+        records
     }
 
     /// Asks politely to end, as Kubernetes does.
@@ -263,6 +260,19 @@ impl Drop for Gateway {
             eprintln!("the gateway's log: {:#?}", self.log.iter().collect::<Vec<_>>());
         }
     }
+}
+
+/// Looks again and again until something is there; `None` when it has not come within `PATIENCE`.
+fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Between two looks, so that they do not keep busy what they wait for.
+    const PAUSE: Duration = Duration::from_millis(5);
+    let (_sender, nothing) = channel::<()>();
+    (0..PATIENCE.as_millis() / PAUSE.as_millis()).find_map(|_| {
+        look().or_else(|| {
+            let _ = nothing.recv_timeout(PAUSE);
+            None
+        })
+    })
 }
 
 /// The records of a ledger as the command prints them.

@@ -43,9 +43,9 @@ pub(super) async fn open(
     mut chosen: Chosen,
     mut fare: Option<Fare>,
 ) -> Result<Response<ReplyBody>, Refusal> {
-    let rewrites = chosen.hidden.is_any() || fare.as_ref().is_some_and(Fare::owes_receipt);
+    let hides = chosen.hidden.is_any();
     let codings = match &fare {
-        Some(_) if rewrites => Codings::None,
+        Some(fare) if hides || fare.may_owe_receipt() => Codings::None,
         Some(fare) if fare.is_read() => Codings::Readable,
         _ => Codings::AsAsked,
     };
@@ -95,6 +95,7 @@ pub(super) async fn open(
     // hyper never asks for a body that cannot be there (204, 304, HEAD), so nobody would settle.
     let fits = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
     headers::answer(&mut head.headers);
+    let rewrites = hides || fare.as_ref().is_some_and(Fare::owes_receipt);
     let rewritten =
         head.status.is_success() && rewrites && !fare.as_ref().is_some_and(Fare::is_encoded);
     if rewritten {

@@ -181,6 +181,11 @@ impl Fare {
         meter.is_some_and(Meter::is_encoded)
     }
 
+    /// Whether a receipt was asked for, and will be owed if the answer is a stream of events.
+    pub(crate) fn may_owe_receipt(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.call.receipt && open.stream)
+    }
+
     /// Whether a receipt is to be put at the end of the stream.
     pub(crate) fn owes_receipt(&self) -> bool {
         self.0.as_ref().is_some_and(|open| open.owes_receipt)
