@@ -113,6 +113,13 @@ impl Reader {
             Wire::Generate => {
                 let keys = ["text", "inputs", "input_ids", "prompt"];
                 self.read_inputs(keys.iter().find_map(|&key| request.get(key)));
+                // SGLang: what is no text, and how many answers there are to one prompt.
+                let beside =
+                    ["image_data", "video_data", "audio_data", "input_embeds", "sampling_params"];
+                self.estimated |= beside.iter().any(|&key| match request.get(key) {
+                    Some(value) if key == "sampling_params" => asks_for_several(value),
+                    value => value.is_some_and(|value| !is_word(value)),
+                });
             }
             Wire::LlamaCompletion => self.read_inputs(request.get("prompt")),
             Wire::OllamaChat => {
@@ -146,6 +153,7 @@ impl Reader {
             }
         }
         self.tokens += ANSWER_TOKENS;
+        self.estimated |= !self.model.form.is_of_chats;
         for tools in ["tools", "functions"].iter().filter_map(|&key| request.get(key)) {
             self.read_tools(Node::of(tools));
         }
@@ -182,6 +190,8 @@ impl Reader {
                     }
                 }
             }
+            // llama.cpp: a text with images.
+            Some(Node::Object(part)) => self.read_part(&part, CONTENT_DEPTH_MAX),
             _ => self.estimated = true,
         }
     }
@@ -225,7 +235,9 @@ impl Reader {
         self.estimated |= !matches!(kind, Some(Node::Text(kind)) if kind == "text");
         self.read_image(part);
         // Only members with text for the model: ids are not, and the data of images is not text.
-        for key in ["text", "refusal", "thinking", "name", "content", "output", "summary"] {
+        for key in
+            ["text", "refusal", "thinking", "name", "content", "output", "summary", "prompt_string"]
+        {
             if let Some(value) = part.get(key) {
                 self.read_content(value, depth_left);
             }
@@ -288,6 +300,15 @@ impl<'a> Node<'a> {
         };
         // The text is one whole JSON value: serde_json has read it once already.
         node.unwrap_or(Node::Number)
+    }
+}
+
+/// Whether sampling parameters, or a list of them, ask for more than one answer to a prompt.
+fn asks_for_several(parameters: &RawValue) -> bool {
+    match Node::of(parameters) {
+        Node::Object(members) => members.get("n").is_some_and(|n| n.get() != "1" && !is_word(n)),
+        Node::List(each) => each.into_iter().any(asks_for_several),
+        _ => false,
     }
 }
 

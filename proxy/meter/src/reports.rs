@@ -127,9 +127,14 @@ impl Reports {
         self.latest.as_ref()?.cost.as_deref()
     }
 
-    /// Forgets a report of no output.
+    /// Forgets that there was no output, and no input either: an input that was told stays.
     pub(crate) fn drop_zero(&mut self) {
-        self.latest.take_if(|report| report.output == Some(0));
+        let is_zero = |tokens: Option<u64>| tokens == Some(0);
+        self.latest.take_if(|report| is_zero(report.output) && report.input.is_none_or(|n| n == 0));
+        if let Some(report) = self.latest.as_mut().filter(|report| is_zero(report.output)) {
+            report.output = None;
+            report.total = None;
+        }
     }
 
     /// The measurement's usage; `None` when nothing was reported.

@@ -3,6 +3,8 @@
 //! The shape is told by the names of the members, so that a provider behind another's dialect is
 //! read right.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
@@ -10,6 +12,7 @@ use taximeter_pricing::{ByModality, Flag, Member, Modalities, Pass, Usage};
 
 use crate::dialect::Reasoning;
 use crate::json::{Count, Malformed, Quantity, Reader};
+use names::{member, modality};
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
@@ -83,14 +86,7 @@ impl Report {
                 report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
                 Ok(())
             }
-            _ => {
-                let invalid = report.invalid;
-                report.read_member(key, value)?;
-                if report.invalid > invalid {
-                    report.invalid_members.extend(member(key));
-                }
-                Ok(())
-            }
+            _ => report.read_member(key, value),
         })?;
         Ok(Some(report))
     }
@@ -123,6 +119,20 @@ impl Report {
         key: &[u8],
         value: &mut Reader<'_>,
     ) -> Result<(), Malformed> {
+        let invalid = self.invalid;
+        self.read_number(key, value)?;
+        self.note_invalid(invalid, key);
+        Ok(())
+    }
+
+    /// Notes which number `key` would have told, if it told none since so many were `invalid`.
+    fn note_invalid(&mut self, invalid: u32, key: &[u8]) {
+        if self.invalid > invalid {
+            self.invalid_members.extend(member(key));
+        }
+    }
+
+    fn read_number(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
         match key {
             b"prompt_tokens" => {
                 self.includes_cache = true;
@@ -173,6 +183,7 @@ impl Report {
     }
 
     fn read_detail(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
+        let invalid = self.invalid;
         match key {
             b"cached_tokens" => self.put(value, |report| &mut report.read_inside),
             b"cache_write_tokens" | b"created_cache_tokens" => {
@@ -188,7 +199,9 @@ impl Report {
             b"ephemeral_5m_input_tokens" => self.put(value, |report| &mut report.write_outside_5m),
             b"ephemeral_1h_input_tokens" => self.put(value, |report| &mut report.write_outside_1h),
             _ => value.skip(),
-        }
+        }?;
+        self.note_invalid(invalid, key);
+        Ok(())
     }
 
     fn read_iterations(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
@@ -319,6 +332,7 @@ impl Report {
         self.reasoning_flat = sum(self.reasoning_flat, other.reasoning_flat);
         self.is_partial |= other.is_partial;
         self.invalid = self.invalid.saturating_add(other.invalid);
+        self.invalid_members.extend(other.invalid_members);
         self
     }
 
@@ -456,30 +470,6 @@ fn put(
         Count::Invalid => *invalid = invalid.saturating_add(1),
     }
     Ok(())
-}
-
-/// The part of a whole that a member of its details counts.
-fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<u64>> {
-    Some(match key {
-        b"text_tokens" => &mut parts.text,
-        b"audio_tokens" => &mut parts.audio,
-        b"image_tokens" => &mut parts.image,
-        b"video_tokens" => &mut parts.video,
-        b"multimodal_tokens" => &mut parts.multimodal,
-        _ => return None,
-    })
-}
-
-/// The number that a member of a usage object tells.
-fn member(key: &[u8]) -> Option<Member> {
-    Some(match key {
-        b"prompt_tokens" | b"input_tokens" => Member::InputTokens,
-        b"completion_tokens" | b"output_tokens" => Member::OutputTokens,
-        b"cache_read_input_tokens" | b"cached_tokens" => Member::CacheReadInputTokens,
-        b"cache_creation_input_tokens" => Member::CacheWriteInputTokens,
-        b"reasoning_tokens" => Member::ReasoningOutputTokens,
-        _ => return None,
-    })
 }
 
 /// A name that an engine chose, cut to a length that may be kept.

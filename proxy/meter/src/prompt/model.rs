@@ -21,6 +21,8 @@ pub(super) struct Form {
     pub(super) function: u64,
     /// Whether the form of functions is known to be this one.
     pub(super) is_known: bool,
+    /// Whether messages stand in this form. Those of open models are rendered by a template.
+    pub(super) is_of_chats: bool,
 }
 
 impl Default for Model {
@@ -45,6 +47,7 @@ impl Model {
             named_message: if is_oldest { 3 } else { 4 },
             function: if is_older { 10 } else { 7 },
             is_known: is_4o || is_older,
+            is_of_chats: !starts(&["gpt-oss", "gpt2", "gpt-2"]),
         };
         Self { form, images: Rule::of(name) }
     }

@@ -136,6 +136,17 @@ fn the_first_chat_model_had_a_form_of_its_own() {
     assert_eq!(count("gpt-3.5-turbo-0613"), exactly(&["a", "b", "ann"], 3 + 4 + 3));
 }
 
+#[test]
+fn a_chat_with_an_open_model_is_an_estimate_in_openais_form() {
+    let body = r#"{"messages":[{"content":"Go."}]}"#;
+    let count = |model| prompt_text(Wire::ChatCompletions, Some(model), body.as_bytes());
+    assert_eq!(count("openai/gpt-oss-20b"), about(&["Go."], 6));
+    assert_eq!(count("gpt-5"), exactly(&["Go."], 6));
+    let body = r#"{"prompt":"Go."}"#;
+    let plain = prompt_text(Wire::Completions, Some("gpt-oss-20b"), body.as_bytes());
+    assert_eq!(plain, exactly(&["Go."], 0));
+}
+
 proptest::proptest! {
     #[test]
     fn any_body_is_read_without_a_panic(
@@ -156,6 +167,19 @@ fn an_engines_own_routes_have_the_prompt_as_it_is() {
         assert_eq!(prompt(Wire::Generate, &body), exactly(&["Where to?"], 0));
     }
     assert_eq!(prompt(Wire::Generate, r#"{"input_ids":[[1,2],[3]]}"#), exactly(&[], 3));
+    for beside in [
+        r#""image_data":["AAAA"]"#,
+        r#""audio_data":"AAAA""#,
+        r#""sampling_params":{"n":2}"#,
+        r#""sampling_params":[{"n":1},{"n":3}]"#,
+    ] {
+        let body = format!(r#"{{"text":"Where to?",{beside}}}"#);
+        assert_eq!(prompt(Wire::Generate, &body), about(&["Where to?"], 0), "{beside}");
+    }
+    let one = r#"{"text":"Where to?","image_data":null,"sampling_params":{"n":1,"temperature":0}}"#;
+    assert_eq!(prompt(Wire::Generate, one), exactly(&["Where to?"], 0));
+    let seen = r#"{"prompt":{"prompt_string":"What is <__media__>?","multimodal_data":["AAAA"]}}"#;
+    assert_eq!(prompt(Wire::LlamaCompletion, seen), about(&["What is <__media__>?"], 0));
     let body = r#"{"prompt":["Where",[1,2],7],"n_predict":9}"#;
     assert_eq!(prompt(Wire::LlamaCompletion, body), exactly(&["Where"], 3));
     let body = r#"{"input":"To the station","voice":"alloy"}"#;

@@ -125,6 +125,25 @@ fn what_is_no_whole_number_in_range_is_not_taken() {
 }
 
 #[test]
+fn a_detail_that_is_no_number_is_told_of_the_number_that_it_would_have_been() {
+    let of = |report: &str| flagged(&reported(report));
+    use Member::{CacheReadInputTokens, CacheWriteInputTokens, ReasoningOutputTokens};
+    for (name, details, member) in [
+        ("prompt_tokens_details", "cached_tokens", CacheReadInputTokens),
+        ("input_tokens_details", "cache_write_tokens", CacheWriteInputTokens),
+        ("cache_creation", "ephemeral_1h_input_tokens", CacheWriteInputTokens),
+        ("completion_tokens_details", "reasoning_tokens", ReasoningOutputTokens),
+    ] {
+        let report = format!(
+            r#"{{"prompt_tokens":9,"completion_tokens":4,"{name}":{{"{details}":"many"}}}}"#
+        );
+        assert_eq!(of(&report), [(member, Flag::Invalid)], "{report}");
+    }
+    let sound = r#"{"prompt_tokens":9,"prompt_tokens_details":{"audio_tokens":-1}}"#;
+    assert_eq!((of(sound), reported(sound).flags), (vec![], vec![Flag::Invalid]));
+}
+
+#[test]
 fn the_last_report_wins_and_a_fall_is_told() {
     let first =
         r#"{"prompt_tokens":5,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":1}}"#;

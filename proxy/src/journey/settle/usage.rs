@@ -15,6 +15,9 @@ use super::count::{Count, Tally};
 /// no difference.
 const MARKS_MAX: u64 = 4;
 
+/// The same where reasoning has passed: it begins and ends with marks, and so does what follows it.
+const REASONING_MARKS_MAX: u64 = 12;
+
 /// Which numbers a request has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Parts {
@@ -90,13 +93,16 @@ pub(super) fn usage(
     let mut kept = Counted::default();
     let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));
     if let Some(tokens) = usage.input_tokens {
-        kept.input_tokens = told.reported(Member::InputTokens, tokens, count.input);
+        kept.input_tokens = told.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
     } else if parts.input {
         usage.input_tokens = told.not_reported(Member::InputTokens, count.input);
         kept.input_tokens = usage.input_tokens;
     }
     if let Some(tokens) = usage.output_tokens {
-        kept.output_tokens = told.reported(Member::OutputTokens, seen(tokens), count.output);
+        let has_thought = measurement.output_kinds.reasoning;
+        let marks_max = if has_thought { REASONING_MARKS_MAX } else { MARKS_MAX };
+        kept.output_tokens =
+            told.reported(Member::OutputTokens, seen(tokens), count.output, marks_max);
     } else if parts.output {
         usage.output_tokens = told.not_reported(Member::OutputTokens, count.output);
         kept.output_tokens = usage.output_tokens;
@@ -137,10 +143,10 @@ fn hidden(reported: &Reported, kinds: Kinds) -> u64 {
     if kinds.reasoning { 0 } else { reasoning }
 }
 
-/// Whether our exact count is more than a tenth away from what was reported.
-const fn differ(reported: u64, counted: u64) -> bool {
+/// Whether our exact count is more than a tenth away from what was reported, marks apart.
+const fn differ(reported: u64, counted: u64, marks_max: u64) -> bool {
     let difference = reported.abs_diff(counted);
-    difference > MARKS_MAX && difference > reported / 10
+    difference > marks_max && difference > reported / 10
 }
 
 /// What is told about the numbers.
@@ -168,10 +174,16 @@ impl Told {
     }
 
     /// A number that is reported: our own count of it, if that is exact and so to be kept.
-    fn reported(&mut self, member: Member, tokens: u64, counted: Option<Tally>) -> Option<u64> {
+    fn reported(
+        &mut self,
+        member: Member,
+        tokens: u64,
+        counted: Option<Tally>,
+        marks_max: u64,
+    ) -> Option<u64> {
         self.sources.insert(member, Source::Reported);
         let counted = counted.filter(|counted| !counted.estimated)?.tokens;
-        if differ(tokens, counted) {
+        if differ(tokens, counted, marks_max) {
             self.flag(member, Flag::Differs);
         }
         Some(counted)

@@ -1,6 +1,6 @@
 //! What engines report, well or badly, and what the measurement makes of it.
 
-use taximeter_pricing::{Flag, Usage};
+use taximeter_pricing::{Flag, Member, Usage};
 
 use super::*;
 use crate::measurement::Reported;
@@ -261,4 +261,36 @@ fn nested_usage_is_not_followed_down() {
         let found = chat(&[&deep]);
         assert_eq!(found.reported, None, "{name}");
     }
+}
+
+#[test]
+fn a_false_zero_of_a_stream_that_was_cut_takes_no_input_with_it() {
+    let cut = |usage: &str| {
+        let text = r#"{"choices":[{"delta":{"content":"a"}}],"usage":"#;
+        let body = format!("data: {text}{usage}}}\n\n");
+        let reads = [body.as_bytes()];
+        let found = Exchange { end: StreamEnd::ClientLeft, ..Exchange::chat() };
+        found.ride(epoch(), reads).measurement.reported
+    };
+    let reported = cut(r#"{"prompt_tokens":14,"completion_tokens":0,"total_tokens":14}"#).unwrap();
+    assert_eq!(input_and_output(&reported.usage), [Some(14), None]);
+    assert_eq!(cut(r#"{"prompt_tokens":0,"completion_tokens":0}"#), None);
+    let some = cut(r#"{"prompt_tokens":14,"completion_tokens":1}"#).unwrap();
+    assert_eq!(input_and_output(&some.usage), [Some(14), Some(1)]);
+}
+
+#[test]
+fn a_count_of_an_engines_own_route_that_is_none_is_told_of_its_number() {
+    let ollama = Exchange { wire: Wire::OllamaChat, ..Exchange::chat() };
+    let answer = r#"{"model":"m","done":true,"prompt_eval_count":9,"eval_count":-1}"#;
+    let Reported { usage, flagged, .. } = measure(ollama, answer).reported.unwrap();
+    assert_eq!(input_and_output(&usage), [Some(9), None]);
+    assert_eq!(flagged, [(Member::OutputTokens, [Flag::Invalid].into())].into());
+    let generate = Exchange { wire: Wire::Generate, ..Exchange::chat() };
+    let part = |tokens: &str| {
+        format!(r#"{{"text":"a","meta_info":{{"prompt_tokens":9,"completion_tokens":{tokens}}}}}"#)
+    };
+    let answer = format!("[{},{}]", part("3"), part("0.5"));
+    let flagged = measure(generate, &answer).reported.unwrap().flagged;
+    assert_eq!(flagged, [(Member::OutputTokens, [Flag::Invalid].into())].into());
 }

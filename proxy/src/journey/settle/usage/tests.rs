@@ -131,6 +131,7 @@ fn a_zero_of_a_stream_that_was_cut_while_text_passed_is_none() {
         "usage":{"prompt_tokens":14,"completion_tokens":0}}"#;
     let usage = ledger(&stream(&[text, text], StreamEnd::ClientLeft));
     assert_eq!((usage.source, usage.output_tokens), (CountedByUs, Some(32)));
+    assert_eq!(sources(&usage), [Some(ReportedByEngine), Some(CountedByUs)]);
 }
 
 #[test]
@@ -206,6 +207,7 @@ fn a_difference_of_more_than_a_tenth_is_billed_as_reported_and_both_are_kept() {
 
 #[test]
 fn of_a_longer_count_a_tenth_is_no_difference() {
+    let differ = |reported, counted| differ(reported, counted, MARKS_MAX);
     assert!(!differ(1000, 1100) && !differ(1000, 900));
     assert!(differ(1000, 1101) && differ(1000, 899));
     assert!(differ(0, MARKS_MAX + 1) && !differ(0, MARKS_MAX));
@@ -223,6 +225,20 @@ fn reasoning_that_never_passed_is_not_compared() {
     );
     let usage = ledger(&stream(&[shown, &last, "[DONE]"], StreamEnd::Clean));
     assert_eq!(usage.flagged, flagged([(OutputTokens, &[Differs])]));
+}
+
+#[test]
+fn the_marks_around_what_was_thought_are_no_difference() {
+    let thought = |reported: u64| {
+        let usage = format!(r#"{{"prompt_tokens":14,"completion_tokens":{reported}}}"#);
+        let answer = format!(
+            r#"{{"choices":[{{"index":0,"finish_reason":"stop","message":{{"content":"a",
+                "reasoning":"b"}}}}],"usage":{usage}}}"#
+        );
+        ledger(&measure_on(Wire::ChatCompletions, Dialect::Vllm, &answer, StreamEnd::Clean)).flags
+    };
+    assert_eq!(thought(32 + REASONING_MARKS_MAX), []);
+    assert_eq!(thought(33 + REASONING_MARKS_MAX), [Differs]);
 }
 
 #[test]

@@ -1,0 +1,37 @@
+//! What the members of usage objects are called.
+
+use taximeter_pricing::{ByModality, Member};
+
+/// The part of a whole that a member of its details counts.
+pub(super) fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<u64>> {
+    Some(match key {
+        b"text_tokens" => &mut parts.text,
+        b"audio_tokens" => &mut parts.audio,
+        b"image_tokens" => &mut parts.image,
+        b"video_tokens" => &mut parts.video,
+        b"multimodal_tokens" => &mut parts.multimodal,
+        _ => return None,
+    })
+}
+
+/// The number that a member of a usage object tells.
+pub(super) fn member(key: &[u8]) -> Option<Member> {
+    Some(match key {
+        b"prompt_tokens" | b"input_tokens" | b"prompt_eval_count" | b"tokens_evaluated"
+        | b"input_length" => Member::InputTokens,
+        b"completion_tokens" | b"output_tokens" | b"eval_count" | b"tokens_predicted"
+        | b"generated_tokens" => Member::OutputTokens,
+        b"cache_read_input_tokens"
+        | b"cached_tokens"
+        | b"cached_prompt_text_tokens"
+        | b"prompt_cache_hit_tokens" => Member::CacheReadInputTokens,
+        b"cache_creation_input_tokens"
+        | b"cache_write_tokens"
+        | b"created_cache_tokens"
+        | b"cache_write_tokens_details"
+        | b"ephemeral_5m_input_tokens"
+        | b"ephemeral_1h_input_tokens" => Member::CacheWriteInputTokens,
+        b"reasoning_tokens" | b"thinking_tokens" => Member::ReasoningOutputTokens,
+        _ => return None,
+    })
+}
