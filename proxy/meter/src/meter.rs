@@ -148,7 +148,7 @@ impl Meter {
             self.sniff(&read);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines => self.on_events(&read),
+            Kind::Unsure | Kind::Events | Kind::Lines => self.on_events(read),
             Kind::Document => {
                 if self.listener.format.is_some() {
                     self.body.push(&read, self.limits.bytes_max);
@@ -255,16 +255,18 @@ impl Meter {
         }
     }
 
-    fn on_events(&mut self, read: &Bytes) -> Passage {
-        let mut crossing = self.gate.cross(read);
+    fn on_events(&mut self, read: Bytes) -> Passage {
+        let mut crossing = self.gate.cross(&read);
         let mut at = 0;
-        while let Some(block) = self.blocks.next(read, &mut at) {
+        while at < read.len()
+            && let Some(block) = self.blocks.next(&read, &mut at)
+        {
             let heard = block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
             let data = block.event.map_or(&[][..], |event| event.data);
             let trim = Trim { data, cuts: &self.cuts };
-            crossing.block(block.end, heard.unwrap_or(Verdict::Pass), trim);
+            crossing.block(&read, block.end, heard.unwrap_or(Verdict::Pass), trim);
         }
-        crossing.finish()
+        crossing.finish(read)
     }
 
     /// Reads what can be decoded by now. The end mark is somewhere in the read behind which the
@@ -392,7 +394,6 @@ impl Listener {
             self.answer.is_over = true;
             return Ok(Verdict::End);
         }
-        let Some(format) = self.format else { return Ok(Verdict::Pass) };
         if !event.is_error
             && let Some(like) = self.template.match_with(event.data, cuts)
         {
@@ -400,6 +401,7 @@ impl Listener {
             return Ok(if cuts.is_empty() { Verdict::Pass } else { Verdict::Trim });
         }
         cuts.clear();
+        let Some(format) = self.format else { return Ok(Verdict::Pass) };
         let mut facts = match format.event(event) {
             // An error may be plain words.
             Err(Malformed) if event.is_error => Facts::error(),

@@ -48,8 +48,7 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 pub(crate) struct Crossing<'g> {
     gate: &'g mut Gate,
-    read: &'g Bytes,
-    /// Where the current block begins in `read`.
+    /// Where the current block begins in the read.
     block: usize,
     /// Where that begins which goes on but is not in `forward` yet.
     run: usize,
@@ -63,11 +62,12 @@ impl Gate {
         Self { hides, ..Self::default() }
     }
 
-    pub(crate) fn cross<'g>(&'g mut self, read: &'g Bytes) -> Crossing<'g> {
+    /// Begins to divide `read`, which every step is handed again: the last one takes it.
+    pub(crate) fn cross(&mut self, read: &Bytes) -> Crossing<'_> {
         let hold = self.is_over.then(|| read.clone());
         let mut crossing =
-            Crossing { gate: self, read, block: 0, run: 0, forward: Joined::default(), hold };
-        crossing.step_over_lf();
+            Crossing { gate: self, block: 0, run: 0, forward: Joined::default(), hold };
+        crossing.step_over_lf(read);
         crossing
     }
 
@@ -98,13 +98,13 @@ impl Gate {
 
 impl Crossing<'_> {
     /// The current block ends at `end`; `trim` says what to take out of it, if that is the verdict.
-    pub(crate) fn block(&mut self, end: usize, verdict: Verdict, trim: Trim<'_>) {
+    pub(crate) fn block(&mut self, read: &Bytes, end: usize, verdict: Verdict, trim: Trim<'_>) {
         if self.hold.is_some() {
             return;
         }
         let length = self.gate.withheld.len() + end.saturating_sub(self.block);
         let is_whole = !std::mem::take(&mut self.gate.is_passing) && length <= WITHHELD_BYTES_MAX;
-        let ended_with = end.checked_sub(1).and_then(|last| self.read.get(last));
+        let ended_with = end.checked_sub(1).and_then(|last| read.get(last));
         let ended_with_cr = ended_with == Some(&b'\r');
         let verdict = match verdict {
             Verdict::Remove | Verdict::Trim if !(self.gate.hides && is_whole) => Verdict::Pass,
@@ -112,21 +112,21 @@ impl Crossing<'_> {
         };
         match verdict {
             Verdict::End => {
-                self.forward.push(slice(self.read, self.run, self.block));
+                self.forward.push(slice(read, self.run, self.block));
                 let mut hold = Joined::default();
                 hold.push(self.gate.release());
-                hold.push(slice(self.read, self.block, self.read.len()));
+                hold.push(slice(read, self.block, read.len()));
                 self.hold = Some(hold.finish());
                 self.gate.is_over = true;
             }
             Verdict::Remove => {
-                self.forward.push(slice(self.read, self.run, self.block));
+                self.forward.push(slice(read, self.run, self.block));
                 self.gate.withheld.clear();
                 self.run = end;
             }
             Verdict::Trim => {
-                self.forward.push(slice(self.read, self.run, self.block));
-                let last = self.read.get(self.block..end).unwrap_or_default();
+                self.forward.push(slice(read, self.run, self.block));
+                let last = read.get(self.block..end).unwrap_or_default();
                 if self.gate.withheld.is_empty() {
                     trim.copy(last, self.forward.open());
                 } else {
@@ -141,33 +141,32 @@ impl Crossing<'_> {
         }
         self.gate.after_cr = ended_with_cr.then_some(verdict);
         self.block = end;
-        self.step_over_lf();
+        self.step_over_lf(read);
     }
 
     /// The read is used up.
-    pub(crate) fn finish(mut self) -> Passage {
+    pub(crate) fn finish(mut self, read: Bytes) -> Passage {
         if let Some(hold) = self.hold {
             return Passage { forward: self.forward.finish(), hold };
         }
-        let end = self.read.len();
+        let end = read.len();
         let unfinished = self.gate.withheld.len() + end.saturating_sub(self.block);
-        if unfinished == 0 {
-            self.forward.push(slice(self.read, self.run, end));
-            return Passage { forward: self.forward.finish(), hold: Bytes::new() };
-        }
-        if self.gate.hides && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
-            self.forward.push(slice(self.read, self.run, self.block));
-            self.gate.withheld.extend_from_slice(&slice(self.read, self.block, end));
-        } else {
+        if unfinished > 0 {
+            if self.gate.hides && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
+                self.gate.withheld.extend_from_slice(read.get(self.block..).unwrap_or_default());
+                self.forward.push(slice(&read, self.run, self.block));
+                return Passage { forward: self.forward.finish(), hold: Bytes::new() };
+            }
             self.gate.is_passing = true;
             self.forward.push(self.gate.release());
-            self.forward.push(slice(self.read, self.run, end));
         }
+        // Nearly always all of it, handed on as it came.
+        self.forward.push(if self.run == 0 { read } else { slice(&read, self.run, end) });
         Passage { forward: self.forward.finish(), hold: Bytes::new() }
     }
 
-    fn step_over_lf(&mut self) {
-        let Some(next) = self.read.get(self.block) else { return };
+    fn step_over_lf(&mut self, read: &[u8]) {
+        let Some(next) = read.get(self.block) else { return };
         if let Some(verdict) = self.gate.after_cr.take()
             && *next == b'\n'
         {
@@ -180,13 +179,7 @@ impl Crossing<'_> {
 }
 
 fn slice(read: &Bytes, from: usize, to: usize) -> Bytes {
-    if from == 0 && to == read.len() {
-        read.clone()
-    } else if from < to {
-        read.slice(from..to)
-    } else {
-        Bytes::new()
-    }
+    if from < to { read.slice(from..to) } else { Bytes::new() }
 }
 
 /// Pieces put together; a single one is not copied.

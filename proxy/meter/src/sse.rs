@@ -88,7 +88,10 @@ impl Splitter {
                 *at += 1;
                 continue;
             }
-            let Some(length) = memchr2(b'\n', b'\r', rest) else {
+            // Every other line is blank, and not worth a search.
+            let is_blank = rest.first() == Some(&b'\n');
+            let length = if is_blank { Some(0) } else { memchr2(b'\n', b'\r', rest) };
+            let Some(length) = length else {
                 self.gather(rest);
                 *at = read.len();
                 continue;
@@ -99,7 +102,9 @@ impl Splitter {
             let is_blank =
                 if self.line.is_empty() && !self.line_is_too_long && line.len() <= self.bytes_max {
                     let line = self.without_mark(line);
-                    self.field(line, &mut in_place);
+                    if !line.is_empty() {
+                        self.field(line, &mut in_place);
+                    }
                     line.is_empty()
                 } else {
                     self.gather(line);
