@@ -6,6 +6,7 @@ mod model;
 mod tests;
 mod tools;
 
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -49,25 +50,25 @@ pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
             let named = request.get("model").map(|model| Node::of(model));
             let named = match named {
                 Some(Node::Text(name)) => name,
-                _ => String::new(),
+                _ => Cow::default(),
             };
             prompt.model = Model::new(model.unwrap_or(&named));
             prompt.read(wire, &request);
         }
         Err(_) => {
             prompt.estimated = true;
-            prompt.add_text(String::from_utf8_lossy(body).into_owned());
+            prompt.add_text(String::from_utf8_lossy(body));
         }
     }
     let Reader { texts, tokens, image_tokens, estimated, .. } = prompt;
     Prompt { texts, tokens, image_tokens, estimated }
 }
 
-type Members<'a> = BTreeMap<Text, &'a RawValue>;
+type Members<'a> = BTreeMap<Text<'a>, &'a RawValue>;
 
 /// A JSON value, its parts not read yet.
 enum Node<'a> {
-    Text(String),
+    Text(Cow<'a, str>),
     List(Vec<&'a RawValue>),
     Object(Members<'a>),
     Number,
@@ -165,7 +166,7 @@ impl Reader {
         let form = self.model.form;
         self.tokens += if is_named { form.named_message } else { form.message };
         for (Text(key), value) in members {
-            match (key.as_str(), Node::of(value)) {
+            match (&**key, Node::of(value)) {
                 ("content", _) => self.read_content(value, CONTENT_DEPTH_MAX),
                 // An id joins a tool's answer to its call; whether the model sees it is not known.
                 ("tool_call_id", _) => self.estimated = true,
@@ -247,16 +248,7 @@ impl Reader {
 
     /// The image of a part, if it is one: OpenAI's two forms, and Anthropic's.
     fn read_image(&mut self, part: &Members<'_>) {
-        let text_of = |members: &Members<'_>, name: &str| match members.get(name) {
-            Some(value) => match Node::of(value) {
-                Node::Text(text) => Some(text),
-                _ => None,
-            },
-            None => None,
-        };
-        let is = |kinds: &[&str]| {
-            text_of(part, "type").is_some_and(|kind| kinds.contains(&kind.as_str()))
-        };
+        let is = |kinds: &[&str]| text_of(part, "type").is_some_and(|kind| kinds.contains(&&*kind));
         self.image_tokens += if is(&["image"]) {
             let source = part.get("source").map(|source| Node::of(source));
             let data = match source {
@@ -276,9 +268,9 @@ impl Reader {
         };
     }
 
-    fn add_text(&mut self, text: String) {
+    fn add_text(&mut self, text: Cow<'_, str>) {
         if !text.is_empty() {
-            self.texts.push(text);
+            self.texts.push(text.into_owned());
         }
     }
 
@@ -312,6 +304,14 @@ fn asks_for_several(parameters: &RawValue) -> bool {
     }
 }
 
+/// A member that is a text.
+fn text_of<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
+    match Node::of(members.get(name)?) {
+        Node::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
 /// Whether a value is true, false or null.
 fn is_word(value: &RawValue) -> bool {
     matches!(value.get().as_bytes().first(), Some(b't' | b'f' | b'n'))
@@ -319,15 +319,15 @@ fn is_word(value: &RawValue) -> bool {
 
 /// A JSON string in which lone surrogates are U+FFFD.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Text(String);
+struct Text<'a>(Cow<'a, str>);
 
-impl std::borrow::Borrow<str> for Text {
+impl Borrow<str> for Text<'_> {
     fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // As bytes, serde_json gives lone surrogates in three bytes each; as text it refuses them.
         deserializer.deserialize_bytes(TextVisitor)
@@ -336,27 +336,32 @@ impl<'de> Deserialize<'de> for Text {
 
 struct TextVisitor;
 
-impl serde::de::Visitor<'_> for TextVisitor {
-    type Value = Text;
+impl<'de> serde::de::Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("a string")
     }
 
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
-        let mut text = String::with_capacity(bytes.len());
-        for chunk in bytes.utf8_chunks() {
-            text.push_str(chunk.valid());
-            if chunk.invalid().first() == Some(&SURROGATE_LEAD) {
-                text.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
-        Ok(Text(text))
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
+        let text = std::str::from_utf8(bytes);
+        Ok(Text(text.map_or_else(|_| Cow::Owned(without_surrogates(bytes)), Cow::Borrowed)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-        Ok(Text(text.to_owned()))
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(without_surrogates(bytes))))
     }
+}
+
+fn without_surrogates(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if chunk.invalid().first() == Some(&SURROGATE_LEAD) {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
 }
 
 /// First of the three bytes of a surrogate; the two others are invalid by themselves.

@@ -1,7 +1,9 @@
 //! Definitions of tools, as OpenAI's models are told of them (OpenAI, "How to count tokens with
 //! tiktoken": tool calls).
 
-use super::{Members, Node, Reader};
+use std::borrow::Cow;
+
+use super::{Members, Node, Reader, text_of};
 
 /// Tokens that open the parameters of a function that has some.
 const PARAMETERS_TOKENS: u64 = 3;
@@ -94,14 +96,10 @@ impl Reader {
     }
 
     /// A text that the form needs; without it, the count is an estimate.
-    fn text_of(&mut self, members: &Members<'_>, name: &str) -> String {
-        match members.get(name).map(|value| Node::of(value)) {
-            Some(Node::Text(text)) => text,
-            _ => {
-                self.estimated = true;
-                String::new()
-            }
-        }
+    fn text_of<'a>(&mut self, members: &Members<'a>, name: &str) -> Cow<'a, str> {
+        let text = text_of(members, name);
+        self.estimated |= text.is_none();
+        text.unwrap_or_default()
     }
 }
 

@@ -105,8 +105,8 @@ impl Input {
 
 /// Tokens of the prompt in a request's body.
 pub(super) fn input(wire: Wire, body: &RequestBody, counting: &Counting) -> Tally {
-    let body: Vec<u8> = body.pieces().flat_map(|piece| piece.to_vec()).collect();
-    let counted = input_tokens(wire, None, &body, counting, clock::wall());
+    let pieces: Vec<&[u8]> = body.pieces().map(AsRef::as_ref).collect();
+    let counted = input_tokens(wire, None, &pieces.concat(), counting, clock::wall());
     Tally { tokens: counted.tokens, estimated: counted.estimated }
 }
 
