@@ -144,16 +144,14 @@ impl Gateway {
         }
         let gateway = self.clone();
         self.background.spawn_blocking(move || {
-            tokenizer.load();
+            gateway.guarded(|| tokenizer.load());
             gateway.loading.store(false, Relaxed);
         });
     }
 
     /// Counts; a panic in there ends no request, and is told of.
     pub(crate) fn guarded<T>(&self, count: impl FnOnce() -> T) -> Option<T> {
-        catch_unwind(AssertUnwindSafe(count))
-            .inspect_err(|_| self.telemetry.emit(&CountSkipped { cause: "panic" }))
-            .ok()
+        guarded(&self.telemetry, count)
     }
 
     /// Readiness off, new requests refused.
@@ -205,5 +203,33 @@ impl HeldBytes {
 impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.total.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// Runs `count`; a panic in there goes no further, and is told of.
+fn guarded<T>(telemetry: &Telemetry, count: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(count))
+        .inspect_err(|_| telemetry.emit(&CountSkipped { cause: "panic" }))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::LedgerState;
+    use crate::telemetry::log::{Format, Log};
+
+    #[test]
+    fn a_count_that_panics_is_none_and_told_of() {
+        let config = Config::zero("http://127.0.0.1:1").unwrap();
+        let telemetry = Telemetry::new(Log::quiet(Format::Json), &config);
+        let skipped = || {
+            let metrics = telemetry.metrics.render(&LedgerState { entries: 0, healthy: true });
+            metrics.contains("taximeter_meter_counts_skipped_total{taximeter_cause=\"panic\"} 1\n")
+        };
+        assert_eq!(guarded(&telemetry, || 7), Some(7));
+        assert!(!skipped());
+        assert_eq!(guarded(&telemetry, || -> u64 { panic!("the counter") }), None);
+        assert!(skipped());
     }
 }

@@ -135,3 +135,25 @@ impl Output {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_whose_counter_panicked_is_unknown_and_waited_for_no_longer() {
+        let (tell, told) = oneshot::channel::<Tally>();
+        let counter = std::thread::spawn(move || {
+            let _tell = tell;
+            panic!("the counter");
+        });
+        counter.join().unwrap_err();
+        let mut job = Job {
+            counting: Counting::built_in("gpt-4o"),
+            input: Some(Input::Begun(told)),
+            output: None,
+        };
+        assert!(job.is_short());
+        assert_eq!(job.run(), Count::default());
+    }
+}

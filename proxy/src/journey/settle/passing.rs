@@ -65,18 +65,22 @@ impl Passing {
             let (tokenizer, counter) = (tokenizer.clone(), tokenizer.counter());
             *self = Self::Counted(Box::new(Counting { tokenizer, counter, bytes: 0 }));
         }
-        if let Self::Counted(counting) = self {
-            let whole =
-                catch_unwind(AssertUnwindSafe(|| meter.fold_text(|text| counting.add(text))));
-            if whole.is_err() {
-                *self = Self::Lost;
-                return Next::Panicked;
-            }
-        }
         match self {
             Self::Loading(tokenizer) => Next::Load(tokenizer.clone()),
+            Self::Counted(_) => self.fold(meter, Counting::add),
             _ => Next::Nothing,
         }
+    }
+
+    /// Counts what the meter keeps, by `add`.
+    fn fold(&mut self, meter: &mut Meter, add: impl FnOnce(&mut Counting, &str)) -> Next {
+        let Self::Counted(counting) = self else { return Next::Nothing };
+        let fold = AssertUnwindSafe(|| meter.fold_text(|text| add(counting, text)));
+        if catch_unwind(fold).is_ok() {
+            return Next::Nothing;
+        }
+        *self = Self::Lost;
+        Next::Panicked
     }
 
     /// Bytes that were taken from the meter.
@@ -164,6 +168,9 @@ mod tests {
         }
     }
 
+    const EVENT: &str =
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"To the station\"}}]}\n\n";
+
     fn fed() -> Meter {
         let mut meter = meter();
         let event =
@@ -195,6 +202,25 @@ mod tests {
         let next = passing.step(&mut meter, |_| panic!("chosen twice"));
         assert!(matches!((&passing, next), (Passing::Counted(_), Next::Nothing)));
         assert_eq!((meter.kept_text_bytes(), passing.bytes()), (0, WORDS.len() as u64 * 9));
+    }
+
+    #[test]
+    fn a_counter_that_panics_takes_the_count_and_nothing_else() {
+        let choice = || Some(Tokenizers::default().choose(Some("gpt-4o"), None).choice);
+        choice().unwrap().tokenizer.load();
+        let (mut meter, mut passing) = (fed(), Passing::default());
+        let _ = passing.step(&mut meter, |_| choice());
+        meter.on_bytes(clock::now(), Bytes::from_static(EVENT.as_bytes()));
+        let next = passing.fold(&mut meter, |_, _| panic!("the counter"));
+        assert!(matches!((&passing, next), (Passing::Lost, Next::Panicked)));
+        // It is not asked again, and bytes pass as before.
+        let read = Bytes::from(EVENT.repeat(100));
+        assert_eq!(meter.on_bytes(clock::now(), read.clone()).forward, read);
+        assert!(matches!(passing.step(&mut meter, |_| choice()), Next::Nothing));
+        let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
+        let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
+        let output = Output { passed: passing, rest, bytes, mixed: false };
+        assert_eq!(output.count(&choice().unwrap()), None);
     }
 
     #[test]
