@@ -352,6 +352,37 @@ fn times_are_those_of_events_and_of_content() {
 }
 
 #[test]
+fn output_of_any_kind_is_the_first_token_and_is_counted() {
+    let chat = Exchange::chat();
+    let responses = Exchange { wire: Wire::Responses, ..chat };
+    let messages = Exchange { wire: Wire::Messages, ..chat };
+    let delta = |delta: &str| format!("{{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}");
+    let of = |kind: &str| format!("{{\"type\":\"response.{kind}.delta\",\"delta\":\"a b\"}}");
+    for (exchange, event) in [
+        (chat, delta(r#"{"content":"a b"}"#)),
+        (chat, delta(r#"{"reasoning_content":"a b"}"#)),
+        (chat, delta(r#"{"refusal":"a b"}"#)),
+        (chat, delta(r#"{"audio":{"id":"s","transcript":"a b"}}"#)),
+        (chat, delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"a b"}}]}"#)),
+        (responses, of("output_text")),
+        (responses, of("reasoning_text")),
+        (responses, of("refusal")),
+        (responses, of("function_call_arguments")),
+        (messages, r#"{"type":"content_block_delta","delta":{"thinking":"a b"}}"#.to_owned()),
+        (messages, r#"{"type":"content_block_delta","delta":{"partial_json":"a b"}}"#.to_owned()),
+    ] {
+        let found = measure(exchange, &format!("data: {event}\n\n"));
+        assert_eq!(found.output_text, "a b", "{event}");
+        assert!(found.timing.time_to_first_token.is_some(), "{event}");
+    }
+    for nothing in [r#"{"role":"assistant"}"#, r#"{"role":"assistant","content":""}"#, "{}"] {
+        let found = measure(chat, &format!("data: {}\n\n", delta(nothing)));
+        assert_eq!(found.timing.time_to_first_token, None, "{nothing}");
+        assert!(found.timing.time_to_first_chunk.is_some(), "{nothing}");
+    }
+}
+
+#[test]
 fn the_end_mark_and_all_behind_it_is_held() {
     let started_at = epoch();
     let mut meter = Exchange::chat().meter(started_at);

@@ -141,6 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_prompt_that_was_not_kept_is_estimated_by_its_bytes() {
+        let counting = Counting::built_in("gpt-4o");
+        let tally = Input::Bytes(4_000_000).count(&counting).unwrap();
+        assert!(tally.estimated && (500_000..4_000_000).contains(&tally.tokens), "{tally:?}");
+    }
+
+    #[test]
     fn a_prompt_whose_counter_panicked_is_unknown_and_waited_for_no_longer() {
         let (tell, told) = oneshot::channel::<Tally>();
         let counter = std::thread::spawn(move || {
