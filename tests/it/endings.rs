@@ -1,5 +1,8 @@
 //! Who ends an answer, and how: what none of the plainer tests has.
 
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::client::Client;
@@ -96,6 +99,32 @@ fn no_more_than_64_streams_are_drained_at_once() {
     let reported = records.iter().filter(|record| record["usage"]["source"] == "reported");
     assert_eq!(reported.count(), 64);
     assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");
+}
+
+/// An engine may go on for ever: half a minute of it is read, whatever it sends.
+#[test]
+fn a_drained_stream_that_does_not_end_is_cancelled() {
+    const PACE: Duration = Duration::from_millis(100);
+    const EVENTS_MAX: u32 = 1_200;
+    let engine = Engine::start();
+    let gateway = draining(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&chunk(HELLO));
+    expect(&mut client, HELLO);
+    drop(client);
+    gateway.await_metric(&format!("{DRAINED} 1"));
+    let (_sender, nothing) = channel::<()>();
+    let mut sent = 0..EVENTS_MAX;
+    while sent.next().is_some() && connection.try_send(&chunk(WORLD)).is_ok() {
+        let _ = nothing.recv_timeout(PACE);
+    }
+    assert!(!sent.is_empty(), "the gateway reads for ever");
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left", "{record}");
+    assert_eq!(record["usage"]["output_tokens"], 2, "what the client was sent: {record}");
 }
 
 #[test]

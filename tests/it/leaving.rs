@@ -21,6 +21,21 @@ fn a_client_that_leaves_within_its_request_leaves_no_record_and_reaches_no_engin
 }
 
 #[test]
+fn a_client_that_leaves_while_the_engine_is_being_reached_owes_nothing() {
+    let engine = Engine::start();
+    let url = format!("https://{}", engine.address());
+    let gateway =
+        Setup::with_upstream(&format!("name: e, url: \"{url}\", dialect: openai")).start();
+    let client = gateway.chat("", CHAT);
+    // It has been greeted, and says nothing.
+    let connection = engine.accept();
+    drop(client);
+    gateway.await_metric("taximeter_voids_total{taximeter_void_reason=\"client_left\"} 1");
+    drop(connection);
+    assert!(gateway.records().is_empty());
+}
+
+#[test]
 fn a_client_that_leaves_before_the_answer_begins_cancels_the_engines_work() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
