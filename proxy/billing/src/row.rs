@@ -67,6 +67,11 @@ impl<'a> From<&'a Record> for BillRow<'a> {
 impl BillRow<'_> {
     /// Whether a part of the usage that every request of its kind has is unknown.
     pub(crate) fn usage_is_unknown(&self) -> bool {
+        // What is charged in other units has no tokens that could lack.
+        let in_tokens = self.input_tokens.or(self.output_tokens).is_some();
+        if self.source == Source::Reported && !in_tokens {
+            return false;
+        }
         let generates = matches!(self.operation, "chat" | "text_completion" | "generate_content");
         self.source == Source::Unknown
             || self.input_tokens.is_none()

@@ -191,6 +191,14 @@ fn an_output_that_a_generating_request_lacks_is_unknown() {
 }
 
 #[test]
+fn what_is_reported_in_other_units_is_not_unknown() {
+    let seconds = Ride { input: None, cached: None, output: None, ..RIDE };
+    let total = bill_of(&[seconds], november(), "tenant").unwrap().total;
+    assert_eq!((total.unknown_usage_requests, total.reported_requests()), (0, 1));
+    assert_eq!((total.input_tokens, total.output_tokens), (None, None));
+}
+
+#[test]
 fn nothing_used_is_known_to_be_zero() {
     let total = bill_of(&[], november(), "tenant").unwrap().total;
     assert_eq!((total.requests, total.input_tokens, total.cost), (0, Some(0), Some(Decimal::ZERO)));
