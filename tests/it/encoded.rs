@@ -173,6 +173,49 @@ fn an_encoded_stream_that_is_left_is_counted_up_to_what_was_sent() {
 }
 
 #[test]
+fn a_long_encoded_stream_that_is_left_is_counted_to_the_token() {
+    const WORDS: usize = 1_500;
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("Accept-Encoding: gzip\r\n", STREAM_CHAT_WITH_USAGE);
+    let (mut connection, _) = engine.request();
+    connection.send(&stream_head("gzip"));
+    client.head();
+    let words = HELLO.replace("To the", " station").repeat(WORDS / 3);
+    for flush in encoded("gzip", &[words.as_str(); 3]).iter().take(3) {
+        connection.send(&chunk(flush));
+        expect(&mut client, flush);
+    }
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let usage = &gateway.await_records(1)[0]["usage"];
+    assert_eq!((&usage["source"], &usage["output_tokens"]), (&"counted".into(), &WORDS.into()));
+    assert_eq!(usage["flags"], serde_json::json!(["missing"]));
+}
+
+#[test]
+fn running_totals_are_read_where_they_cannot_be_taken_out() {
+    let engine = Engine::start();
+    let gateway =
+        Setup::before(&engine).upstream("dialect: vllm, usage: continuous, recount: off").start();
+    let usage = r#","usage":{"prompt_tokens":9,"total_tokens":16,"completion_tokens":7}}"#;
+    let running = HELLO.replacen("}\n\n", &format!("{usage}\n\n"), 1);
+    let mut client = gateway.chat("Accept-Encoding: gzip\r\n", STREAM_CHAT);
+    let (mut connection, request) = engine.request();
+    assert_eq!(request.header("accept-encoding"), Some("identity"));
+    connection.send(&stream_head("gzip"));
+    client.head();
+    // It encodes all the same.
+    let flush = &encoded("gzip", &[&running])[0];
+    connection.send(&chunk(flush));
+    expect(&mut client, flush);
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let usage = &gateway.await_records(1)[0]["usage"];
+    assert_eq!((&usage["source"], &usage["output_tokens"]), (&"reported".into(), &7.into()));
+}
+
+#[test]
 fn no_coding_is_asked_for_where_something_must_be_taken_out_or_added() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

@@ -136,3 +136,27 @@ fn a_hidden_total_may_come_in_pieces() {
         assert_eq!(client.answer().text(), [ROLE, HELLO, STOP, DONE].concat(), "split at {at}");
     }
 }
+
+#[test]
+fn a_drained_stream_that_breaks_is_reported_up_to_its_last_running_total() {
+    let engine = Engine::start();
+    let upstream = "dialect: vllm, usage: continuous, on_client_left: drain";
+    let gateway = Setup::before(&engine).upstream(upstream).start();
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    connection.send(&chunk(running(HELLO, 3)));
+    assert_eq!(client.next_chunk().as_deref(), Some(HELLO.as_bytes()));
+    drop(client);
+    gateway.await_metric("taximeter_answers_left_total{taximeter_kind=\"drained\"} 1");
+    // A whole event, the half of another, and no more.
+    let next = running(STOP, 8);
+    connection.send(&[chunk(running(WORLD, 7)), chunk(&next[..next.len() / 2])].concat());
+    drop(connection);
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(record["end"], "client_left", "{record}");
+    assert_eq!(record["usage"]["source"], "reported", "{record}");
+    assert_eq!(record["usage"]["output_tokens"], 7, "{record}");
+    assert_eq!(record["timing"]["output_chunks"], 1, "what the client was sent: {record}");
+}
