@@ -70,12 +70,12 @@ impl Answer {
             self.read_running();
             self.service_tier = report.service_tier.take().or(self.service_tier.take());
             match facts.running_choice {
-                Some(choice) => self.reports.add_running(*report, choice),
-                None => self.reports.add(*report),
+                Some(choice) => self.reports.add_running(report, choice),
+                None => self.reports.add(report),
             }
         }
         if let Some(timings) = facts.timings {
-            self.reports.add_timings(*timings);
+            self.reports.add_timings(timings);
         }
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
@@ -130,7 +130,7 @@ impl Answer {
             return;
         }
         if let Ok(Some(report)) = Report::read(&mut Reader::new(running)) {
-            self.reports.add_running(*report, *choice);
+            self.reports.add_running(report, *choice);
         }
         running.clear();
     }

@@ -14,7 +14,7 @@ const CHOICES_MAX: usize = 128;
 /// All that was reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    latest: Option<Report>,
+    latest: Option<Box<Report>>,
     /// The latest of each part, where they come apart.
     parts: Vec<Report>,
     /// The latest is a running total.
@@ -22,7 +22,7 @@ pub(crate) struct Reports {
     /// The output of each choice, by its running totals.
     outputs: Vec<(u64, u64)>,
     /// Used when no usage object ever comes.
-    timings: Option<Report>,
+    timings: Option<Box<Report>>,
     /// Reports with smaller numbers than the one before.
     pub(crate) fell: u32,
     /// Members that were no whole number in range.
@@ -33,16 +33,16 @@ pub(crate) struct Reports {
 
 impl Reports {
     /// The last report wins; a partial one wins member by member.
-    pub(crate) fn add(&mut self, report: Report) {
+    pub(crate) fn add(&mut self, report: Box<Report>) {
         self.put(report, None);
     }
 
     /// The same for a running total of one choice.
-    pub(crate) fn add_running(&mut self, report: Report, choice: u64) {
+    pub(crate) fn add_running(&mut self, report: Box<Report>, choice: u64) {
         self.put(report, Some(choice));
     }
 
-    fn put(&mut self, report: Report, running_choice: Option<u64>) {
+    fn put(&mut self, report: Box<Report>, running_choice: Option<u64>) {
         self.invalid = self.invalid.saturating_add(report.invalid);
         for member in &report.invalid_members {
             self.flag(*member, Flag::Invalid);
@@ -56,7 +56,7 @@ impl Reports {
             None => self.latest.take(),
             Some(_) => {
                 let at = self.parts.iter().position(|earlier| earlier.part == report.part);
-                at.map(|at| self.parts.swap_remove(at))
+                at.map(|at| Box::new(self.parts.swap_remove(at)))
             }
         };
         if let Some(earlier) = &earlier {
@@ -72,12 +72,12 @@ impl Reports {
             self.fell = self.fell.saturating_add(input.or(output).is_some().into());
         }
         let report = match earlier {
-            Some(earlier) if report.is_partial => report.over(earlier),
+            Some(earlier) if report.is_partial => Box::new(report.over(*earlier)),
             _ => report,
         };
         match report.part {
             None => self.latest = Some(report),
-            Some(_) if self.parts.len() < CHOICES_MAX => self.parts.push(report),
+            Some(_) if self.parts.len() < CHOICES_MAX => self.parts.push(*report),
             Some(_) => {}
         }
     }
@@ -109,7 +109,7 @@ impl Reports {
         }
     }
 
-    pub(crate) fn add_timings(&mut self, timings: Report) {
+    pub(crate) fn add_timings(&mut self, timings: Box<Report>) {
         if !timings.is_silent() {
             self.timings = Some(timings);
         }
@@ -118,7 +118,8 @@ impl Reports {
     /// Whether usage was reported that comes at an end. Partial and running reports begin with the
     /// first event.
     pub(crate) fn has_final(&self) -> bool {
-        let mut latest = self.latest.iter().filter(|_| !self.is_running).chain(&self.parts);
+        let mut latest =
+            self.latest.as_deref().filter(|_| !self.is_running).into_iter().chain(&self.parts);
         self.timings.is_some() || latest.any(|report| !report.is_partial)
     }
 
@@ -139,7 +140,7 @@ impl Reports {
 
     /// The measurement's usage; `None` when nothing was reported.
     pub(crate) fn settle(mut self, placed: Reasoning) -> Option<Reported> {
-        let parts = std::mem::take(&mut self.parts).into_iter().reduce(Report::plus);
+        let parts = std::mem::take(&mut self.parts).into_iter().reduce(Report::plus).map(Box::new);
         let report = self.latest.take().or(parts).or(self.timings.take())?;
         let mut flags = Vec::new();
         let usage = report.settle(placed, &mut flags);

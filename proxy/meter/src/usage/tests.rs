@@ -10,7 +10,7 @@ fn settled(reports: &[&str]) -> (Option<Reported>, Reports) {
         for report in reports {
             let read = Report::read(&mut Reader::new(report.as_bytes())).unwrap();
             if let Some(report) = read {
-                all.add(*report);
+                all.add(report);
             }
         }
         all
@@ -93,7 +93,7 @@ fn the_total_tells_whether_reasoning_is_beside_the_output() {
 fn only_some_dialects_hide_thinking() {
     let mut reports = Reports::default();
     let report = br#"{"prompt_tokens":10,"completion_tokens":20,"total_tokens":45}"#;
-    reports.add(*Report::read(&mut Reader::new(report)).unwrap().unwrap());
+    reports.add(Report::read(&mut Reader::new(report)).unwrap().unwrap());
     let Reported { usage, flags, .. } = reports.settle(Reasoning::InOutput).unwrap();
     assert_eq!((usage.output_tokens, flags), (Some(20), vec![Flag::TotalMismatch]));
 }
@@ -166,7 +166,7 @@ fn a_partial_report_keeps_what_it_does_not_mention() {
         r#"{"input_tokens":null,"output_tokens":7}"#,
         r#"{"input_tokens":30}"#,
     ] {
-        let mut report = *Report::read(&mut Reader::new(report.as_bytes())).unwrap().unwrap();
+        let mut report = Report::read(&mut Reader::new(report.as_bytes())).unwrap().unwrap();
         report.is_partial = true;
         reports.add(report);
     }
@@ -231,7 +231,7 @@ fn passes_beside_the_answer_are_kept_with_their_models() {
 fn timings_count_when_nothing_else_does() {
     let timings = |reports: &mut Reports| {
         let timings = br#"{"cache_n":2,"prompt_n":3,"predicted_n":4,"prompt_ms":1.5}"#;
-        reports.add_timings(*Report::read_timings(&mut Reader::new(timings)).unwrap().unwrap());
+        reports.add_timings(Report::read_timings(&mut Reader::new(timings)).unwrap().unwrap());
     };
     let mut reports = Reports::default();
     timings(&mut reports);
