@@ -22,6 +22,24 @@ const ANSWER_TOKENS: u64 = 3;
 /// Each level is read once more for its parts, so the limit is also one on time.
 const CONTENT_DEPTH_MAX: usize = 8;
 
+/// What engines call what is embedded, compared or classified, but for `input`: rerank, score, and
+/// routes of their own.
+const BESIDE_INPUT: [&str; 13] = [
+    "query",
+    "queries",
+    "documents",
+    "texts",
+    "items",
+    "text",
+    "text_1",
+    "text_2",
+    "data_1",
+    "data_2",
+    "inputs",
+    "content",
+    "messages",
+];
+
 /// What of a request is to be counted: the tokens of each of `texts`, and `tokens`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompt {
@@ -96,10 +114,7 @@ impl Reader {
             }
             Wire::Embeddings => {
                 self.read_inputs(request.get("input"));
-                self.read_beside(
-                    request,
-                    &["query", "documents", "text_1", "text_2", "items", "content", "messages"],
-                );
+                self.read_beside(request, &BESIDE_INPUT);
             }
             Wire::Responses => {
                 self.estimated = true;

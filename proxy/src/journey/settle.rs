@@ -367,7 +367,7 @@ impl Open {
             passed: std::mem::take(&mut self.passing),
             rest: std::mem::take(&mut measurement.output_text),
             bytes: measurement.output_text_bytes,
-            mixed: self.choices > 1,
+            mixed: self.choices > 1 || measurement.finish_reasons.len() > 1,
         };
         let understood = record::is_understood(self, measurement);
         let job = Job {

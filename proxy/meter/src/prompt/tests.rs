@@ -56,8 +56,17 @@ fn completions_and_embeddings_take_texts_or_token_ids() {
     }
     let fill = r#"{"prompt":"fn main() {","suffix":"}"}"#;
     assert_eq!(prompt(Wire::Completions, fill), about(&["fn main() {", "}"], 0));
-    let rerank = r#"{"query":"taxi","documents":["cab",{"text":"car"}]}"#;
-    assert_eq!(prompt(Wire::Embeddings, rerank), about(&["taxi", "cab", "car"], 0));
+    for body in [
+        r#"{"query":"taxi","documents":["cab",{"text":"car"}]}"#,
+        r#"{"query":"taxi","texts":["cab","car"]}"#,
+        r#"{"queries":"taxi","documents":["cab","car"]}"#,
+        r#"{"text_1":"taxi","text_2":["cab","car"]}"#,
+        r#"{"data_1":"taxi","data_2":["cab","car"]}"#,
+        r#"{"query":"taxi","items":["cab","car"]}"#,
+        r#"{"content":["taxi","cab","car"]}"#,
+    ] {
+        assert_eq!(prompt(Wire::Embeddings, body), about(&["taxi", "cab", "car"], 0), "{body}");
+    }
 }
 
 #[test]
