@@ -11,7 +11,9 @@ mod tests;
 mod tokens;
 
 use std::collections::HashMap;
+use std::thread;
 
+use foldhash::fast::FixedState;
 use merging::Workspace;
 use pairs::Pairs;
 use tokens::Tokens;
@@ -23,7 +25,7 @@ pub(crate) enum Alphabet {
     /// Every character is a symbol; one that has none is its bytes.
     Characters {
         /// Symbols of characters.
-        characters: HashMap<char, u32>,
+        characters: HashMap<char, u32, FixedState>,
         /// Symbols of byte 0 to 255.
         bytes: Box<[u32; 256]>,
     },
@@ -87,26 +89,22 @@ impl Bpe {
     ///
     /// `tokens` are the vocabulary's, as they stand in a text. With `ignore_merges`, a piece that is
     /// one of them is one token; without, only if merging leads to it.
-    pub(crate) fn from_rules<'a>(
+    pub(crate) fn from_rules(
         alphabet: Alphabet,
         rules: &[Rule],
-        tokens: impl Iterator<Item = &'a [u8]> + Clone,
+        tokens: &[&[u8]],
         ignore_merges: bool,
     ) -> Self {
         let mut pairs = Pairs::with_capacity(rules.len());
         for (rank, rule) in (0..).zip(rules) {
             pairs.insert(rule.left, rule.right, rank, rule.merged);
         }
-        let mut workspace = Workspace::default();
-        let reached: Vec<&[u8]> = tokens
-            .filter(|token| {
-                ignore_merges || {
-                    alphabet.begin(token, &mut workspace.symbols);
-                    merging::count(&pairs, &mut workspace) == 1
-                }
-            })
-            .collect();
-        Self { alphabet, pairs, tokens: Tokens::new(reached.into_iter()) }
+        let tokens = if ignore_merges {
+            Tokens::new(tokens.iter().copied())
+        } else {
+            Tokens::new(reached(tokens, &alphabet, &pairs).into_iter())
+        };
+        Self { alphabet, pairs, tokens }
     }
 
     /// Tokens of the piece `text[at..end]`.
@@ -128,6 +126,27 @@ impl Bpe {
         self.alphabet.begin(piece, &mut scratch.0.symbols);
         merging::count(&self.pairs, &mut scratch.0) as u64
     }
+}
+
+/// Those of `tokens` that merging leads to; found by two threads, since large vocabularies have
+/// hundreds of thousands.
+fn reached<'a>(tokens: &[&'a [u8]], alphabet: &Alphabet, pairs: &Pairs) -> Vec<&'a [u8]> {
+    let among = |tokens: &[&'a [u8]]| -> Vec<&'a [u8]> {
+        let mut workspace = Workspace::default();
+        let mut is_reached = |token: &[u8]| {
+            alphabet.begin(token, &mut workspace.symbols);
+            merging::count(pairs, &mut workspace) == 1
+        };
+        tokens.iter().copied().filter(|token| is_reached(token)).collect()
+    };
+    let (first, second) = tokens.split_at(tokens.len() / 2);
+    thread::scope(|scope| {
+        let beside = thread::Builder::new().spawn_scoped(scope, || among(second));
+        let mut reached = among(first);
+        let beside = beside.ok().and_then(|beside| beside.join().ok());
+        reached.extend(beside.unwrap_or_else(|| among(second)));
+        reached
+    })
 }
 
 impl Alphabet {

@@ -10,6 +10,7 @@ mod joints;
 mod json;
 mod model;
 mod ours;
+mod preparation;
 mod recipe;
 mod reduced;
 mod substrings;
@@ -21,6 +22,7 @@ mod trial;
 use hugging_face::HuggingFace;
 use json::RawFile;
 use ours::Ours;
+use preparation::Preparation;
 use recipe::{Recipe, Unsupported};
 
 /// Why a file is no vocabulary.
@@ -54,8 +56,7 @@ impl File {
             Ok((vocabulary, framing_tokens)) => {
                 Ok(Self { counts: Counts::Ours(Box::new(vocabulary)), framing_tokens })
             }
-            Err(_) if tekken::is_one(bytes) => tekken::read(bytes),
-            Err(why) => Self::theirs(bytes, why),
+            Err(why) => tekken::read(bytes).unwrap_or_else(|| Self::theirs(bytes, why)),
         }
     }
 
@@ -101,10 +102,13 @@ fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
         serde_json::from_slice(bytes).map_err(|error| Unsupported(error.to_string()))?;
     let recipe = Recipe::read(&raw.normalizer, &raw.pre_tokenizer)?;
     let framing_tokens = recipe::framing_tokens(&raw.post_processor)?;
-    let model = model::read(&raw.model, recipe.alphabet)?;
-    let vocabulary = Ours::new(recipe, model, &raw.added_tokens)?;
+    let alphabet = recipe.alphabet;
+    let preparation = Preparation::new(recipe, &raw.added_tokens)?;
     let texts = trial::texts(&raw.added_tokens);
-    let json = reduced::of_file(&raw, &vocabulary, &texts);
-    trial::compare(&vocabulary, &json, &texts)?;
+    let reduced = || reduced::of_file(&raw, &preparation, &texts);
+    let (model, expected) = trial::beside(&texts, reduced, || model::read(&raw.model, alphabet));
+    let (bpe, joints) = model?;
+    let vocabulary = Ours { preparation, bpe, joints };
+    trial::compare(&vocabulary, &texts, &expected?)?;
     Ok((vocabulary, framing_tokens))
 }

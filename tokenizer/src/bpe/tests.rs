@@ -35,9 +35,9 @@ fn rules_make_a_token_only_where_they_lead_to_it() {
     let rules = rules.map(|(left, right, merged)| Rule { left, right, merged });
     let tokens = ["a", "b", "c", "ab", "bc", "abc", "abcc"].map(str::as_bytes);
     for (ignore_merges, abcc) in [(false, 2), (true, 1)] {
-        let characters = [('a', 0), ('b', 1), ('c', 2)].into();
+        let characters = [('a', 0), ('b', 1), ('c', 2)].into_iter().collect();
         let alphabet = Alphabet::Characters { characters, bytes: Box::new([NO_SYMBOL; 256]) };
-        let bpe = Bpe::from_rules(alphabet, &rules, tokens.into_iter(), ignore_merges);
+        let bpe = Bpe::from_rules(alphabet, &rules, &tokens, ignore_merges);
         let counts = ["abc", "abcc", "日"].map(|piece| count(&bpe, piece));
         assert_eq!(counts, [1, abcc, 3], "{ignore_merges}");
     }

@@ -1,5 +1,6 @@
 //! The model of a `tokenizer.json`: its tokens and merges.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
@@ -10,8 +11,49 @@ use super::json::RawModel;
 use super::recipe::{self, Unsupported};
 use crate::bpe::{Alphabet, Bpe, Rule};
 
-/// Tokens and their numbers.
-type Ids<'a> = HashMap<&'a str, u32, FixedState>;
+/// Tokens and their numbers, as they are looked for.
+#[derive(Default)]
+struct Ids<'a> {
+    /// Of most tokens: found without a look at their texts, which lie all over the file.
+    short: HashMap<Short, u32, FixedState>,
+    long: HashMap<&'a str, u32, FixedState>,
+}
+
+/// A text of up to 15 bytes, and behind it its length.
+type Short = [u8; 16];
+
+fn short(text: &str) -> Option<Short> {
+    let mut short = [0; 16];
+    let (length, bytes) = short.split_last_mut()?;
+    bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+    *length = u8::try_from(text.len()).ok()?;
+    Some(short)
+}
+
+impl<'a> Ids<'a> {
+    /// Errors: a token that is there twice.
+    fn new(vocab: &'a [(Cow<'_, str>, u32)]) -> Result<Self, Unsupported> {
+        let mut ids = Self::default();
+        ids.short.reserve(vocab.len());
+        for (token, id) in vocab {
+            let known = match short(token) {
+                Some(short) => ids.short.insert(short, *id),
+                None => ids.long.insert(token, *id),
+            };
+            if known.is_some() {
+                return Err(Unsupported("model.vocab has a token twice".to_owned()));
+            }
+        }
+        Ok(ids)
+    }
+
+    fn get(&self, token: &str) -> Option<u32> {
+        match short(token) {
+            Some(short) => self.short.get(&short).copied(),
+            None => self.long.get(token).copied(),
+        }
+    }
+}
 
 /// Reads a model.
 ///
@@ -21,38 +63,43 @@ pub(super) fn read(
     alphabet: recipe::Alphabet,
 ) -> Result<(Bpe, Joints), Unsupported> {
     refuse_strange(raw, alphabet)?;
-    let ids: Ids<'_> = raw.vocab.0.iter().map(|(token, id)| (token.as_ref(), *id)).collect();
-    if ids.len() < raw.vocab.0.len() {
-        return Err(Unsupported("model.vocab has a token twice".to_owned()));
-    }
+    let vocab = raw.vocab.0.as_slice();
+    let ids = Ids::new(vocab)?;
     let by_bytes = alphabet == recipe::Alphabet::Bytes;
     let mut joints = Joints::default();
     let mut rules = Vec::with_capacity(raw.merges.0.len());
-    let mut product = String::new();
+    let mut last = 0;
     for (left, right) in &raw.merges.0 {
-        product.clear();
-        product.push_str(left);
-        product.push_str(right);
         let id = |token: &str| {
             let unknown = || Unsupported(format!("a merge of {token:?}, which is no token"));
-            ids.get(token).copied().ok_or_else(unknown)
+            ids.get(token).ok_or_else(unknown)
         };
-        rules.push(Rule { left: id(left)?, right: id(right)?, merged: id(&product)? });
+        let merged = match listed(vocab, last, left, right) {
+            Some(id) => id,
+            None => id(&format!("{left}{right}"))?,
+        };
+        last = merged;
+        rules.push(Rule { left: id(left)?, right: id(right)?, merged });
         if !by_bytes {
             joints.add(left, right);
-            if [left, right, product.as_str()].into_iter().any(names_byte) {
-                return Err(Unsupported(format!("a merge of {product:?}, a byte")));
+            if names_byte(left, "") || names_byte(right, "") || names_byte(left, right) {
+                return Err(Unsupported(format!("a merge of {left:?} and {right:?}, a byte")));
             }
         }
     }
-    let tokens = Texts::of(&ids_in_order(raw), by_bytes);
-    let alphabet = symbols(&ids, by_bytes)?;
-    let bpe = Bpe::from_rules(alphabet, &rules, tokens.iter(), raw.ignore_merges);
+    let tokens = Texts::of(vocab, by_bytes);
+    let alphabet = symbols(vocab, &ids, by_bytes)?;
+    let bpe = Bpe::from_rules(alphabet, &rules, &tokens.all(), raw.ignore_merges);
     Ok((bpe, joints))
 }
 
-fn ids_in_order<'a>(raw: &'a RawModel<'_>) -> Vec<&'a str> {
-    raw.vocab.0.iter().map(|(token, _)| token.as_ref()).collect()
+/// The number of what `left` and `right` make, if it stands where most files have it: they list
+/// tokens by number and merges by what they make, so that it is the `last` one or the next.
+fn listed(vocab: &[(Cow<'_, str>, u32)], last: u32, left: &str, right: &str) -> Option<u32> {
+    let (_, rest) = vocab.split_at_checked(last as usize)?;
+    let mut nearest = rest.iter().take(2);
+    let found = nearest.find(|(token, _)| token.strip_prefix(left) == Some(right));
+    found.map(|(_, id)| *id)
 }
 
 /// The texts that tokens stand for; what stands for none is left out.
@@ -62,10 +109,10 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(tokens: &[&str], by_bytes: bool) -> Self {
-        let mut texts = Self { bytes: Vec::new(), ends: Vec::with_capacity(tokens.len()) };
+    fn of(vocab: &[(Cow<'_, str>, u32)], by_bytes: bool) -> Self {
+        let mut texts = Self { bytes: Vec::new(), ends: Vec::with_capacity(vocab.len()) };
         let mut text = Vec::new();
-        for token in tokens {
+        for (token, _) in vocab {
             if !by_bytes {
                 texts.bytes.extend_from_slice(token.as_bytes());
             } else if byte_level::decode(token, &mut text) {
@@ -78,16 +125,20 @@ impl Texts {
         texts
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
+    fn all(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).filter_map(|(start, &end)| self.bytes.get(start..end))
+        starts.zip(&self.ends).filter_map(|(start, &end)| self.bytes.get(start..end)).collect()
     }
 }
 
 /// What pieces begin as.
 ///
 /// Errors: bytes that have no token.
-fn symbols(ids: &Ids<'_>, by_bytes: bool) -> Result<Alphabet, Unsupported> {
+fn symbols(
+    vocab: &[(Cow<'_, str>, u32)],
+    ids: &Ids<'_>,
+    by_bytes: bool,
+) -> Result<Alphabet, Unsupported> {
     let mut bytes = Box::new([0; 256]);
     let mut name = String::new();
     for (byte, symbol) in (0..=u8::MAX).zip(bytes.iter_mut()) {
@@ -98,7 +149,7 @@ fn symbols(ids: &Ids<'_>, by_bytes: bool) -> Result<Alphabet, Unsupported> {
             name = format!("<0x{byte:02X}>");
         }
         let missing = || Unsupported(format!("no token for byte {byte:#04x}"));
-        *symbol = ids.get(name.as_str()).copied().ok_or_else(missing)?;
+        *symbol = ids.get(&name).ok_or_else(missing)?;
     }
     if by_bytes {
         return Ok(Alphabet::Bytes(bytes));
@@ -107,13 +158,14 @@ fn symbols(ids: &Ids<'_>, by_bytes: bool) -> Result<Alphabet, Unsupported> {
         let mut chars = token.chars();
         chars.next().filter(|_| chars.next().is_none())
     };
-    let characters = ids.iter().filter_map(|(token, id)| Some((single(token)?, *id))).collect();
+    let characters = vocab.iter().filter_map(|(token, id)| Some((single(token)?, *id))).collect();
     Ok(Alphabet::Characters { characters, bytes })
 }
 
-/// Whether this is how a token for a single byte is called.
-fn names_byte(token: &str) -> bool {
-    token.len() == "<0x00>".len() && token.starts_with("<0x")
+/// Whether these two make the name of a token for a single byte.
+fn names_byte(left: &str, right: &str) -> bool {
+    left.len() + right.len() == "<0x00>".len()
+        && left.bytes().chain(right.bytes()).take(3).eq(*b"<0x")
 }
 
 /// Errors: rules that we do not have.

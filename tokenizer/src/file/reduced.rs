@@ -3,19 +3,22 @@
 //!
 //! A merge can happen only where its product stands in the text; so all others can be left out.
 
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
 use serde_json::{Value, json};
 
 use super::added::Part;
 use super::byte_level;
 use super::json::RawFile;
-use super::ours::Ours;
+use super::preparation::Preparation;
 use super::recipe::Alphabet;
 use super::substrings::Substrings;
 
 /// The part of `raw` that counts `texts` alike, as a `tokenizer.json`.
-pub(super) fn of_file(raw: &RawFile<'_>, vocabulary: &Ours, texts: &[String]) -> Vec<u8> {
-    let alphabet = vocabulary.recipe.alphabet;
-    let normal = merged_texts(vocabulary, texts);
+pub(super) fn of_file(raw: &RawFile<'_>, preparation: &Preparation, texts: &[String]) -> Vec<u8> {
+    let alphabet = preparation.recipe.alphabet;
+    let normal = merged_texts(preparation, texts);
     let substrings = Substrings::of(normal.as_bytes());
     let mut bytes = Vec::new();
     let mut occurs = |token: &str| match alphabet {
@@ -26,17 +29,22 @@ pub(super) fn of_file(raw: &RawFile<'_>, vocabulary: &Ours, texts: &[String]) ->
         Alphabet::Characters => token.starts_with('<') || substrings.contain(token.as_bytes()),
     };
     let model = &raw.model;
+    let mut kept: HashSet<&str, FixedState> = HashSet::default();
     let vocab = model.vocab.0.iter().filter(|(token, _)| occurs(token));
-    let vocab: serde_json::Map<String, Value> =
-        vocab.map(|(token, id)| (token.to_string(), (*id).into())).collect();
+    let vocab: serde_json::Map<String, Value> = vocab
+        .inspect(|(token, _)| {
+            kept.insert(token);
+        })
+        .map(|(token, id)| (token.to_string(), (*id).into()))
+        .collect();
     let mut product = String::new();
     let merges = model.merges.0.iter().filter(|(left, right)| {
-        product.clear();
-        product.push_str(left);
-        product.push_str(right);
-        vocab.contains_key(&product)
-            && vocab.contains_key(left.as_ref())
-            && vocab.contains_key(right.as_ref())
+        kept.contains(left.as_ref()) && kept.contains(right.as_ref()) && {
+            product.clear();
+            product.push_str(left);
+            product.push_str(right);
+            kept.contains(product.as_str())
+        }
     });
     let merges: Vec<[&str; 2]> =
         merges.map(|(left, right)| [left.as_ref(), right.as_ref()]).collect();
@@ -59,11 +67,11 @@ pub(super) fn of_file(raw: &RawFile<'_>, vocabulary: &Ours, texts: &[String]) ->
 }
 
 /// What is merged of `texts`, one part behind the other, each once.
-fn merged_texts(vocabulary: &Ours, texts: &[String]) -> String {
+fn merged_texts(preparation: &Preparation, texts: &[String]) -> String {
     let mut merged = String::new();
     for text in texts {
         for specials in [false, true] {
-            vocabulary.parts(text, specials, &mut |part| {
+            preparation.parts(text, specials, &mut |part| {
                 if let Part::Text(_, part) = part
                     && !merged.contains(part)
                 {

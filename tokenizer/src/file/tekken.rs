@@ -1,5 +1,6 @@
 //! `tekken.json`, the vocabularies of Mistral's younger models.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use base64::Engine as _;
@@ -11,6 +12,7 @@ use serde_json::json;
 use super::joints::Joints;
 use super::json::AddedToken;
 use super::ours::Ours;
+use super::preparation::Preparation;
 use super::recipe::{Alphabet, Prepend, Recipe, Split, Unsupported};
 use super::substrings::Substrings;
 use super::{Counts, File, LoadError, byte_level, reduced, trial};
@@ -18,9 +20,10 @@ use crate::bpe::Bpe;
 use crate::scan::Pattern;
 
 #[derive(Deserialize)]
-struct RawTekken {
+struct RawTekken<'a> {
     config: Config,
-    vocab: Vec<RawToken>,
+    #[serde(borrow)]
+    vocab: Vec<RawToken<'a>>,
     special_tokens: Option<Vec<RawSpecial>>,
 }
 
@@ -32,9 +35,11 @@ struct Config {
 }
 
 #[derive(Deserialize)]
-struct RawToken {
+struct RawToken<'a> {
     rank: usize,
-    token_bytes: String,
+    /// In Base64.
+    #[serde(borrow)]
+    token_bytes: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +72,7 @@ const SPECIALS: &[&str] = &[
 ];
 
 /// Whether this looks like a `tekken.json` rather than a `tokenizer.json`.
-pub(super) fn is_one(bytes: &[u8]) -> bool {
+fn is_one(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Keys {
         #[expect(dead_code, reason = "only looked for")]
@@ -77,17 +82,22 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
     serde_json::from_slice::<Keys>(bytes).is_ok_and(|keys| keys.model.is_none())
 }
 
-/// Reads a `tekken.json`.
+/// Reads a `tekken.json`; `None` if it is none.
 ///
 /// Errors: `Unreadable`.
-pub(super) fn read(bytes: &[u8]) -> Result<File, LoadError> {
-    let unreadable = |why: String| LoadError::Unreadable(why);
-    let raw: RawTekken =
-        serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-    let tokens = tokens(&raw).map_err(|Unsupported(why)| unreadable(why))?;
+pub(super) fn read(bytes: &[u8]) -> Option<Result<File, LoadError>> {
+    match serde_json::from_slice(bytes) {
+        Ok(raw) => Some(read_raw(&raw)),
+        Err(error) => is_one(bytes).then(|| Err(LoadError::Unreadable(error.to_string()))),
+    }
+}
+
+fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
+    let unreadable = |Unsupported(why)| LoadError::Unreadable(why);
+    let tokens = tokens(raw).map_err(unreadable)?;
     let Some(pattern) = Pattern::of_regex(&raw.config.pattern) else {
         let why = Unsupported(format!("pattern {:?}", raw.config.pattern));
-        return theirs(&to_json(&raw, &tokens, None), why);
+        return theirs(&to_json(raw, &tokens, None), why);
     };
     let recipe = Recipe {
         nfc: false,
@@ -96,14 +106,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<File, LoadError> {
         split: Split::By(pattern),
         alphabet: Alphabet::Bytes,
     };
-    let bpe = Bpe::from_ranks(tokens.iter().map(Vec::as_slice));
-    let vocabulary = Ours::new(recipe, (bpe, Joints::default()), &added(&raw))
-        .map_err(|Unsupported(why)| unreadable(why))?;
-    let texts = trial::texts(&added(&raw));
+    let preparation = Preparation::new(recipe, &added(raw)).map_err(unreadable)?;
+    let texts = trial::texts(&added(raw));
     let text = texts.concat();
-    let json = to_json(&raw, &tokens, Some(&Substrings::of(text.as_bytes())));
-    if let Err(why) = trial::compare(&vocabulary, &json, &texts) {
-        return theirs(&to_json(&raw, &tokens, None), why);
+    let reduced = || to_json(raw, &tokens, Some(&Substrings::of(text.as_bytes())));
+    let (bpe, expected) =
+        trial::beside(&texts, reduced, || Bpe::from_ranks(tokens.iter().map(Vec::as_slice)));
+    let vocabulary = Ours { preparation, bpe, joints: Joints::default() };
+    let compared = expected.and_then(|expected| trial::compare(&vocabulary, &texts, &expected));
+    if let Err(why) = compared {
+        return theirs(&to_json(raw, &tokens, None), why);
     }
     Ok(File { counts: Counts::Ours(Box::new(vocabulary)), framing_tokens: FRAMING_TOKENS })
 }
@@ -116,7 +128,7 @@ fn theirs(json: &[u8], why: Unsupported) -> Result<File, LoadError> {
 }
 
 /// The tokens that the model has, in order: the file lists more.
-fn tokens(raw: &RawTekken) -> Result<Vec<Vec<u8>>, Unsupported> {
+fn tokens(raw: &RawTekken<'_>) -> Result<Vec<Vec<u8>>, Unsupported> {
     let config = &raw.config;
     let count = config.default_vocab_size.saturating_sub(config.default_num_special_tokens);
     let tokens = raw.vocab.iter().take(count).enumerate();
@@ -126,13 +138,13 @@ fn tokens(raw: &RawTekken) -> Result<Vec<Vec<u8>>, Unsupported> {
                 return Err(Unsupported(format!("token {rank} has the rank {}", token.rank)));
             }
             BASE64_STANDARD
-                .decode(&token.token_bytes)
+                .decode(token.token_bytes.as_bytes())
                 .map_err(|error| Unsupported(format!("token {rank}: {error}")))
         })
         .collect()
 }
 
-fn added(raw: &RawTekken) -> Vec<AddedToken> {
+fn added(raw: &RawTekken<'_>) -> Vec<AddedToken> {
     let own = raw.special_tokens.as_ref();
     let listed = own.map(|specials| specials.iter().map(|one| one.token_str.as_str()).collect());
     let specials: Vec<&str> = listed.unwrap_or_else(|| SPECIALS.to_vec());
@@ -154,7 +166,7 @@ fn added(raw: &RawTekken) -> Vec<AddedToken> {
 /// The same as a `tokenizer.json`; of only those tokens that occur in a text, if one is given.
 ///
 /// Whatever two tokens make a third is a merge, in the order of what they make.
-fn to_json(raw: &RawTekken, tokens: &[Vec<u8>], within: Option<&Substrings<'_>>) -> Vec<u8> {
+fn to_json(raw: &RawTekken<'_>, tokens: &[Vec<u8>], within: Option<&Substrings<'_>>) -> Vec<u8> {
     let spell = |token: &[u8]| token.iter().copied().map(byte_level::letter).collect::<String>();
     let kept: Vec<(&[u8], usize)> = (0..)
         .zip(tokens)

@@ -1,5 +1,7 @@
 //! The self-test of a vocabulary: do we count texts of many kinds as Hugging Face's library does?
 
+use std::{fmt, thread};
+
 use super::hugging_face::HuggingFace;
 use super::json::AddedToken;
 use super::ours::Ours;
@@ -40,14 +42,43 @@ pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
     parts.map(str::to_owned).chain(tokens).collect()
 }
 
-/// Counts `texts` by both. `json` is the vocabulary as Hugging Face's library reads it.
+/// What Hugging Face's library counts: of each text, without special tokens and with them.
+pub(super) type Expected = Vec<[Option<u64>; 2]>;
+
+/// Makes `ours`, while another thread counts `texts` by Hugging Face's library, of which `json` is
+/// the vocabulary.
 ///
+/// Errors, of the counts: a vocabulary that the library does not read; no thread.
+pub(super) fn beside<T>(
+    texts: &[String],
+    json: impl FnOnce() -> Vec<u8> + Send,
+    ours: impl FnOnce() -> T,
+) -> (T, Result<Expected, Unsupported>) {
+    let theirs = move || {
+        let theirs = HuggingFace::from_json(&json()).map_err(Unsupported)?;
+        let counts = |text: &String| [false, true].map(|specials| theirs.count(text, specials));
+        Ok(texts.iter().map(counts).collect())
+    };
+    thread::scope(|scope| {
+        let theirs = thread::Builder::new().spawn_scoped(scope, theirs);
+        let ours = ours();
+        let no_thread = |why: &dyn fmt::Debug| Unsupported(format!("self-test: {why:?}"));
+        let expected = match theirs {
+            Ok(theirs) => theirs.join().unwrap_or_else(|panic| Err(no_thread(&panic))),
+            Err(error) => Err(no_thread(&error)),
+        };
+        (ours, expected)
+    })
+}
+
 /// Errors: a text that we count otherwise.
-pub(super) fn compare(ours: &Ours, json: &[u8], texts: &[String]) -> Result<(), Unsupported> {
-    let theirs = HuggingFace::from_json(json).map_err(Unsupported)?;
-    for text in texts {
-        for specials in [false, true] {
-            let expected = theirs.count(text, specials);
+pub(super) fn compare(
+    ours: &Ours,
+    texts: &[String],
+    expected: &Expected,
+) -> Result<(), Unsupported> {
+    for (text, expected) in texts.iter().zip(expected) {
+        for (specials, expected) in [false, true].into_iter().zip(*expected) {
             let counted = ours.count(text, specials, u64::MAX);
             if expected != Some(counted) {
                 let start: String = text.chars().take(40).collect();
