@@ -38,6 +38,9 @@ pub struct CostLine {
     pub amount: Decimal,
 }
 
+/// Calls of Anthropic's web fetch: they cost their tokens and nothing else.
+const FREE_UNIT: &str = "web_fetch_requests";
+
 /// Why a cost is unknown. Never a reason to write zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,6 +64,14 @@ pub enum PriceError {
     NoModalityRate {
         /// The part, by its name on records.
         part: &'static str,
+        /// The row.
+        price_id: String,
+    },
+    /// What is charged by the call or the second beside tokens, and the row prices tokens.
+    #[error("{price_id} has no rate for {unit}")]
+    NoUnitRate {
+        /// What is charged, by its name on records.
+        unit: String,
         /// The row.
         price_id: String,
     },
@@ -189,6 +200,11 @@ fn run(
 ) -> Result<(), PriceError> {
     if let Some(part) = usage.modalities.as_deref().and_then(Modalities::beyond_text) {
         return Err(PriceError::NoModalityRate { part, price_id: row.price_id.clone() });
+    }
+    let mut charged = usage.units.iter().filter(|(name, _)| *name != FREE_UNIT);
+    if let Some((unit, _)) = charged.find(|(_, count)| !count.is_zero()) {
+        let (unit, price_id) = (unit.clone(), row.price_id.clone());
+        return Err(PriceError::NoUnitRate { unit, price_id });
     }
     let unknown = |meter| PriceError::UsageUnknown { meter };
     let input = usage.input_tokens.ok_or_else(|| unknown(MeterName::Input))?;

@@ -346,6 +346,22 @@ fn sound_and_generated_pictures_are_not_priced_as_text() {
     }
 }
 
+#[test]
+fn calls_that_have_a_price_of_their_own_make_the_cost_unknown_and_not_too_low() {
+    let cost = |unit: &str, count: u32| {
+        let units = [(unit.to_owned(), count.into())].into();
+        builtin().cost(&query("openai", "gpt-4o-mini"), &Usage { units, ..usage(10, 10) })
+    };
+    let tokens = builtin().cost(&query("openai", "gpt-4o-mini"), &usage(10, 10));
+    assert_eq!(cost("web_search_requests", 0), tokens);
+    assert_eq!(cost("web_fetch_requests", 3), tokens);
+    let error = cost("web_search_requests", 1).unwrap_err();
+    assert!(
+        matches!(&error, PriceError::NoUnitRate { unit, .. } if unit == "web_search_requests"),
+        "{error}"
+    );
+}
+
 proptest! {
     #[test]
     fn the_cost_of_two_usages_is_the_sum_of_their_costs_at_flat_prices(
