@@ -6,12 +6,16 @@
 
 mod bill;
 mod group;
+mod hours;
 mod period;
 mod render;
 mod row;
+mod sums;
 
-pub use bill::{Bill, BillError, BillLine, Biller, Sums};
+pub use bill::{Bill, BillError, BillLine, Biller};
 pub use group::{Dimension, GroupError, Grouping};
+pub use hours::{Hour, HourKey, LineKey, TooLarge, hour_of};
 pub use period::{Period, PeriodError, instant};
 pub use render::{csv, json, table};
 pub use row::BillRow;
+pub use sums::Sums;

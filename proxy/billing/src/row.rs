@@ -40,6 +40,8 @@ pub struct BillRow<'a> {
     pub reasoning_output_tokens: Option<u64>,
     /// Currency and amount owed; `None` is unknown, never zero.
     pub cost: Option<(&'a str, Decimal)>,
+    /// The same at list price.
+    pub list_cost: Option<Decimal>,
 }
 
 impl<'a> From<&'a Record> for BillRow<'a> {
@@ -60,6 +62,7 @@ impl<'a> From<&'a Record> for BillRow<'a> {
             output_tokens: record.usage.output_tokens,
             reasoning_output_tokens: record.usage.reasoning_output_tokens,
             cost: record.cost.as_ref().map(|cost| (cost.currency.as_str(), cost.amount)),
+            list_cost: record.cost.as_ref().map(|cost| cost.list_amount),
         }
     }
 }

@@ -236,8 +236,15 @@ fn cost(cost: &RecordCost, object: &mut Object<'_>) -> Written {
 fn line(line: &RecordLine, object: &mut Object<'_>) -> Written {
     object.text("meter", &line.meter);
     object.maybe_text("model", line.model.as_deref());
-    object.value("tokens", &line.tokens)?;
+    object.number("tokens", line.tokens)?;
+    if let Some(quantity) = &line.quantity {
+        object.plain("quantity", quantity);
+    }
+    object.maybe_text("unit", line.unit.as_deref());
     object.plain("unit_price", &line.unit_price);
+    if let Some(price) = &line.list_unit_price {
+        object.plain("list_unit_price", price);
+    }
     object.plain("amount", &line.amount);
     Ok(())
 }

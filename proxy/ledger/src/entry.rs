@@ -7,15 +7,11 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{RequestId, TenantId};
-use crate::record::{Identity, Record};
+use crate::record::{Identity, Record, RecordCost};
 
 /// One entry; what it means for a balance is the fold of all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "entry")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "lives for one append; a box would cost each request"
-)]
 pub enum Entry {
     /// Before anything is sent upstream.
     Reserve(Reserve),
@@ -23,6 +19,12 @@ pub enum Entry {
     Post(Box<Record>),
     /// The request has ended and used nothing. At most once per request.
     Void(Void),
+    /// What a running request has used so far.
+    Progress(Progress),
+    /// Another cost for a request that was posted. The post stays as it is.
+    Correction(Box<Correction>),
+    /// What the entries before add up to: where a reader may begin.
+    Checkpoint(Box<Checkpoint>),
 }
 
 /// What is known of a request before it is sent: enough to make a record of it if we die.
@@ -57,6 +59,69 @@ pub struct Reserve {
     pub request_model: Option<String>,
     /// Worst case cost in the book's currency; `None` when there is no upper bound or no price.
     pub amount: Option<Decimal>,
+}
+
+/// What a running request has used so far: all that is known of it if we die before it ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The reserved request.
+    pub id: RequestId,
+    /// When it had used that.
+    pub at: Timestamp,
+    /// All input; `None` is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// All output up to here; `None` is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+}
+
+/// Another cost for a request that was posted, as a later price book has it.
+///
+/// Corrections of one request follow each other: the `before` of each is the cost that was in force
+/// until then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Correction {
+    /// Its own.
+    pub id: RequestId,
+    /// The request.
+    pub corrects: RequestId,
+    /// Admission of the request: decides the period that changes.
+    pub started_at: Timestamp,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// When it was decided.
+    pub made_at: Timestamp,
+    /// Why, for people.
+    pub reason: String,
+    /// What was owed until now; `None` was unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<RecordCost>,
+    /// What is owed from now on; `None` is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RecordCost>,
+}
+
+/// What the entries before this one add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// When it was made.
+    pub at: Timestamp,
+    /// Requests posted.
+    pub posts: u64,
+    /// Requests voided.
+    pub voids: u64,
+    /// Corrections.
+    pub corrections: u64,
+    /// Sum of the costs that are in force, corrected ones included, by currency.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costs: BTreeMap<String, Decimal>,
+    /// Posts whose cost is unknown.
+    pub unknown_cost: u64,
+    /// Sequence number of the oldest reservation that is open; a reader who begins there misses
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_open: Option<u64>,
 }
 
 /// A request that used nothing.

@@ -1,11 +1,12 @@
 //! What the entries add up to: open reservations and balances.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::{Timestamp, Unit};
 use rust_decimal::Decimal;
+use taximeter_pricing::{Member, Source};
 
-use crate::entry::{Entry, Reserve};
+use crate::entry::{Correction, Entry, Progress, Reserve};
 use crate::id::{RequestId, TenantId};
 use crate::record::{End, Record, RecordCost, RecordTiming, RecordUsage};
 
@@ -13,13 +14,24 @@ use crate::record::{End, Record, RecordCost, RecordTiming, RecordUsage};
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     seq: u64,
-    open: HashMap<RequestId, Reserve>,
+    open: HashMap<RequestId, Open>,
     settled: HashMap<RequestId, Settlement>,
     balances: BTreeMap<TenantId, Balance>,
+    corrected: HashSet<RequestId>,
     posts: u64,
     voids: u64,
+    corrections: u64,
     repeats: u64,
     last_sign_of_life: Option<Timestamp>,
+}
+
+/// A reservation that is not settled, and what it has used so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    /// As it was admitted.
+    pub reserve: Reserve,
+    /// The last that was said of it while it ran.
+    pub progress: Option<Progress>,
 }
 
 /// What one tenant has reserved and owes.
@@ -28,9 +40,9 @@ pub struct Balance {
     /// Worst case of the open reservations, in the book's currency; those without a bound add
     /// nothing.
     pub reserved: Decimal,
-    /// Sum of the posts with a known cost, by currency.
+    /// Sum of the posts with a known cost, by currency, as corrections have them.
     pub posted: BTreeMap<String, Decimal>,
-    /// Posts with an unknown cost.
+    /// Posts with an unknown cost, as corrections have them.
     pub unknown_cost: u64,
 }
 
@@ -79,6 +91,14 @@ pub enum Contradiction {
         /// Which request.
         id: RequestId,
     },
+    /// Corrects what was not posted.
+    #[error("entry {seq} corrects request {id}, which was never posted")]
+    NotPosted {
+        /// Which entry.
+        seq: u64,
+        /// Which request.
+        id: RequestId,
+    },
     /// A sum that a decimal cannot hold.
     #[error("entry {seq} makes the balance of tenant {tenant} overflow")]
     Overflow {
@@ -103,6 +123,9 @@ impl Replay {
             Entry::Reserve(reserve) => reserve.started_at,
             Entry::Post(record) => record.ended_at,
             Entry::Void(void) => void.ended_at,
+            Entry::Progress(progress) => progress.at,
+            Entry::Correction(correction) => correction.made_at,
+            Entry::Checkpoint(checkpoint) => checkpoint.at,
         }));
         match entry {
             Entry::Reserve(reserve) => self.reserve(seq, reserve),
@@ -114,6 +137,14 @@ impl Replay {
                 }
                 Ok(())
             }
+            Entry::Progress(progress) => {
+                if let Some(open) = self.open.get_mut(&progress.id) {
+                    open.progress = Some(progress.clone());
+                }
+                Ok(())
+            }
+            Entry::Correction(correction) => self.correct(seq, correction),
+            Entry::Checkpoint(_) => Ok(()),
         }
     }
 
@@ -126,7 +157,7 @@ impl Replay {
         let sum = balance.reserved.checked_add(reserve.amount.unwrap_or_default());
         balance.reserved =
             sum.ok_or_else(|| Contradiction::Overflow { seq, tenant: reserve.tenant.clone() })?;
-        self.open.insert(reserve.id, reserve.clone());
+        self.open.insert(reserve.id, Open { reserve: reserve.clone(), progress: None });
         Ok(())
     }
 
@@ -135,7 +166,7 @@ impl Replay {
         if !self.settles(seq, *id, Settlement::Post)? {
             return Ok(());
         }
-        if self.open.get(id).is_some_and(|reserve| reserve.tenant != *tenant) {
+        if self.open.get(id).is_some_and(|open| open.reserve.tenant != *tenant) {
             return Err(Contradiction::TenantDiffers { seq, id: *id });
         }
         let balance = self.balances.entry(tenant.clone()).or_default();
@@ -144,6 +175,24 @@ impl Replay {
             .ok_or_else(|| Contradiction::Overflow { seq, tenant: tenant.clone() })?;
         self.close(*id, Settlement::Post);
         self.posts += 1;
+        Ok(())
+    }
+
+    fn correct(&mut self, seq: u64, correction: &Correction) -> Result<(), Contradiction> {
+        let Correction { id, corrects, tenant, before, after, .. } = correction;
+        if self.corrected.contains(id) {
+            self.repeats += 1;
+            return Ok(());
+        }
+        if self.settled.get(corrects) != Some(&Settlement::Post) {
+            return Err(Contradiction::NotPosted { seq, id: *corrects });
+        }
+        let balance = self.balances.entry(tenant.clone()).or_default();
+        balance
+            .correct(before.as_ref(), after.as_ref())
+            .ok_or_else(|| Contradiction::Overflow { seq, tenant: tenant.clone() })?;
+        self.corrected.insert(*id);
+        self.corrections += 1;
         Ok(())
     }
 
@@ -167,7 +216,7 @@ impl Replay {
 
     fn close(&mut self, id: RequestId, settlement: Settlement) {
         self.settled.insert(id, settlement);
-        if let Some(reserve) = self.open.remove(&id)
+        if let Some(Open { reserve, .. }) = self.open.remove(&id)
             && let Some(balance) = self.balances.get_mut(&reserve.tenant)
         {
             balance.reserved = balance.reserved.saturating_sub(reserve.amount.unwrap_or_default());
@@ -176,9 +225,9 @@ impl Replay {
 
     /// Reserved and not settled, the oldest first.
     #[must_use]
-    pub fn open(&self) -> Vec<&Reserve> {
+    pub fn open(&self) -> Vec<&Open> {
         let mut open: Vec<_> = self.open.values().collect();
-        open.sort_unstable_by_key(|reserve| (reserve.started_at, reserve.id));
+        open.sort_unstable_by_key(|open| (open.reserve.started_at, open.reserve.id));
         open
     }
 
@@ -206,6 +255,12 @@ impl Replay {
         self.voids
     }
 
+    /// Corrections of posted requests.
+    #[must_use]
+    pub const fn corrections(&self) -> u64 {
+        self.corrections
+    }
+
     /// Entries that said again what was known.
     #[must_use]
     pub const fn repeats(&self) -> u64 {
@@ -231,13 +286,30 @@ impl Balance {
         }
         Some(())
     }
+
+    fn correct(&mut self, before: Option<&RecordCost>, after: Option<&RecordCost>) -> Option<()> {
+        match before {
+            None => self.unknown_cost = self.unknown_cost.saturating_sub(1),
+            Some(before) => {
+                let sum = self.posted.get(&before.currency).copied().unwrap_or_default();
+                self.posted.insert(before.currency.clone(), sum.checked_sub(before.amount)?);
+            }
+        }
+        self.post(after)
+    }
 }
 
-/// The record of a request that was open when the gateway died: what it used is unknown.
+/// The record of a request that was open when the gateway died: what it used is what was last said
+/// of it, and unknown if nothing was.
 ///
 /// `at` is when the gateway was last known to live; the request is not older than it started.
 #[must_use]
-pub fn died(reserve: &Reserve, at: Timestamp, gateway: &str) -> Record {
+pub fn died(
+    reserve: &Reserve,
+    progress: Option<&Progress>,
+    at: Timestamp,
+    gateway: &str,
+) -> Record {
     let Reserve {
         id,
         request_id,
@@ -281,10 +353,26 @@ pub fn died(reserve: &Reserve, at: Timestamp, gateway: &str) -> Record {
         end: End::GatewayDied,
         error_type: Some("gateway_died".to_owned()),
         finish_reasons: Vec::new(),
-        usage: RecordUsage::default(),
+        usage: progress.map(used).unwrap_or_default(),
         timing: RecordTiming { duration, ..RecordTiming::default() },
         cost: None,
         reported_cost: None,
         resource: BTreeMap::new(),
+    }
+}
+
+fn used(progress: &Progress) -> RecordUsage {
+    let Progress { input_tokens, output_tokens, .. } = *progress;
+    let members = [
+        (Member::InputTokens, input_tokens.is_some()),
+        (Member::OutputTokens, output_tokens.is_some()),
+    ];
+    let source = |known| if known { Source::Counted } else { Source::Unknown };
+    RecordUsage {
+        source: source(members.iter().all(|(_, known)| *known)),
+        sources: members.map(|(member, known)| (member, source(known))).into(),
+        input_tokens,
+        output_tokens,
+        ..RecordUsage::default()
     }
 }

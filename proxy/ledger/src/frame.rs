@@ -56,6 +56,12 @@ pub enum Kind {
     Post = 2,
     /// A [`Void`](crate::Void).
     Void = 3,
+    /// A [`Progress`](crate::Progress).
+    Progress = 4,
+    /// A [`Correction`](crate::Correction).
+    Correction = 5,
+    /// A [`Checkpoint`](crate::Checkpoint).
+    Checkpoint = 6,
 }
 
 impl Kind {
@@ -64,6 +70,9 @@ impl Kind {
             1 => Some(Self::Reserve),
             2 => Some(Self::Post),
             3 => Some(Self::Void),
+            4 => Some(Self::Progress),
+            5 => Some(Self::Correction),
+            6 => Some(Self::Checkpoint),
             _ => None,
         }
     }
@@ -90,6 +99,15 @@ impl<'a> Draft<'a> {
             Entry::Reserve(reserve) => compact::reserve(reserve, buffer).map(|()| Kind::Reserve)?,
             Entry::Post(record) => compact::post(record, buffer).map(|()| Kind::Post)?,
             Entry::Void(void) => compact::void(void, buffer).map(|()| Kind::Void)?,
+            Entry::Progress(progress) => {
+                serde_json::to_writer(&mut *buffer, progress).map(|()| Kind::Progress)?
+            }
+            Entry::Correction(correction) => {
+                serde_json::to_writer(&mut *buffer, correction).map(|()| Kind::Correction)?
+            }
+            Entry::Checkpoint(checkpoint) => {
+                serde_json::to_writer(&mut *buffer, checkpoint).map(|()| Kind::Checkpoint)?
+            }
         };
         let bytes = buffer.len();
         match u32::try_from(bytes) {

@@ -1,8 +1,8 @@
 //! Journal entries, their framing, and what they add up to.
 //!
-//! Append-only: reserve → post | void. An entry is never changed; ids make retries harmless. Every
-//! request that was reserved ends in exactly one post or void. Refuses to know files, provider
-//! dialects and export formats.
+//! Append-only: reserve → progress… → post | void. An entry is never changed; a correction is an
+//! entry of its own, ids make retries harmless. Every request that was reserved ends in exactly one
+//! post or void. Refuses to know files, provider dialects and export formats.
 
 mod compact;
 mod entry;
@@ -16,8 +16,8 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{Entry, Reserve, Void, VoidReason};
-pub use fold::{Balance, Contradiction, Replay, Settlement, died};
+pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
+pub use fold::{Balance, Contradiction, Open, Replay, Settlement, died};
 pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, Kind, Position};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use reader::{Fault, Framed, Reader};

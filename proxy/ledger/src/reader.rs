@@ -35,6 +35,9 @@ impl Framed {
             Kind::Reserve => serde_json::from_slice(&self.payload).map(Entry::Reserve),
             Kind::Post => serde_json::from_slice(&self.payload).map(Entry::Post),
             Kind::Void => serde_json::from_slice(&self.payload).map(Entry::Void),
+            Kind::Progress => serde_json::from_slice(&self.payload).map(Entry::Progress),
+            Kind::Correction => serde_json::from_slice(&self.payload).map(Entry::Correction),
+            Kind::Checkpoint => serde_json::from_slice(&self.payload).map(Entry::Checkpoint),
         }
         .map_err(|error| self.unreadable(&error))?;
         if let Entry::Post(record) = &mut entry {

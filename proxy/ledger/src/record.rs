@@ -247,12 +247,42 @@ pub struct RecordLine {
     /// Model of a further pass; absent on the request's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Quantity.
-    pub tokens: u64,
-    /// Money per token.
+    /// Quantity, on meters of tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Quantity in `unit`, on all other meters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<Decimal>,
+    /// What `quantity` counts: `seconds`, `calls` and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Money per token, or per one of `unit`.
     pub unit_price: Decimal,
-    /// `tokens` × `unit_price`, exact.
+    /// The same at list price, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_unit_price: Option<Decimal>,
+    /// Quantity × `unit_price`, exact.
     pub amount: Decimal,
+}
+
+impl RecordLine {
+    /// How many, whatever is counted.
+    #[must_use]
+    pub fn count(&self) -> Decimal {
+        self.tokens.map(Decimal::from).or(self.quantity).unwrap_or_default()
+    }
+
+    /// What is counted: `tokens` or `unit`.
+    #[must_use]
+    pub fn counted_in(&self) -> &str {
+        self.unit.as_deref().unwrap_or("tokens")
+    }
+
+    /// Money per one at list price.
+    #[must_use]
+    pub fn list_price(&self) -> Decimal {
+        self.list_unit_price.unwrap_or(self.unit_price)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]

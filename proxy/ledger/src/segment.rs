@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::frame::Position;
 
 /// Format that is written; all formats up to it are read.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// Length of a header.
 pub(crate) const HEADER_BYTES: usize = 512;

@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
+use rust_decimal::Decimal;
+use taximeter_pricing::Source;
 
 use super::*;
 use crate::{csv, json};
@@ -57,6 +59,7 @@ fn bill_of(rides: &[Ride], period: Period, by: &str) -> Result<Bill, BillError> 
             output_tokens: ride.output,
             reasoning_output_tokens: None,
             cost: ride.cost.map(|amount| ("USD", amount)),
+            list_cost: ride.cost,
         })?;
     }
     Ok(biller.finish())
@@ -253,6 +256,7 @@ fn two_currencies_are_not_added() {
         output_tokens: Some(1),
         reasoning_output_tokens: None,
         cost: Some(("USD", Decimal::ONE)),
+        list_cost: Some(Decimal::ONE),
     };
     biller.add(&row).unwrap();
     row.cost = Some(("EUR", Decimal::ONE));
@@ -281,11 +285,11 @@ fn csv_has_a_stable_head_and_disarmed_names() {
     ];
     let bill = bill_of(&rides, november(), "tenant,model").unwrap();
     let expected = "period_start,period_end,tenant,model,requests,input_tokens,\
-         cache_read_input_tokens,output_tokens,reasoning_output_tokens,cost,currency,\
+         cache_read_input_tokens,output_tokens,reasoning_output_tokens,cost,list_cost,currency,\
          unknown_cost_requests,counted_requests,unknown_usage_requests\r\n\
          2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,'=cmd|'/C calc'!A0,1,100,60,10,,\
-         0.0001234,USD,0,0,0\r\n\
-         2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,,1,,60,10,,,,1,0,1\r\n";
+         0.0001234,0.0001234,USD,0,0,0\r\n\
+         2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,,1,,60,10,,,,,1,0,1\r\n";
     assert_eq!(csv(&bill), expected);
 }
 
@@ -300,12 +304,12 @@ fn json_names_the_dimensions_and_keeps_names_as_they_are() {
         "rows": [{
             "model": "=evil", "label:team": null,
             "requests": 1, "input_tokens": 100, "cache_read_input_tokens": 60,
-            "output_tokens": 10, "reasoning_output_tokens": null, "cost": "0.1",
+            "output_tokens": 10, "reasoning_output_tokens": null, "cost": "0.1", "list_cost": "0.1",
             "unknown_cost_requests": 0, "counted_requests": 0, "unknown_usage_requests": 0
         }],
         "total": {
             "requests": 1, "input_tokens": 100, "cache_read_input_tokens": 60,
-            "output_tokens": 10, "reasoning_output_tokens": null, "cost": "0.1",
+            "output_tokens": 10, "reasoning_output_tokens": null, "cost": "0.1", "list_cost": "0.1",
             "unknown_cost_requests": 0, "counted_requests": 0, "unknown_usage_requests": 0
         }
     });

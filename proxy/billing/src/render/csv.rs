@@ -7,7 +7,7 @@ use crate::bill::{Bill, BillLine};
 
 /// The sums' columns, after the period's and the dimensions'.
 const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,\
-                    reasoning_output_tokens,cost,currency,unknown_cost_requests,\
+                    reasoning_output_tokens,cost,list_cost,currency,unknown_cost_requests,\
                     counted_requests,unknown_usage_requests";
 
 /// The bill as RFC 4180 text: a head line, then one line per row, no total.
@@ -41,13 +41,14 @@ fn write_line(out: &mut String, bill: &Bill, line: &BillLine) {
     let currency = bill.currency.as_deref().filter(|_| sums.cost.is_some()).unwrap_or_default();
     let _ = write!(
         out,
-        "{},{},{},{},{},{},{},{},{},{}\r\n",
+        "{},{},{},{},{},{},{},{},{},{},{}\r\n",
         sums.requests,
         number(sums.input_tokens),
         number(sums.cache_read_input_tokens),
         number(sums.output_tokens),
         number(sums.reasoning_output_tokens),
         number(sums.cost),
+        number(sums.list_cost),
         cell(currency),
         sums.unknown_cost_requests,
         sums.counted_requests,

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::bill::{Bill, Sums};
+use crate::bill::Bill;
 use crate::group::Grouping;
+use crate::sums::Sums;
 
 /// The bill as one JSON object over several lines, exact.
 ///

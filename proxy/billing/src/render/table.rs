@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
-use crate::bill::{Bill, Sums};
+use crate::bill::Bill;
+use crate::sums::Sums;
 
 /// Decimal places of money in the table.
 const PLACES: u32 = 6;
@@ -104,7 +105,7 @@ fn cost_column(bill: &Bill) -> Column {
     let places = needed.unwrap_or_default().max(PLACES_MIN);
     let cell = |sums: &Sums| {
         let Some(cost) = sums.cost else { return "unknown".to_owned() };
-        format!("{}{}", at_least(sums.unknown_cost_requests), money(cost, places))
+        format!("{}{}", at_least(sums.unknown_costs()), money(cost, places))
     };
     Column {
         head: bill
@@ -228,11 +229,11 @@ fn write_notes(out: &mut String, bill: &Bill) {
         .map(|(requests, source)| format!("{} {source}", requests_of(*requests)))
         .collect();
     let _ = writeln!(out, "\nTokens: {}.", parts.join(", "));
-    if total.unknown_cost_requests > 0 {
-        let requests = requests_of(total.unknown_cost_requests);
+    if total.unknown_costs() > 0 {
+        let requests = requests_of(total.unknown_costs());
         let _ = writeln!(out, "The cost of {requests} is unknown: no price, or no usage.");
     }
-    if total.unknown_cost_requests + total.unknown_usage_requests > 0 {
+    if total.unknown_costs() + total.unknown_usage_requests > 0 {
         let _ = writeln!(out, "≥ marks a sum that lacks what is unknown.");
     }
     let costs = bill.rows.iter().map(|row| &row.sums).chain([total]).filter_map(|sums| sums.cost);

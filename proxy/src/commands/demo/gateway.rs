@@ -116,6 +116,7 @@ impl Measured {
                 let kind = self.open.remove(&record.id).unwrap_or_default();
                 self.ended.entry(kind).or_default().add(&record);
             }
+            Entry::Progress(_) | Entry::Correction(_) | Entry::Checkpoint(_) => {}
         }
     }
 

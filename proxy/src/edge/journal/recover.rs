@@ -105,8 +105,8 @@ impl Recovery {
     ) -> Result<(Vec<u8>, Position), JournalError> {
         let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), before);
         let at = replay.last_sign_of_life().unwrap_or_default();
-        for reserve in replay.open() {
-            let mut record = died(reserve, at, gateway);
+        for open in replay.open() {
+            let mut record = died(&open.reserve, open.progress.as_ref(), at, gateway);
             let entry = Entry::Post(Box::new(record.clone()));
             last = Draft::new(&entry, &mut payload)?.seal(last, &mut frames);
             record.seq = last.seq;

@@ -172,12 +172,11 @@ fn bill_row<'a>(
     let maybe =
         |column| row.get_ref(column)?.as_str_or_null().map_err(|error| unreadable(column, error));
     let tokens = |column| row.get(column).map(|tokens: Option<i64>| tokens.map(i64::cast_unsigned));
-    let cost = match (maybe(14)?, maybe(15)?) {
-        (Some(currency), Some(amount)) => {
-            Some((currency, Decimal::from_str_exact(amount).map_err(|e| unreadable(15, e))?))
-        }
-        _ => None,
+    let money = |column| {
+        let amount = maybe(column)?.map(Decimal::from_str_exact).transpose();
+        amount.map_err(|error| unreadable(column, error))
     };
+    let cost = maybe(14)?.zip(money(15)?);
     Ok(BillRow {
         started_at: Timestamp::from_microsecond(row.get(0)?).map_err(|e| unreadable(0, e))?,
         tenant: text(1)?,
@@ -194,6 +193,7 @@ fn bill_row<'a>(
         output_tokens: tokens(12)?,
         reasoning_output_tokens: tokens(13)?,
         cost,
+        list_cost: money(16)?,
     })
 }
 

@@ -69,8 +69,11 @@ pub(crate) fn record(number: u32) -> Record {
             lines: vec![RecordLine {
                 meter: "input".to_owned(),
                 model: None,
-                tokens: 40,
+                tokens: Some(40),
+                quantity: None,
+                unit: None,
                 unit_price: Decimal::new(5, 7),
+                list_unit_price: None,
                 amount: Decimal::new(200, 7),
             }],
         }),

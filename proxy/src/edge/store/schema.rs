@@ -60,7 +60,7 @@ pub(super) const SET_CURSOR: &str =
 pub(super) const BILL_ROWS: &str = "
     SELECT started_at, tenant, model, provider, upstream, operation, route, key_id, labels, source,
         input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
-        currency, cost
+        currency, cost, json_extract(record, '$.cost.list_amount')
     FROM requests
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
     ORDER BY started_at, id";

@@ -192,8 +192,11 @@ fn recorded(cost: Cost) -> RecordCost {
             .map(|line| RecordLine {
                 meter: line.meter.as_str().to_owned(),
                 model: line.model,
-                tokens: line.tokens,
+                tokens: Some(line.tokens),
+                quantity: None,
+                unit: None,
                 unit_price: line.unit_price,
+                list_unit_price: None,
                 amount: line.amount,
             })
             .collect(),

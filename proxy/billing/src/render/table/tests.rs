@@ -10,7 +10,8 @@ fn sums(requests: u64, tokens: u64, cost: Option<&str>) -> Sums {
         output_tokens: Some(tokens / 10),
         reasoning_output_tokens: None,
         cost: cost.map(|text| Decimal::from_str_exact(text).unwrap()),
-        unknown_cost_requests: if cost.is_none() { requests } else { 0 },
+        list_cost: None,
+        unknown_cost_requests: if cost.is_none() { requests.cast_signed() } else { 0 },
         counted_requests: 0,
         unknown_usage_requests: 0,
     }

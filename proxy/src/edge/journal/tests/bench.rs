@@ -180,7 +180,7 @@ pub(super) fn reserve(number: u128) -> Entry {
 pub(super) fn post(number: u128) -> Entry {
     match reserve(number) {
         Entry::Reserve(reserve) => {
-            Entry::Post(Box::new(died(&reserve, reserve.started_at, "pod/0")))
+            Entry::Post(Box::new(died(&reserve, None, reserve.started_at, "pod/0")))
         }
         other => other,
     }
@@ -199,6 +199,9 @@ pub(super) fn number(framed: &Framed) -> u128 {
         Entry::Reserve(reserve) => reserve.id,
         Entry::Post(record) => record.id,
         Entry::Void(void) => void.id,
+        Entry::Progress(progress) => progress.id,
+        Entry::Correction(correction) => correction.id,
+        Entry::Checkpoint(_) => panic!("a checkpoint is of no request"),
     };
     id.0.as_u128()
 }

@@ -1,0 +1,261 @@
+//! Requests by the hour: all that bills and exports are made of.
+//!
+//! An hour keeps what one combination of tenant, model, key and so on used, line by line at one
+//! price each, so that quantity × unit price is the amount, exactly, after any further addition.
+
+use std::collections::BTreeMap;
+
+use jiff::{Timestamp, TimestampRound, Unit};
+use rust_decimal::Decimal;
+use taximeter_ledger::{Record, RecordCost, RecordLine};
+use taximeter_pricing::Source;
+
+use crate::row::BillRow;
+use crate::sums::Sums;
+
+/// Which requests are added up: those that agree in all of this.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HourKey {
+    /// Its first instant, UTC; admission decides.
+    pub hour: Timestamp,
+    /// Who pays.
+    pub tenant: String,
+    /// The answer's model, or the request's when there was no answer.
+    pub model: Option<String>,
+    /// `gen_ai.provider.name`.
+    pub provider: String,
+    /// Upstream's name.
+    pub upstream: String,
+    /// `gen_ai.operation.name`.
+    pub operation: String,
+    /// Route template.
+    pub route: String,
+    /// Which key.
+    pub key_id: Option<String>,
+    /// Labels of the key.
+    pub labels: BTreeMap<String, String>,
+    /// ISO 4217; `None` where the cost is unknown.
+    pub currency: Option<String>,
+    /// Whether these are later corrections of requests of that hour, and not the requests.
+    pub correction: bool,
+}
+
+/// What they add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hour {
+    /// Requests, tokens and money. A correction adds money alone.
+    pub sums: Sums,
+    /// Quantities by meter and price.
+    pub lines: BTreeMap<LineKey, Decimal>,
+}
+
+/// One meter at one price.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineKey {
+    /// `input`, `cache_read`, `output` and so on.
+    pub meter: String,
+    /// Model of a further pass; `None` is the request's own.
+    pub model: Option<String>,
+    /// What is counted: `tokens`, `seconds`, `calls` and so on.
+    pub unit: String,
+    /// Money per one, as owed.
+    pub unit_price: Decimal,
+    /// Money per one at list price.
+    pub list_unit_price: Decimal,
+    /// Version and row of the price book.
+    pub price_id: String,
+    /// Where the quantity comes from.
+    pub source: Source,
+}
+
+/// A sum has more digits than can be kept exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the sums of an hour are too large to be kept exactly")]
+pub struct TooLarge;
+
+impl HourKey {
+    /// Where a request of that row belongs.
+    #[must_use]
+    pub fn of(row: &BillRow<'_>) -> Self {
+        Self {
+            hour: hour_of(row.started_at),
+            tenant: row.tenant.to_owned(),
+            model: row.model.map(str::to_owned),
+            provider: row.provider.to_owned(),
+            upstream: row.upstream.to_owned(),
+            operation: row.operation.to_owned(),
+            route: row.route.to_owned(),
+            key_id: row.key_id.map(str::to_owned),
+            labels: row.labels.clone(),
+            currency: row.cost.map(|(currency, _)| currency.to_owned()),
+            correction: false,
+        }
+    }
+}
+
+impl Hour {
+    /// One request.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        let mut hour = Self { sums: Sums::of(&BillRow::from(record)), lines: BTreeMap::new() };
+        if let Some(cost) = &record.cost {
+            hour.add_lines(cost, record.usage.source, Decimal::ONE);
+        }
+        hour
+    }
+
+    /// A cost that a correction takes back (`before`, `sign` −1) or charges (`after`, 1).
+    #[must_use]
+    pub fn corrected(cost: Option<&RecordCost>, sign: Decimal, source: Source) -> Self {
+        let mut hour = Self { sums: Sums::corrected(cost, sign), lines: BTreeMap::new() };
+        if let Some(cost) = cost {
+            hour.add_lines(cost, source, sign);
+        }
+        hour
+    }
+
+    /// Adds `other`, which has the same key.
+    ///
+    /// # Errors
+    /// [`TooLarge`]; nothing of what is half added should be used.
+    pub fn add(&mut self, other: &Self) -> Result<(), TooLarge> {
+        self.sums.add(&other.sums).ok_or(TooLarge)?;
+        for (key, quantity) in &other.lines {
+            let sum = self.lines.entry(key.clone()).or_default();
+            *sum = sum.checked_add(*quantity).ok_or(TooLarge)?;
+        }
+        Ok(())
+    }
+
+    fn add_lines(&mut self, cost: &RecordCost, source: Source, sign: Decimal) {
+        for line in &cost.lines {
+            let quantity = self.lines.entry(LineKey::of(cost, line, source)).or_default();
+            *quantity += line.count() * sign;
+        }
+    }
+}
+
+impl LineKey {
+    fn of(cost: &RecordCost, line: &RecordLine, source: Source) -> Self {
+        Self {
+            meter: line.meter.clone(),
+            model: line.model.clone(),
+            unit: line.counted_in().to_owned(),
+            unit_price: line.unit_price.normalize(),
+            list_unit_price: line.list_price().normalize(),
+            price_id: cost.price_id.clone(),
+            source,
+        }
+    }
+}
+
+/// The hour that `at` lies in, UTC.
+#[must_use]
+pub fn hour_of(at: Timestamp) -> Timestamp {
+    let floor = TimestampRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Floor);
+    at.round(floor).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use taximeter_ledger::{Reserve, died};
+
+    use super::*;
+
+    fn record() -> Record {
+        let reserve: Reserve = serde_json::from_value(serde_json::json!({
+            "id": "0193e9a0-0000-7000-8000-000000000001", "request_id": "r",
+            "started_at": "2026-11-20T16:59:59.999999Z", "tenant": "acme", "key_id": null,
+            "identity": "unknown", "operation": "chat", "route": "/v1/chat/completions",
+            "stream": false, "upstream": "local", "provider": "vllm", "request_model": "m",
+            "amount": null
+        }))
+        .unwrap();
+        died(&reserve, None, reserve.started_at, "pod/0")
+    }
+
+    fn line(meter: &str, tokens: u64, price: &str, list: Option<&str>) -> RecordLine {
+        let unit_price: Decimal = price.parse().unwrap();
+        RecordLine {
+            meter: meter.to_owned(),
+            model: None,
+            tokens: Some(tokens),
+            quantity: None,
+            unit: None,
+            unit_price,
+            list_unit_price: list.map(|list| list.parse().unwrap()),
+            amount: unit_price * Decimal::from(tokens),
+        }
+    }
+
+    fn cost(lines: Vec<RecordLine>) -> RecordCost {
+        let amount = lines.iter().map(|line| line.amount).sum();
+        let list_amount = lines.iter().map(|line| line.count() * line.list_price()).sum();
+        let (currency, price_id) = ("USD".to_owned(), "b@1#m".to_owned());
+        RecordCost { currency, amount, list_amount, price_id, lines }
+    }
+
+    /// Σ quantity × price of all lines: what is owed, and at list price.
+    fn priced(hour: &Hour) -> (Decimal, Decimal) {
+        let sum = |price: fn(&LineKey) -> Decimal| {
+            hour.lines.iter().map(|(key, quantity)| price(key) * quantity).sum()
+        };
+        (sum(|key| key.unit_price), sum(|key| key.list_unit_price))
+    }
+
+    #[test]
+    fn an_hour_begins_with_its_first_instant() {
+        let key = HourKey::of(&BillRow::from(&record()));
+        assert_eq!(key.hour.to_string(), "2026-11-20T16:00:00Z");
+        assert_eq!((key.currency, key.correction), (None, false));
+        let before: Timestamp = "1969-12-31T23:30:00Z".parse().unwrap();
+        assert_eq!(hour_of(before).to_string(), "1969-12-31T23:00:00Z");
+    }
+
+    #[test]
+    fn the_lines_of_an_hour_multiply_to_its_sums() {
+        let mut whole = Hour::default();
+        for tokens in 1..50 {
+            let mut record = record();
+            let input = line("input", tokens, "0.0000005", Some("0.00000060"));
+            record.cost = Some(cost(vec![input, line("output", 3, "0.0000015", None)]));
+            whole.add(&Hour::of(&record)).unwrap();
+        }
+        assert_eq!(whole.lines.len(), 2);
+        assert_eq!((whole.sums.requests, whole.sums.unknown_cost_requests), (49, 0));
+        let sums = (whole.sums.cost.unwrap(), whole.sums.list_cost.unwrap());
+        assert_eq!(priced(&whole), sums);
+    }
+
+    #[test]
+    fn a_correction_takes_back_what_was_owed_and_charges_the_rest() {
+        let mut record = record();
+        let (before, after) = (
+            cost(vec![line("input", 10, "0.5", None)]),
+            cost(vec![line("input", 10, "0.4", None)]),
+        );
+        record.cost = Some(before.clone());
+        let mut hour = Hour::of(&record);
+        hour.add(&Hour::corrected(Some(&before), Decimal::NEGATIVE_ONE, Source::Reported)).unwrap();
+        hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Reported)).unwrap();
+        assert_eq!(hour.sums.cost, Some(Decimal::from(4)));
+        assert_eq!(priced(&hour).0, Decimal::from(4));
+        assert_eq!(hour.sums.requests, 1);
+    }
+
+    #[test]
+    fn a_cost_that_becomes_known_is_no_longer_unknown() {
+        let mut hour = Hour::of(&record());
+        let after = cost(vec![line("input", 10, "0.4", None)]);
+        hour.add(&Hour::corrected(None, Decimal::NEGATIVE_ONE, Source::Unknown)).unwrap();
+        hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Unknown)).unwrap();
+        assert_eq!((hour.sums.unknown_cost_requests, hour.sums.cost), (0, Some(after.amount)));
+    }
+
+    #[test]
+    fn sums_that_cannot_be_kept_are_an_error() {
+        let huge = cost(vec![line("input", 1, &Decimal::MAX.to_string(), None)]);
+        let mut hour = Hour::corrected(Some(&huge), Decimal::ONE, Source::Reported);
+        assert_eq!(hour.add(&hour.clone()), Err(TooLarge));
+    }
+}
