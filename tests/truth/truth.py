@@ -1,7 +1,8 @@
 """Is the record what happened? A real engine, the real gateway, requests of many shapes, one after another.
 
 For each request three parties speak: the record, the usage that the client saw, and the engine's own counters
-before and after. Prints where they differ (and ends with 1), then what times differ by.
+before and after. Prints where they differ (and ends with 1), then what times differ by. Then prompts alone: what
+`taximeter count` makes of a chat, and what the engine's own /tokenize does.
 
 usage: truth.py ENGINE [--requests N] [--seed N]        ENGINE: llama_cpp, vllm
 """
@@ -23,7 +24,7 @@ import urllib.parse
 import tokenizers
 
 from engines import ENGINES
-from shapes import Shape, shape
+from shapes import Shape, shape, turns
 
 BINARY = os.environ["TAXIMETER_BINARY"]
 REQUEST_SECONDS_MAX = 120
@@ -235,6 +236,20 @@ def spread(name: str, differences: list[float]) -> str:
     )
 
 
+def differing_prompts(engine, model: pathlib.Path, rolled: random.Random, count: int) -> int:
+    """How many of `count` chats `taximeter count --against` finds to differ from the engine's own /tokenize."""
+    command = [BINARY, "count", "--model", engine.models[0]]
+    command += ["--tokenizer", str(model), "--against", engine.url]
+    differing = 0
+    for _ in range(count):
+        body = json.dumps({"model": engine.models[0], "messages": turns(rolled)})
+        told = subprocess.run(command, input=body, capture_output=True, text=True, timeout=60)
+        if told.returncode:
+            differing += 1
+            print(f"prompt counted otherwise than by the engine: {told.stdout}{told.stderr}{body}")
+    return differing
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("engine", choices=ENGINES)
@@ -262,6 +277,7 @@ def main() -> int:
         finally:
             gateway.stop()
         records = gateway.records()
+        prompts = differing_prompts(engine, told.model, rolled, told.requests // 10)
     finally:
         engine.stop()
 
@@ -278,6 +294,8 @@ def main() -> int:
     for source, differences in (("counted", judge.aborts_counted), ("reported", judge.aborts_reported)):
         told_of = collections.Counter(differences)
         print(f"aborts, {source}: tokens less the engine's: {dict(sorted(told_of.items()))}")
+    print(f"prompts asked of the engine's /tokenize: {told.requests // 10}, differing: {prompts}")
+    judge.contradictions += prompts
     print(f"{told.requests} requests, {judge.contradictions} contradictions (logs in {folder})")
     return 1 if judge.contradictions else 0
 
