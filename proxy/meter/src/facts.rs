@@ -100,6 +100,14 @@ impl<'a> Facts<'a> {
         cuts.sort_unstable_by_key(|cut| cut.from);
     }
 
+    /// Adds what another part of the answer used: one of its prompts or choices.
+    pub(crate) fn add_usage(&mut self, report: Option<Box<Report>>) {
+        self.usage = match (self.usage.take(), report) {
+            (Some(earlier), Some(report)) => Some(Box::new(earlier.plus(*report))),
+            (earlier, report) => earlier.or(report),
+        };
+    }
+
     /// Whether it brought generated content. An error's does not count.
     pub(crate) const fn has_content(&self) -> bool {
         self.content.began && self.error.is_none()

@@ -73,6 +73,19 @@ impl<'a> Reader<'a> {
         self.end()
     }
 
+    /// Reads a document that is one object, or a list, and calls `element` before that or each.
+    pub(crate) fn one_or_each(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        match self.peek() {
+            Some(b'[') => self.array(element)?,
+            Some(b'{') => element(self)?,
+            _ => return Err(Malformed),
+        }
+        self.end()
+    }
+
     /// Reads one object and hands each member to `member`, which must read its value. Steps over
     /// any other type.
     pub(crate) fn object(

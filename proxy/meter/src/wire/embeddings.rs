@@ -62,10 +62,7 @@ fn meta_info<'a>(
         b"prompt_tokens" | b"cached_tokens" => report.read_member(key, value),
         _ => value.skip(),
     })?;
-    facts.usage = Some(match facts.usage.take() {
-        Some(earlier) => Box::new(earlier.plus(*report)),
-        None => report,
-    });
+    facts.add_usage(Some(report));
     Ok(())
 }
 

@@ -33,9 +33,9 @@ impl Format for Generate {
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut reader = Reader::new(body);
         let mut index = 0;
-        let mut one = |value: &mut Reader<'a>| {
+        // One for each prompt, or each choice.
+        Reader::new(body).one_or_each(|value| {
             let mut part = Part { index, ..Part::default() };
             value.object(|key, value| part.read(key, value, &mut facts))?;
             facts.content.push(part.text);
@@ -43,14 +43,7 @@ impl Format for Generate {
             part.finish(&mut facts);
             index += 1;
             Ok(())
-        };
-        match reader.peek() {
-            // One for each prompt, or each choice.
-            Some(b'[') => reader.array(one)?,
-            Some(b'{') => one(&mut reader)?,
-            _ => return Err(Malformed),
-        }
-        reader.end()?;
+        })?;
         Ok(facts)
     }
 }
@@ -114,11 +107,7 @@ impl<'a> Part<'a> {
     /// Adds it to what is said of the whole answer.
     fn finish(self, facts: &mut Facts<'a>) {
         facts.finish_reasons.extend(self.finish_reason.map(|reason| (self.index, reason)));
-        let earlier = facts.usage.take();
-        facts.usage = match (earlier, self.usage) {
-            (Some(earlier), Some(usage)) => Some(Box::new(earlier.plus(*usage))),
-            (earlier, usage) => earlier.or(usage),
-        };
+        facts.add_usage(self.usage);
         // TGI says what is wrong beside the name for it.
         if self.is_error || facts.error.as_deref() == Some(OTHER_ERROR) {
             facts.error = Some(self.names.word());

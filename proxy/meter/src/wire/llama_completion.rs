@@ -24,20 +24,13 @@ impl Format for LlamaCompletion {
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut reader = Reader::new(body);
-        let mut one = |value: &mut Reader<'a>| {
+        // One for each prompt.
+        Reader::new(body).one_or_each(|value| {
             let mut part = Part::default();
             value.object(|key, value| part.read(key, value, &mut facts))?;
             part.finish(&mut facts);
             Ok(())
-        };
-        match reader.peek() {
-            // One for each prompt.
-            Some(b'[') => reader.array(one)?,
-            Some(b'{') => one(&mut reader)?,
-            _ => return Err(Malformed),
-        }
-        reader.end()?;
+        })?;
         Ok(facts)
     }
 }
@@ -79,14 +72,9 @@ impl<'a> Part<'a> {
     /// Adds it to what is said of the whole answer.
     fn finish(self, facts: &mut Facts<'a>) {
         facts.finish_reasons.extend(self.stop_type.map(|kind| (self.index, kind)));
-        let usage = match (self.usage, self.timings) {
+        facts.add_usage(match (self.usage, self.timings) {
             (Some(usage), Some(timings)) => Some(Box::new(usage.over(*timings))),
             (usage, timings) => usage.or(timings),
-        };
-        let earlier = facts.usage.take();
-        facts.usage = match (earlier, usage) {
-            (Some(earlier), Some(usage)) => Some(Box::new(earlier.plus(*usage))),
-            (earlier, usage) => earlier.or(usage),
-        };
+        });
     }
 }
