@@ -23,9 +23,7 @@ const LINE_END_BYTES: usize = 2;
 
 /// Reads one form.
 #[derive(Debug)]
-pub struct FormReader {
-    wire: Wire,
-    model_optional: bool,
+pub(crate) struct FormReader {
     /// What ends a value: a line end, two hyphens, the boundary.
     delimiter: Vec<u8>,
     /// Bytes of the delimiter that have just passed.
@@ -42,7 +40,6 @@ pub struct FormReader {
     /// Fields that were there, one bit each.
     seen: u8,
     facts: RequestFacts,
-    fault: Option<RequestFault>,
 }
 
 /// Where in the form the next byte stands.
@@ -67,8 +64,7 @@ enum Field {
 impl FormReader {
     /// A reader for a body of `content_type` on `wire`; `None` when that is no form, or one whose
     /// boundary or text is not clear.
-    #[must_use]
-    pub fn new(wire: Wire, content_type: &str) -> Option<Self> {
+    pub(crate) fn new(wire: Wire, content_type: &str) -> Option<Self> {
         let mut parameters = Parameters(content_type);
         if !parameters.next()?.0.eq_ignore_ascii_case("multipart/form-data") {
             return None;
@@ -86,8 +82,6 @@ impl FormReader {
         }
         let boundary = boundary.filter(|boundary| is_boundary(boundary))?;
         Some(Self {
-            wire,
-            model_optional: false,
             delimiter: [BEFORE_BOUNDARY, boundary.as_bytes()].concat(),
             // As if a line had just ended.
             matched: LINE_END_BYTES,
@@ -99,47 +93,11 @@ impl FormReader {
             value: Vec::new(),
             seen: 0,
             facts: RequestFacts::nothing(wire),
-            fault: None,
         })
     }
 
-    /// The same, where the route names the model and the body need not.
-    #[must_use]
-    pub const fn model_optional(mut self) -> Self {
-        self.model_optional = true;
-        self
-    }
-
-    /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
-    ///
-    /// Errors: the first fault of the body; from then on the same again.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        let result = self.read(bytes);
-        self.fault = result.clone().err();
-        result
-    }
-
-    /// Close the body.
-    ///
-    /// Errors: the fault that `push` told; `InvalidForm` when the body ends too early;
-    /// `ModelRequired`.
-    pub fn finish(self) -> Result<RequestFacts, RequestFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        if self.place != Place::End {
-            return Err(invalid(self.offset, "it ends before its last boundary"));
-        }
-        if self.facts.model.is_none() && self.wire.requires_model() && !self.model_optional {
-            return Err(RequestFault::ModelRequired);
-        }
-        Ok(self.facts)
-    }
-
-    fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+    /// Reads on, to the first fault.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
         let end = self.offset + bytes.len() as u64;
         let mut rest = bytes;
         while let Some((&byte, tail)) = rest.split_first() {
@@ -164,6 +122,14 @@ impl FormReader {
         }
         self.offset = end;
         Ok(())
+    }
+
+    /// Close the body; `InvalidForm` when it ends too early.
+    pub(crate) fn finish(self) -> Result<RequestFacts, RequestFault> {
+        if self.place != Place::End {
+            return Err(invalid(self.offset, "it ends before its last boundary"));
+        }
+        Ok(self.facts)
     }
 
     /// One more byte of the delimiter; tells whether it was the last.

@@ -18,6 +18,7 @@ mod measurement;
 mod meter;
 mod passage;
 mod prompt;
+mod reader;
 mod recogniser;
 mod reports;
 mod request;
@@ -31,12 +32,12 @@ mod wire;
 pub use asking::{Hidden, UsageAsk};
 pub use decode::{DecodeLimits, is_readable};
 pub use dialect::Dialect;
-pub use form::FormReader;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
 pub use meter::{Framing, Meter, Setup};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_text};
-pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, RequestReader, Splice};
+pub use reader::RequestReader;
+pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

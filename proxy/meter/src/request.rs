@@ -1,4 +1,4 @@
-//! What a request asks for, read from the body's bytes as they pass.
+//! What a request asks for, read from the bytes of its JSON as they pass.
 //!
 //! Strict where readers differ (encodings, keys given twice, bytes behind the end), blind to all
 //! else: nothing is written anew, and nothing is kept but the few values that we act on.
@@ -22,9 +22,9 @@ use crate::{Dialect, Wire};
 use json::{Container, Event, Piece, Reader, Scalar};
 use splice::{Flag, Options, Places};
 
-/// Reads one request body.
+/// Reads one request body in JSON.
 #[derive(Debug)]
-pub struct RequestReader {
+pub(crate) struct JsonReader {
     json: Reader,
     offset: u64,
     /// The member whose value comes next.
@@ -32,8 +32,6 @@ pub struct RequestReader {
     /// Members that were there, one bit each.
     seen: u16,
     facts: RequestFacts,
-    fault: Option<RequestFault>,
-    model_optional: bool,
 }
 
 /// What a request asks for.
@@ -76,57 +74,20 @@ enum Member {
     ReturnTokenIds,
 }
 
-impl RequestReader {
+impl JsonReader {
     /// A reader for the body of a request on `wire`.
-    #[must_use]
-    pub fn new(wire: Wire) -> Self {
+    pub(crate) fn new(wire: Wire) -> Self {
         Self {
             json: Reader::new(),
             offset: 0,
             member: None,
             seen: 0,
             facts: RequestFacts::nothing(wire),
-            fault: None,
-            model_optional: false,
         }
     }
 
-    /// The same, where the route names the model and the body need not.
-    #[must_use]
-    pub const fn model_optional(mut self) -> Self {
-        self.model_optional = true;
-        self
-    }
-
-    /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
-    ///
-    /// Errors: the first fault of the body; from then on the same again.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        let result = self.read(bytes);
-        self.fault = result.clone().err();
-        result
-    }
-
-    /// Close the body.
-    ///
-    /// Errors: the fault that `push` told; `InvalidJson` when the body ends too early;
-    /// `ModelRequired`.
-    pub fn finish(self) -> Result<RequestFacts, RequestFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        self.json.finish(self.offset)?;
-        let required = !self.model_optional && self.facts.wire.requires_model();
-        if self.facts.model.is_none() && required {
-            return Err(RequestFault::ModelRequired);
-        }
-        Ok(self.facts)
-    }
-
-    fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+    /// Reads on, to the first fault.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
         let end = self.offset + bytes.len() as u64;
         let mut piece = Piece { rest: bytes, end };
         while let Some(event) = self.json.next(&mut piece)? {
@@ -139,6 +100,12 @@ impl RequestReader {
         }
         self.offset = end;
         Ok(())
+    }
+
+    /// Close the body; `InvalidJson` when it ends too early.
+    pub(crate) fn finish(self) -> Result<RequestFacts, RequestFault> {
+        self.json.finish(self.offset)?;
+        Ok(self.facts)
     }
 
     fn on_key(&mut self) -> Result<(), RequestFault> {
@@ -238,6 +205,11 @@ impl RequestFacts {
             wire,
             places: Places::default(),
         }
+    }
+
+    /// Whether it names no model on a wire that requires one.
+    pub(crate) fn lacks_model(&self) -> bool {
+        self.model.is_none() && self.wire.requires_model()
     }
 
     /// What to change in the body so that an engine of this dialect tells of usage, as far as it

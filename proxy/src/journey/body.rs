@@ -7,7 +7,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use taximeter_meter::{FormReader, RequestFacts, RequestFault, RequestReader, Wire};
+use taximeter_meter::{RequestFacts, RequestReader, Wire};
 
 use super::identify::Call;
 use super::refuse::Refusal;
@@ -63,7 +63,7 @@ pub(crate) async fn read(
         // It means nothing, and an engine might take it for the next request.
         body = RequestBody::default();
     }
-    let facts = reader.map(Reader::finish).transpose()?;
+    let facts = reader.map(RequestReader::finish).transpose()?;
     Ok(Order { body, facts, held })
 }
 
@@ -80,30 +80,8 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Reads a body that we understand.
-enum Reader {
-    Json(RequestReader),
-    Form(FormReader),
-}
-
-impl Reader {
-    fn push(&mut self, piece: &[u8]) -> Result<(), RequestFault> {
-        match self {
-            Self::Json(reader) => reader.push(piece),
-            Self::Form(reader) => reader.push(piece),
-        }
-    }
-
-    fn finish(self) -> Result<RequestFacts, RequestFault> {
-        match self {
-            Self::Json(reader) => reader.finish(),
-            Self::Form(reader) => reader.finish(),
-        }
-    }
-}
-
 /// A reader where the body must be one that we understand: wherever we meter.
-fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<Reader>, Refusal> {
+fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Refusal> {
     let wire = call.wire();
     let json = is_json(headers) || call.route.takes_any_type();
     if wire == Wire::Opaque && !(json && call.route.names_model()) {
@@ -112,18 +90,14 @@ fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<Reader>, Refusal> {
     if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
         return Err(Refusal::Encoding);
     }
+    let reader = if json {
+        RequestReader::json(wire)
+    } else {
+        let form = media_type(headers).filter(|_| wire.takes_form());
+        form.and_then(|form| RequestReader::form(wire, form)).ok_or(Refusal::MediaType)?
+    };
     let model_optional = call.path_model.is_some() || !call.route.requires_model();
-    if json {
-        let reader = RequestReader::new(wire);
-        return Ok(Some(Reader::Json(if model_optional {
-            reader.model_optional()
-        } else {
-            reader
-        })));
-    }
-    let form = media_type(headers).filter(|_| wire.takes_form());
-    let reader = form.and_then(|form| FormReader::new(wire, form)).ok_or(Refusal::MediaType)?;
-    Ok(Some(Reader::Form(if model_optional { reader.model_optional() } else { reader })))
+    Ok(Some(if model_optional { reader.model_optional() } else { reader }))
 }
 
 /// The media type with its parameters. Of two the engine could believe the other.

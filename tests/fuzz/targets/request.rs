@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn read(wire: Wire, body: &[u8], step: usize) -> Result<RequestFacts, RequestFault> {
-    let mut reader = RequestReader::new(wire);
+    let mut reader = RequestReader::json(wire);
     for part in body.chunks(step) {
         reader.push(part)?;
     }

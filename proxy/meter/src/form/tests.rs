@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::RequestReader;
 
 const TYPE: &str = "multipart/form-data; boundary=x-x";
 
@@ -18,7 +19,7 @@ const FORM: &str = concat!(
 );
 
 fn read_in(wire: Wire, pieces: &[&[u8]]) -> Result<RequestFacts, RequestFault> {
-    let mut reader = FormReader::new(wire, TYPE).unwrap();
+    let mut reader = RequestReader::form(wire, TYPE).unwrap();
     for piece in pieces {
         reader.push(piece)?;
     }
@@ -52,7 +53,7 @@ fn a_form_is_read_however_it_is_cut() {
 
 #[test]
 fn a_type_without_one_clear_boundary_is_no_form() {
-    let is_form = |content_type: &str| FormReader::new(Wire::Images, content_type).is_some();
+    let is_form = |content_type: &str| RequestReader::form(Wire::Images, content_type).is_some();
     assert!(is_form(TYPE));
     assert!(is_form("Multipart/Form-Data; charset=UTF-8; boundary=\"a b\""));
     for wrong in [

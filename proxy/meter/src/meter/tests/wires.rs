@@ -1,7 +1,7 @@
 //! What the wire formats beside chat need of the meter itself.
 
 use super::*;
-use crate::request::RequestReader;
+use crate::reader::RequestReader;
 
 #[test]
 fn the_usage_behind_a_large_image_is_read() {
@@ -74,7 +74,7 @@ fn a_response_in_the_background_is_pending_until_it_says_how_it_ended() {
 #[test]
 fn ollama_streams_unless_it_is_told_not_to() {
     let stream = |wire, body: &str| {
-        let mut reader = RequestReader::new(wire);
+        let mut reader = RequestReader::json(wire);
         reader.push(body.as_bytes()).unwrap();
         reader.finish().unwrap().stream
     };

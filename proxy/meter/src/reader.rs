@@ -1,0 +1,106 @@
+//! A request's body, JSON or a form, read from its bytes as they pass.
+
+use crate::form::FormReader;
+use crate::request::{JsonReader, RequestFacts, RequestFault};
+use crate::wire::Wire;
+
+/// Reads one request body.
+#[derive(Debug)]
+pub struct RequestReader {
+    body: Body,
+    model_optional: bool,
+    fault: Option<RequestFault>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Json(JsonReader),
+    Form(FormReader),
+}
+
+impl RequestReader {
+    /// A reader for a body in JSON on `wire`.
+    #[must_use]
+    pub fn json(wire: Wire) -> Self {
+        Self::new(Body::Json(JsonReader::new(wire)))
+    }
+
+    /// A reader for a body of `content_type` on `wire`; `None` when that is no form, or one whose
+    /// boundary or text is not clear.
+    #[must_use]
+    pub fn form(wire: Wire, content_type: &str) -> Option<Self> {
+        FormReader::new(wire, content_type).map(Body::Form).map(Self::new)
+    }
+
+    const fn new(body: Body) -> Self {
+        Self { body, model_optional: false, fault: None }
+    }
+
+    /// The same, where the route names the model and the body need not.
+    #[must_use]
+    pub const fn model_optional(mut self) -> Self {
+        self.model_optional = true;
+        self
+    }
+
+    /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
+    ///
+    /// Errors: the first fault of the body; from then on the same again.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), RequestFault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let result = match &mut self.body {
+            Body::Json(reader) => reader.read(bytes),
+            Body::Form(reader) => reader.read(bytes),
+        };
+        self.fault = result.clone().err();
+        result
+    }
+
+    /// Close the body.
+    ///
+    /// Errors: the fault that `push` told; `InvalidJson` or `InvalidForm` when the body ends too
+    /// early; `ModelRequired`.
+    pub fn finish(self) -> Result<RequestFacts, RequestFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let facts = match self.body {
+            Body::Json(reader) => reader.finish(),
+            Body::Form(reader) => reader.finish(),
+        }?;
+        if facts.lacks_model() && !self.model_optional {
+            return Err(RequestFault::ModelRequired);
+        }
+        Ok(facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: &str = "multipart/form-data; boundary=x";
+
+    #[test]
+    fn a_fault_is_told_again_until_the_end() {
+        let form = RequestReader::form(Wire::Images, FORM).unwrap();
+        for mut reader in [RequestReader::json(Wire::ChatCompletions), form] {
+            let fault = reader.push(b"{,").unwrap_err();
+            assert_eq!(reader.push(br#""model":"m"}"#), Err(fault.clone()));
+            assert_eq!(reader.finish(), Err(fault));
+        }
+    }
+
+    #[test]
+    fn a_model_is_required_unless_the_route_names_it() {
+        let read = |mut reader: RequestReader| {
+            reader.push(b"{}").unwrap();
+            reader.finish()
+        };
+        let reader = || RequestReader::json(Wire::ChatCompletions);
+        assert_eq!(read(reader()), Err(RequestFault::ModelRequired));
+        assert_eq!(read(reader().model_optional()).map(|facts| facts.model), Ok(None));
+    }
+}
