@@ -21,56 +21,58 @@ use crate::sse::SSE_LINE_BYTES_MAX;
 /// it the usage.
 const IMAGE_EVENT_BYTES_MAX: usize = 16 << 20;
 
-/// Shape of an exchange; follows from the route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wire {
+macro_rules! wires {
+    ($($(#[$words:meta])* $wire:ident: $format:expr,)+) => {
+        /// Shape of an exchange; follows from the route.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Wire {
+            $($(#[$words])* $wire,)+
+        }
+
+        impl Wire {
+            /// Each of them, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$wire),+];
+
+            /// How answers of this shape are read; `None` where they are not.
+            pub(crate) fn format(self) -> Option<&'static dyn Format> {
+                match self {
+                    $(Self::$wire => $format,)+
+                }
+            }
+        }
+    };
+}
+
+wires! {
     /// `/v1/chat/completions`
-    ChatCompletions,
+    ChatCompletions: Some(&chat_completions::ChatCompletions),
     /// `/v1/completions`
-    Completions,
+    Completions: Some(&completions::Completions),
     /// `/v1/responses`
-    Responses,
+    Responses: Some(&responses::Responses),
     /// `/v1/messages`
-    Messages,
+    Messages: Some(&messages::Messages),
     /// `/v1/embeddings`, also rerank, score, classify, pooling and moderations: input only
-    Embeddings,
+    Embeddings: Some(&embeddings::Embeddings),
     /// `/generate` of SGLang, LMDeploy and TGI
-    Generate,
+    Generate: Some(&generate::Generate),
     /// `/completion` of llama.cpp
-    LlamaCompletion,
+    LlamaCompletion: Some(&llama_completion::LlamaCompletion),
     /// `/api/chat` of Ollama
-    OllamaChat,
+    OllamaChat: Some(&ollama::Ollama),
     /// `/api/generate` of Ollama
-    OllamaGenerate,
+    OllamaGenerate: Some(&ollama::Ollama),
     /// `/v1/audio/transcriptions` and `/v1/audio/translations`
-    Transcriptions,
+    Transcriptions: Some(&transcriptions::Transcriptions),
     /// `/v1/audio/speech`
-    Speech,
+    Speech: Some(&speech::Speech),
     /// `/v1/images/…`
-    Images,
+    Images: Some(&images::Images),
     /// Anything else: times are measured, usage stays unknown.
-    Opaque,
+    Opaque: None,
 }
 
 impl Wire {
-    /// How answers of this shape are read; `None` where they are not.
-    pub(crate) fn format(self) -> Option<&'static dyn Format> {
-        match self {
-            Self::ChatCompletions => Some(&chat_completions::ChatCompletions),
-            Self::Completions => Some(&completions::Completions),
-            Self::Responses => Some(&responses::Responses),
-            Self::Messages => Some(&messages::Messages),
-            Self::Embeddings => Some(&embeddings::Embeddings),
-            Self::Generate => Some(&generate::Generate),
-            Self::LlamaCompletion => Some(&llama_completion::LlamaCompletion),
-            Self::OllamaChat | Self::OllamaGenerate => Some(&ollama::Ollama),
-            Self::Transcriptions => Some(&transcriptions::Transcriptions),
-            Self::Speech => Some(&speech::Speech),
-            Self::Images => Some(&images::Images),
-            Self::Opaque => None,
-        }
-    }
-
     /// Longest event of a stream that is read, in bytes.
     pub(crate) const fn event_bytes_max(self) -> usize {
         match self {

@@ -8,25 +8,10 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use taximeter_meter::{Dialect, Hidden, Meter, Setup, StreamEnd, Wire};
 
-const WIRES: [Wire; 12] = [
-    Wire::ChatCompletions,
-    Wire::Completions,
-    Wire::Responses,
-    Wire::Messages,
-    Wire::Embeddings,
-    Wire::Generate,
-    Wire::LlamaCompletion,
-    Wire::OllamaChat,
-    Wire::OllamaGenerate,
-    Wire::Transcriptions,
-    Wire::Speech,
-    Wire::Images,
-];
-
 fuzz_target!(|data: &[u8]| {
-    let is_object = data.first() == Some(&b'{')
-        && serde_json::from_slice::<serde_json::Value>(data).is_ok();
-    for wire in WIRES {
+    let is_object =
+        data.first() == Some(&b'{') && serde_json::from_slice::<serde_json::Value>(data).is_ok();
+    for &wire in Wire::ALL {
         let started_at = Instant::now();
         let dialect = Dialect::Auto;
         let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden: Hidden::default() });

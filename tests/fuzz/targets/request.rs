@@ -9,13 +9,10 @@ use taximeter_meter::{
     Dialect, RequestFacts, RequestFault, RequestReader, UsageAsk, Wire, prompt_text,
 };
 
-const WIRES: [Wire; 5] =
-    [Wire::ChatCompletions, Wire::Completions, Wire::Responses, Wire::Messages, Wire::Embeddings];
-
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_last() else { return };
     let Some((&step, body)) = rest.split_last() else { return };
-    let wire = WIRES[usize::from(choice) % WIRES.len()];
+    let wire = Wire::ALL[usize::from(choice) % Wire::ALL.len()];
 
     let whole = read(wire, body, body.len().max(1));
     assert_eq!(whole, read(wire, body, usize::from(step) % 37 + 1));

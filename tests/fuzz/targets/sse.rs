@@ -9,25 +9,13 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use taximeter_meter::{Dialect, Hidden, Measurement, Meter, Setup, StreamEnd, Wire};
 
-const WIRES: [Wire; 10] = [
-    Wire::ChatCompletions,
-    Wire::Completions,
-    Wire::Responses,
-    Wire::Messages,
-    Wire::Generate,
-    Wire::LlamaCompletion,
-    Wire::OllamaChat,
-    Wire::Transcriptions,
-    Wire::Speech,
-    Wire::Images,
-];
 const DIALECTS: [Dialect; 3] = [Dialect::Auto, Dialect::Vllm, Dialect::Sglang];
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_last() else { return };
     let Some((&step, body)) = rest.split_last() else { return };
     let setup = Setup {
-        wire: WIRES[usize::from(choice & 0x0f) % WIRES.len()],
+        wire: Wire::ALL[usize::from(choice & 0x0f) % Wire::ALL.len()],
         dialect: DIALECTS[usize::from(choice >> 4) % DIALECTS.len()],
         started_at: Instant::now(),
         hidden: Hidden {

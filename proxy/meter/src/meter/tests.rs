@@ -201,22 +201,6 @@ fn reads<'b>(bytes: &'b [u8], lengths: &[usize]) -> Vec<&'b [u8]> {
     reads
 }
 
-const WIRES: [Wire; 13] = [
-    Wire::ChatCompletions,
-    Wire::Completions,
-    Wire::Responses,
-    Wire::Messages,
-    Wire::Embeddings,
-    Wire::Generate,
-    Wire::LlamaCompletion,
-    Wire::OllamaChat,
-    Wire::OllamaGenerate,
-    Wire::Transcriptions,
-    Wire::Speech,
-    Wire::Images,
-    Wire::Opaque,
-];
-
 const TYPES: [Option<&str>; 5] = [
     None,
     Some("text/event-stream"),
@@ -230,7 +214,7 @@ proptest! {
     fn random_chunking_changes_nothing(
         stream in fragments(),
         lengths in prop::collection::vec(1_usize..40, 1..8),
-        wire in prop::sample::select(WIRES.to_vec()),
+        wire in prop::sample::select(Wire::ALL),
         content_type in prop::sample::select(TYPES.to_vec()),
         hides: bool,
     ) {
@@ -251,7 +235,7 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..400),
         begin in prop::sample::select(vec!["", "data: ", "{\"usage\":", "[", "event: error\n"]),
         lengths in prop::collection::vec(1_usize..40, 1..8),
-        wire in prop::sample::select(WIRES.to_vec()),
+        wire in prop::sample::select(Wire::ALL),
         content_type in prop::sample::select(TYPES.to_vec()),
     ) {
         let body = [begin.as_bytes(), body.as_slice()].concat();
