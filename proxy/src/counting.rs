@@ -1,11 +1,8 @@
 //! Tokens of a request's prompt: by its model's own chat template where one is known, by OpenAI's
 //! form around messages otherwise.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
-use serde::Deserialize;
-use taximeter_meter::{Wire, prompt_text};
+use taximeter_meter::{Wire, prompt_chat, prompt_text};
 use taximeter_tokenizer::{ChatTemplate, Choice, Count, Tokenizer};
 
 /// What counts the prompts of a model.
@@ -57,17 +54,19 @@ pub(crate) fn input_tokens(
     now: Timestamp,
 ) -> Count {
     let Choice { tokenizer, exact } = &counting.choice;
-    let prompt = prompt_text(wire, model, body);
+    let prompt = || prompt_text(wire, model, body);
     if let Form::Own(Some(template)) = &counting.form
-        && let Some(chat) = as_chat(wire, body)
+        && let Some(chat) = prompt_chat(wire, body)
         && let Ok(rendered) = template.render(&chat, now)
     {
         let count = tokenizer.count_rendered(&rendered.text);
+        let image_tokens = if rendered.media { prompt().image_tokens } else { 0 };
         return Count {
-            tokens: count.tokens + prompt.image_tokens,
+            tokens: count.tokens + image_tokens,
             estimated: count.estimated || rendered.media || !exact,
         };
     }
+    let prompt = prompt();
     let count = tokenizer.count(&prompt.texts);
     let (around, fits) = match (&counting.form, wire) {
         (Form::OpenAi, _) => (0, true),
@@ -82,48 +81,6 @@ pub(crate) fn input_tokens(
         estimated: count.estimated || prompt.estimated || !exact || !fits,
     }
 }
-
-/// The chat that engines make of a request; `None` where that is not beyond doubt.
-fn as_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
-    match wire {
-        Wire::ChatCompletions => Some(Cow::Borrowed(body)),
-        Wire::Responses => {
-            let request: PlainResponse<'_> = serde_json::from_slice(body).ok()?;
-            let turn = |role, content| serde_json::json!({"role": role, "content": content});
-            let system = request.instructions.map(|instructions| turn("system", instructions));
-            let messages: Vec<_> =
-                system.into_iter().chain([turn("user", request.input)]).collect();
-            serde_json::to_vec(&serde_json::json!({ "messages": messages })).ok().map(Cow::Owned)
-        }
-        _ => None,
-    }
-}
-
-/// A response whose prompt is all in the request, as plain text; members that add to the prompt in
-/// ways of an engine's own fit no type of these.
-#[derive(Deserialize)]
-struct PlainResponse<'a> {
-    #[serde(borrow)]
-    input: Cow<'a, str>,
-    #[serde(borrow)]
-    instructions: Option<Cow<'a, str>>,
-    #[serde(default, rename = "tools")]
-    _tools: [(); 0],
-    #[serde(rename = "previous_response_id")]
-    _previous_response_id: Option<Nothing>,
-    #[serde(rename = "conversation")]
-    _conversation: Option<Nothing>,
-    #[serde(rename = "prompt")]
-    _prompt: Option<Nothing>,
-    #[serde(rename = "text")]
-    _text: Option<Nothing>,
-    #[serde(rename = "reasoning")]
-    _reasoning: Option<Nothing>,
-}
-
-/// What no value is.
-#[derive(Deserialize)]
-enum Nothing {}
 
 #[cfg(test)]
 mod tests {
@@ -156,29 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_response_is_the_chat_that_engines_make_of_it() {
-        let template = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}";
-        let counting = own(Some(template));
-        let as_chat = count(
-            Wire::ChatCompletions,
-            r#"{"messages":[{"role":"system","content":"be \u0062rief"},{"role":"user","content":"hi"}]}"#,
-            &counting,
-        );
+    fn a_response_is_rendered_where_it_is_plain() {
+        let counting = own(Some("{% for m in messages %}{{ m.content }}{% endfor %}"));
         let of = |rest: &str| {
-            let body = format!(r#"{{"input":"hi","instructions":"be \u0062rief"{rest}}}"#);
-            count(Wire::Responses, &body, &counting)
+            count(Wire::Responses, &format!(r#"{{"input":"hello world"{rest}}}"#), &counting)
         };
-        assert!(!as_chat.1);
-        assert_eq!(of(""), as_chat);
-        assert_eq!(of(r#","tools":[],"conversation":null,"max_output_tokens":9"#), as_chat);
-        for more in [
-            r#","tools":[{"type":"web_search"}]"#,
-            r#","previous_response_id":"resp_1""#,
-            r#","text":{"format":{"type":"json_object"}}"#,
-            r#","reasoning":{"effort":"low"}"#,
-        ] {
-            assert!(of(more).1, "{more}");
-        }
+        assert_eq!(of(""), (2, false));
+        assert!(of(r#","previous_response_id":"resp_1""#).1);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The text of a prompt, for counting when the engine reports no usage.
+//! The text of a prompt, or the chat that it is, for counting.
 
+mod chat;
 mod images;
 mod model;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Wire;
+pub use chat::prompt_chat;
 use model::Model;
 
 /// Tokens that open the answer to a chat.

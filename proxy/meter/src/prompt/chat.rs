@@ -1,0 +1,98 @@
+//! The chat that engines make of a request, as a body for `/v1/chat/completions`.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::Wire;
+
+/// The chat that engines make of the request in `body`, its messages as JSON: what a chat template
+/// renders. `None` where that is not beyond doubt.
+#[must_use]
+pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
+    match wire {
+        Wire::ChatCompletions => Some(Cow::Borrowed(body)),
+        Wire::Responses => {
+            let request: PlainResponse<'_> = serde_json::from_slice(body).ok()?;
+            let turn = |role, content| json!({"role": role, "content": content});
+            let system = request.instructions.map(|instructions| turn("system", instructions));
+            let messages: Vec<_> =
+                system.into_iter().chain([turn("user", request.input)]).collect();
+            serde_json::to_vec(&json!({ "messages": messages })).ok().map(Cow::Owned)
+        }
+        _ => None,
+    }
+}
+
+/// A response whose prompt is all in the request, as plain text; members that add to the prompt in
+/// ways of an engine's own fit no type of these.
+#[derive(Deserialize)]
+struct PlainResponse<'a> {
+    #[serde(borrow)]
+    input: Cow<'a, str>,
+    #[serde(borrow)]
+    instructions: Option<Cow<'a, str>>,
+    #[serde(default, rename = "tools")]
+    _tools: [(); 0],
+    #[serde(rename = "previous_response_id")]
+    _previous_response_id: Option<Nothing>,
+    #[serde(rename = "conversation")]
+    _conversation: Option<Nothing>,
+    #[serde(rename = "prompt")]
+    _prompt: Option<Nothing>,
+    #[serde(rename = "text")]
+    _text: Option<Nothing>,
+    #[serde(rename = "reasoning")]
+    _reasoning: Option<Nothing>,
+}
+
+/// What no value is.
+#[derive(Deserialize)]
+enum Nothing {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn chat(wire: Wire, body: &str) -> Option<Value> {
+        prompt_chat(wire, body.as_bytes()).map(|chat| serde_json::from_slice(&chat).unwrap())
+    }
+
+    #[test]
+    fn a_chat_is_one_as_it_stands() {
+        let body = r#"{"messages":[{"role":"user","content":"hi"}],"tools":[]}"#;
+        assert_eq!(chat(Wire::ChatCompletions, body), serde_json::from_str(body).ok());
+        assert_eq!(chat(Wire::Messages, body), None);
+    }
+
+    #[test]
+    fn a_plain_response_is_a_chat_of_two_messages_at_the_most() {
+        let user = json!({"role": "user", "content": "hi"});
+        let system = json!({"role": "system", "content": "be brief"});
+        let of = |rest: &str| chat(Wire::Responses, &format!(r#"{{"input":"hi"{rest}}}"#));
+        assert_eq!(of(""), Some(json!({"messages": [user]})));
+        assert_eq!(
+            of(r#","instructions":"be \u0062rief","tools":[],"conversation":null,"n":9"#),
+            Some(json!({"messages": [system, user]}))
+        );
+    }
+
+    #[test]
+    fn a_response_that_is_more_than_its_text_is_none() {
+        for more in [
+            r#","tools":[{"type":"web_search"}]"#,
+            r#","previous_response_id":"resp_1""#,
+            r#","conversation":"conv_1""#,
+            r#","prompt":{"id":"pmpt_1"}"#,
+            r#","text":{"format":{"type":"json_object"}}"#,
+            r#","reasoning":{"effort":"low"}"#,
+        ] {
+            let body = format!(r#"{{"input":"hi"{more}}}"#);
+            assert_eq!(chat(Wire::Responses, &body), None, "{more}");
+        }
+        assert_eq!(chat(Wire::Responses, r#"{"input":[{"role":"user","content":"hi"}]}"#), None);
+    }
+}
