@@ -62,6 +62,17 @@ impl Client {
         next_chunk(&mut self.stream, &mut self.unread).expect("a chunk in time")
     }
 
+    /// Waits until this much of a body has come. Fails if it is anything else.
+    pub(crate) fn expect(&mut self, expected: &str) {
+        let mut came = Vec::new();
+        while came.len() < expected.len() {
+            let chunk = self.next_chunk().expect("a chunk");
+            assert!(!chunk.is_empty(), "it ended after {:?}", String::from_utf8_lossy(&came));
+            came.extend(chunk);
+        }
+        assert_eq!(String::from_utf8_lossy(&came), expected);
+    }
+
     /// Waits until something of the answer has come.
     pub(crate) fn wait_for_byte(&mut self) -> std::io::Result<()> {
         let mut byte = [0];

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{STREAM_HEAD, chunk, json_answer, post, stream_answer};
+use crate::http::{chunk, json_answer, post, stream_answer};
 
 /// Tokens of the prompt in `CHAT`, with OpenAI's form around its message.
 const CHAT_TOKENS: u64 = 10;
@@ -132,10 +132,7 @@ fn a_long_stream_that_is_cut_is_counted_to_the_token() {
     let gateway = Gateway::before(&engine);
     // Counted once before, the vocabulary is there.
     usage_of(&gateway, &engine, CHAT, &answer("null"));
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[]);
     let word = chunk(HELLO.replace("To the", " station"));
     let mut came = 0;
     for _ in 0..WORDS {
@@ -194,10 +191,7 @@ fn a_long_prompt_whose_client_leaves_before_the_answer_is_owed() {
 fn reasoning_and_calls_of_a_stream_that_is_cut_are_counted() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[]);
     let delta = |delta: &str| chunk(HELLO.replace(r#""content":"To the""#, delta));
     for part in [
         delta(r#""reasoning_content":"To the""#),

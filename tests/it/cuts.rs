@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{STREAM_CHAT, STREAM_CHAT_WITH_USAGE};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk};
+use crate::http::{LAST_CHUNK, chunk};
 
 const CUTS: usize = 9;
 
@@ -78,8 +78,7 @@ const ERROR: &str = "\n\ndata: {\"error\":{\"message\":\"out of memory\",\"code\
 /// client was sent.
 fn cut(gateway: &Gateway, engine: &Engine, body: &str, nth: usize, then: Then) -> (String, String) {
     let mut client = gateway.chat("", body);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     let id = client.head().header("x-taximeter-request-id").expect("an id").to_owned();
     let stream = stream();
     let sent = stream.floor_char_boundary(stream.len() * nth / (CUTS + 1));
@@ -183,8 +182,7 @@ fn streams_that_outlive_the_gateway_leave_one_record_each() {
     let mut running = Vec::new();
     for nth in 1..=CUTS {
         let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
+        let mut connection = engine.begin_stream();
         let id = client.head().header("x-taximeter-request-id").expect("an id").to_owned();
         let sent = stream.floor_char_boundary(stream.len() * nth / (CUTS + 1));
         connection.send(&chunk(&stream[..sent]));

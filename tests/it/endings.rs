@@ -5,22 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::client::Client;
-use crate::engine::Engine;
+use crate::engine::{Connection, Engine};
 use crate::fixtures::{
     CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, STREAM_CHAT_WITH_USAGE, USAGE, WORLD,
 };
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, answer, chunk, json_answer, post, stream_answer};
-
-/// Reads chunks until all of `expected` has come.
-fn expect(client: &mut Client, expected: &str) {
-    let mut came = Vec::new();
-    while came.len() < expected.len() {
-        came.extend(client.next_chunk().filter(|chunk| !chunk.is_empty()).expect("a chunk"));
-    }
-    assert_eq!(String::from_utf8_lossy(&came), expected);
-}
+use crate::http::{LAST_CHUNK, answer, chunk, chunks, json_answer, post, stream_answer};
 
 const DRAINED: &str = "taximeter_answers_left_total{taximeter_kind=\"drained\"}";
 
@@ -28,20 +18,21 @@ fn draining(engine: &Engine) -> Gateway {
     Setup::before(engine).upstream("dialect: openai, on_client_left: drain").start()
 }
 
+/// The engine's side of a stream that its client left after `HELLO`: the `nth` to be drained.
+fn left(gateway: &Gateway, engine: &Engine, body: &str, nth: usize) -> Connection {
+    let (client, connection) = gateway.streaming(engine, body, &[HELLO]);
+    drop(client);
+    gateway.await_metric(&format!("{DRAINED} {nth}"));
+    connection
+}
+
 #[test]
 fn a_drained_stream_reports_its_usage_although_the_client_has_left() {
     let engine = Engine::start();
     let gateway = draining(&engine);
     for (turn, body) in (1..).zip([STREAM_CHAT, STREAM_CHAT_WITH_USAGE]) {
-        let mut client = gateway.chat("", body);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
-        client.head();
-        connection.send(&chunk(HELLO));
-        expect(&mut client, HELLO);
-        drop(client);
-        gateway.await_metric(&format!("{DRAINED} {turn}"));
-        connection.send(&[chunk(WORLD), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+        let mut connection = left(&gateway, &engine, body, turn);
+        connection.send(&chunks(&[WORLD, STOP, USAGE, DONE]));
         connection.send(LAST_CHUNK);
         let record = &gateway.await_records(turn)[turn - 1];
         assert_eq!(record["end"], "client_left", "{record}");
@@ -55,15 +46,8 @@ fn a_drained_stream_reports_its_usage_although_the_client_has_left() {
 fn a_drained_stream_without_usage_is_counted_up_to_what_was_sent() {
     let engine = Engine::start();
     let gateway = draining(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    connection.send(&chunk(HELLO));
-    expect(&mut client, HELLO);
-    drop(client);
-    gateway.await_metric(&format!("{DRAINED} 1"));
-    connection.send(&[chunk(WORLD), chunk(WORLD), chunk(STOP), chunk(DONE)].concat());
+    let mut connection = left(&gateway, &engine, STREAM_CHAT, 1);
+    connection.send(&chunks(&[WORLD, WORLD, STOP, DONE]));
     connection.send(LAST_CHUNK);
     let record = &gateway.await_records(1)[0];
     assert_eq!(record["end"], "client_left", "{record}");
@@ -76,23 +60,15 @@ fn no_more_than_64_streams_are_drained_at_once() {
     const CROWD: usize = 70;
     let engine = Engine::start();
     let gateway = draining(&engine);
-    let mut connections = Vec::new();
-    for _ in 0..CROWD {
-        let mut client = gateway.chat("", STREAM_CHAT);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
-        client.head();
-        connection.send(&chunk(HELLO));
-        expect(&mut client, HELLO);
-        connections.push((client, connection));
-    }
-    let connections: Vec<_> = connections.into_iter().map(|(_, connection)| connection).collect();
+    let begin = |_| gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    let (clients, connections): (Vec<_>, Vec<_>) = (0..CROWD).map(begin).unzip();
+    drop(clients);
     // Those beyond the limit are settled at once, all others when they end.
     gateway.await_metric(&format!("{DRAINED} 64"));
     gateway.await_records(CROWD - 64);
     for mut connection in connections {
         // A cancelled one has gone.
-        let _ = connection.try_send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+        let _ = connection.try_send(&chunks(&[STOP, USAGE, DONE]));
         let _ = connection.try_send(LAST_CHUNK);
     }
     let records = gateway.await_records(CROWD);
@@ -108,14 +84,7 @@ fn a_drained_stream_that_does_not_end_is_cancelled() {
     const EVENTS_MAX: u32 = 1_200;
     let engine = Engine::start();
     let gateway = draining(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    connection.send(&chunk(HELLO));
-    expect(&mut client, HELLO);
-    drop(client);
-    gateway.await_metric(&format!("{DRAINED} 1"));
+    let mut connection = left(&gateway, &engine, STREAM_CHAT, 1);
     let (_sender, nothing) = channel::<()>();
     let mut sent = 0..EVENTS_MAX;
     while sent.next().is_some() && connection.try_send(&chunk(WORLD)).is_ok() {
@@ -131,14 +100,7 @@ fn a_drained_stream_that_does_not_end_is_cancelled() {
 fn a_drained_stream_that_breaks_is_still_one_that_was_left() {
     let engine = Engine::start();
     let gateway = draining(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    connection.send(&chunk(HELLO));
-    expect(&mut client, HELLO);
-    drop(client);
-    gateway.await_metric(&format!("{DRAINED} 1"));
+    let connection = left(&gateway, &engine, STREAM_CHAT, 1);
     connection.reset();
     let record = &gateway.await_records(1)[0];
     assert_eq!(record["end"], "client_left", "{record}");
@@ -149,14 +111,7 @@ fn a_drained_stream_that_breaks_is_still_one_that_was_left() {
 fn streams_being_drained_end_with_the_gateway() {
     let engine = Engine::start();
     let mut gateway = draining(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    connection.send(&chunk(HELLO));
-    expect(&mut client, HELLO);
-    drop(client);
-    gateway.await_metric(&format!("{DRAINED} 1"));
+    let _connection = left(&gateway, &engine, STREAM_CHAT, 1);
     gateway.terminate();
     let (status, log) = gateway.exit();
     assert_eq!(status.code(), Some(0), "{log:#?}");
@@ -172,14 +127,9 @@ fn when_the_end_mark_and_the_leaving_meet_there_is_one_record() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     for _ in 0..MEETINGS {
-        let mut client = gateway.chat("", STREAM_CHAT);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
-        client.head();
-        connection.send(&chunk(HELLO));
-        expect(&mut client, HELLO);
+        let (client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
         let leaving = std::thread::spawn(move || drop(client));
-        let _ = connection.try_send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+        let _ = connection.try_send(&chunks(&[STOP, USAGE, DONE]));
         leaving.join().expect("left");
     }
     for record in gateway.await_records(MEETINGS) {
@@ -205,7 +155,7 @@ fn a_client_that_leaves_an_answer_half_sent_owes_an_unknown_output() {
     let (half, _) = CHAT_ANSWER.split_at(200);
     connection.send(&chunk(half));
     client.head();
-    expect(&mut client, half);
+    client.expect(half);
     drop(client);
     connection.assert_closed_by_gateway();
     let record = &gateway.await_records(1)[0];
@@ -262,12 +212,7 @@ fn a_stream_with_a_bad_chunk_or_without_its_last_is_incomplete_for_the_client_to
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     for then in ["zz\r\n", ""] {
-        let mut client = gateway.chat("", STREAM_CHAT);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
-        connection.send(&chunk(HELLO));
-        client.head();
-        expect(&mut client, HELLO);
+        let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
         connection.send(then.as_bytes());
         drop(connection);
         let ends = std::iter::from_fn(|| client.next_chunk()).any(|chunk| chunk.is_empty());
@@ -373,16 +318,10 @@ fn trailers_do_not_disturb_the_answer() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    let mut connection = engine.begin_stream();
+    connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));
     connection.send(b"0\r\nX-Checksum: 1\r\n\r\n");
-    let mut came = Vec::new();
-    client.head();
-    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
-        came.extend(more);
-    }
-    assert_eq!(String::from_utf8_lossy(&came), [HELLO, STOP, USAGE, DONE].concat());
+    assert_eq!(client.answer().text(), [HELLO, STOP, USAGE, DONE].concat());
     assert_eq!(gateway.record()["usage"]["output_tokens"], 100);
     // Both connections are as good as before.
     client.send(&post("/v1/chat/completions", "", CHAT));

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use crate::PATIENCE;
-use crate::http::{Message, Unframed, ends, json_answer, read_head, read_message};
+use crate::http::{Message, STREAM_HEAD, Unframed, ends, json_answer, read_head, read_message};
 
 /// Listens where the gateway expects an engine.
 pub(crate) struct Engine {
@@ -39,6 +39,13 @@ impl Engine {
         let mut connection = self.accept();
         let request = connection.request();
         (connection, request)
+    }
+
+    /// Takes one request, and begins to answer it with a stream of events.
+    pub(crate) fn begin_stream(&self) -> Connection {
+        let (mut connection, _) = self.request();
+        connection.send(STREAM_HEAD);
+        connection
     }
 
     /// Takes one request, answers it with these bytes, closes. The request as it came.

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use crate::PATIENCE;
 use crate::client::{Client, ask};
-use crate::engine::Engine;
-use crate::http::{Message, bare, post};
+use crate::engine::{Connection, Engine};
+use crate::http::{Message, bare, chunk, post};
 
 /// The binary of this build, made if it is missing or stale.
 pub(crate) fn binary() -> &'static Path {
@@ -164,6 +164,23 @@ impl Gateway {
     /// Connects and sends a request to the chat route.
     pub(crate) fn chat(&self, headers: &str, body: impl AsRef<[u8]>) -> Client {
         Client::saying(self.address(), &post("/v1/chat/completions", headers, body))
+    }
+
+    /// A chat whose answer is a stream, of which the client has read these events.
+    pub(crate) fn streaming(
+        &self,
+        engine: &Engine,
+        body: &str,
+        events: &[&str],
+    ) -> (Client, Connection) {
+        let mut client = self.chat("", body);
+        let mut connection = engine.begin_stream();
+        client.head();
+        for event in events {
+            connection.send(&chunk(event));
+            client.expect(event);
+        }
+        (client, connection)
     }
 
     /// Waits until `/metrics` has this line: some things are counted after their answer has left.

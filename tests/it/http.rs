@@ -85,14 +85,14 @@ pub(crate) fn chunk(data: impl AsRef<[u8]>) -> Vec<u8> {
     [format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat()
 }
 
+/// One chunk for each event.
+pub(crate) fn chunks<T: AsRef<[u8]>>(events: &[T]) -> Vec<u8> {
+    events.iter().flat_map(chunk).collect()
+}
+
 /// A whole stream: head, one chunk an event, end.
 pub(crate) fn stream_answer<T: AsRef<[u8]>>(events: &[T]) -> Vec<u8> {
-    let mut bytes = STREAM_HEAD.to_vec();
-    for event in events {
-        bytes.extend(chunk(event));
-    }
-    bytes.extend(LAST_CHUNK);
-    bytes
+    [STREAM_HEAD, &chunks(events), LAST_CHUNK].concat()
 }
 
 /// Whether a message without length and chunks has a body, up to where the connection ends.

@@ -9,7 +9,7 @@ use crate::PATIENCE;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer};
+use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, chunks, json_answer};
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -102,8 +102,7 @@ fn an_http2_client_that_resets_its_stream_cancels_the_engines_work() {
     let mut sender = runtime.block_on(connect(gateway.address()));
     let mut other = sender.clone();
     let answer = runtime.spawn(async move { sender.send_request(request(STREAM_CHAT)).await });
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     connection.send(&chunk(HELLO));
     let answer = runtime.block_on(answer).expect("the client").expect("an answer");
     let mut body = answer.into_body();
@@ -130,9 +129,8 @@ fn trailers_reach_a_client_that_can_take_them() {
         let answer = sender.send_request(request(STREAM_CHAT)).await.expect("an answer");
         answer.into_body().collect().await.expect("a body")
     });
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    let mut connection = engine.begin_stream();
+    connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));
     connection.send(b"0\r\nX-Checksum: 1\r\n\r\n");
     let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
     let answer = answer.expect("in time").expect("the client");
@@ -154,12 +152,11 @@ fn an_http2_stream_that_was_reset_is_drained_where_the_operator_says_so() {
         drop(answer);
         sender
     });
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     connection.send(&chunk(HELLO));
     let sender = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
     gateway.await_metric("taximeter_answers_left_total{taximeter_kind=\"drained\"} 1");
-    connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    connection.send(&chunks(&[STOP, USAGE, DONE]));
     connection.send(LAST_CHUNK);
     let record = &gateway.await_records(1)[0];
     assert_eq!(record["end"], "client_left", "{record}");

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer, post};
+use crate::http::{LAST_CHUNK, chunk, chunks, json_answer, post};
 
 #[test]
 fn a_client_that_leaves_within_its_request_leaves_no_record_and_reaches_no_engine() {
@@ -58,12 +58,7 @@ fn a_client_that_leaves_before_the_answer_begins_cancels_the_engines_work() {
 fn a_client_that_leaves_during_prefill_cancels_the_engines_work() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&chunk(ROLE));
-    client.head();
-    client.next_chunk();
+    let (client, connection) = gateway.streaming(&engine, STREAM_CHAT, &[ROLE]);
     drop(client);
     connection.assert_closed_by_gateway();
     let record = &gateway.await_records(1)[0];
@@ -77,14 +72,7 @@ fn a_client_that_leaves_during_prefill_cancels_the_engines_work() {
 fn a_client_that_leaves_mid_stream_owes_what_it_was_sent() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    for event in [ROLE, HELLO, WORLD] {
-        connection.send(&chunk(event));
-        assert_eq!(client.next_chunk(), Some(event.as_bytes().to_vec()));
-    }
+    let (client, connection) = gateway.streaming(&engine, STREAM_CHAT, &[ROLE, HELLO, WORLD]);
     drop(client);
     connection.assert_closed_by_gateway();
     let record = &gateway.await_records(1)[0];
@@ -114,15 +102,9 @@ fn a_client_that_leaves_mid_answer_cancels_the_engines_work() {
 fn a_client_that_leaves_when_the_usage_was_seen_owes_what_the_engine_reported() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(": wait\n\n")].concat());
-    let mut came = Vec::new();
-    while !came.ends_with(b": wait\n\n") {
-        came.extend(client.next_chunk().expect("a chunk"));
-    }
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[]);
+    connection.send(&chunks(&[HELLO, STOP, USAGE, ": wait\n\n"]));
+    client.expect(&[HELLO, STOP, ": wait\n\n"].concat());
     drop(client);
     connection.assert_closed_by_gateway();
     let record = &gateway.await_records(1)[0];
@@ -134,15 +116,9 @@ fn a_client_that_leaves_when_the_usage_was_seen_owes_what_the_engine_reported() 
 fn a_client_that_leaves_after_the_end_mark_has_had_it_all() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
-    let mut came = Vec::new();
-    while !came.ends_with(DONE.as_bytes()) {
-        came.extend(client.next_chunk().expect("a chunk"));
-    }
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[]);
+    connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));
+    client.expect(&[HELLO, STOP, DONE].concat());
     drop(client);
     let _ = connection.try_send(LAST_CHUNK);
     assert_eq!(gateway.record()["end"], "complete");
@@ -154,9 +130,8 @@ fn clients_that_leave_in_a_crowd_leave_one_record_each() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let clients: Vec<_> = (0..CROWD).map(|_| gateway.chat("", STREAM_CHAT)).collect();
-    let mut connections: Vec<_> = (0..CROWD).map(|_| engine.request().0).collect();
+    let mut connections: Vec<_> = (0..CROWD).map(|_| engine.begin_stream()).collect();
     for connection in &mut connections {
-        connection.send(STREAM_HEAD);
         connection.send(&chunk(HELLO));
     }
     drop(clients);
@@ -177,8 +152,7 @@ fn a_client_that_does_not_read_slows_the_engine_and_is_cut_in_the_end() {
         .with("limits: {client_write_timeout_seconds: 0.5}")
         .start();
     let client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     let event = chunk(HELLO.repeat(100));
     // Far more than all buffers on the way hold: sending ends only because the gateway gives up.
     let sent = (0..100_000).take_while(|_| connection.try_send(&event).is_ok()).count();

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup, binary, records, taximeter};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, json_answer};
+use crate::http::{LAST_CHUNK, chunks, json_answer};
 
 const EX_CONFIG: i32 = 64;
 const EX_IN_USE: i32 = 75;
@@ -121,17 +121,12 @@ fn metrics_follow_the_genai_conventions() {
 fn sigterm_lets_a_running_stream_finish() {
     let engine = Engine::start();
     let mut gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&chunk(HELLO));
-    client.head();
-    assert_eq!(client.next_chunk(), Some(HELLO.into()));
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     gateway.terminate();
     gateway.await_refusal();
     assert_eq!(gateway.admin("/readyz").status(), 503);
     assert_eq!(gateway.admin("/healthz").status(), 200);
-    connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    connection.send(&chunks(&[STOP, USAGE, DONE]));
     connection.send(LAST_CHUNK);
     let mut rest = Vec::new();
     while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
@@ -152,12 +147,7 @@ fn a_stream_that_outlasts_the_drain_is_cut_and_settled() {
         .upstream("dialect: openai")
         .with("limits: {drain_seconds: 0.2}")
         .start();
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&chunk(HELLO));
-    client.head();
-    client.next_chunk();
+    let (mut client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     gateway.terminate();
     let (status, log) = gateway.exit();
     assert_eq!(status.code(), Some(0), "{log:#?}");
@@ -188,12 +178,7 @@ fn records_outlive_a_restart() {
 fn a_request_that_was_running_when_we_died_is_on_the_ledger() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&chunk(HELLO));
-    client.head();
-    client.next_chunk();
+    let _both = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     let folder = gateway.kill();
     let gateway = Setup::before(&engine).upstream("dialect: openai").start_in(folder);
     let record = gateway.record();

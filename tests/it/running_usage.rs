@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::engine::Engine;
 use crate::fixtures::{DONE, HELLO, ROLE, STOP, STREAM_CHAT, STREAM_CHAT_WITH_USAGE, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, stream_answer};
+use crate::http::{LAST_CHUNK, chunk, stream_answer};
 
 /// The prompt has 1,000 tokens, as in [`USAGE`].
 const INPUT: u64 = 1000;
@@ -42,8 +42,7 @@ fn gateway(engine: &Engine, usage: &str) -> Gateway {
 fn left_behind(engine: &Engine, gateway: &Gateway, events: &[(String, &str)]) -> Value {
     let before = gateway.records().len();
     let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     client.head();
     for (sent, seen) in events {
         connection.send(&chunk(sent));
@@ -125,8 +124,7 @@ fn a_hidden_total_may_come_in_pieces() {
     let event = running(HELLO, 3);
     for at in [1, event.len() / 2, event.len() - 30, event.len() - 1] {
         let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
+        let mut connection = engine.begin_stream();
         let (first, second) = event.split_at(at);
         for piece in [ROLE, first, second, STOP, USAGE, DONE] {
             connection.send(&chunk(piece));
@@ -143,8 +141,7 @@ fn a_drained_stream_that_breaks_is_reported_up_to_its_last_running_total() {
     let upstream = "dialect: vllm, usage: continuous, on_client_left: drain";
     let gateway = Setup::before(&engine).upstream(upstream).start();
     let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     client.head();
     connection.send(&chunk(running(HELLO, 3)));
     assert_eq!(client.next_chunk().as_deref(), Some(HELLO.as_bytes()));

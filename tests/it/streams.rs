@@ -7,33 +7,21 @@ use crate::fixtures::{
     USAGE, WORLD,
 };
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, post, stream_answer};
-
-/// Reads chunks until all of `expected` has come; fails at the first byte that differs.
-fn expect(client: &mut Client, expected: &str) {
-    let mut came = Vec::new();
-    while came.len() < expected.len() {
-        let chunk = client.next_chunk().expect("a chunk");
-        assert!(!chunk.is_empty(), "the stream ended after {:?}", String::from_utf8_lossy(&came));
-        came.extend(chunk);
-    }
-    assert_eq!(String::from_utf8_lossy(&came), expected);
-}
+use crate::http::{LAST_CHUNK, chunk, chunks, post, stream_answer};
 
 #[test]
 fn each_event_reaches_the_client_before_the_engine_sends_the_next() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     assert_eq!(client.head().status(), 200);
     for event in [ROLE, HELLO, WORLD, STOP, USAGE] {
         connection.send(&chunk(event));
-        expect(&mut client, event);
+        client.expect(event);
     }
     connection.send(&chunk(DONE));
-    expect(&mut client, DONE);
+    client.expect(DONE);
     connection.send(LAST_CHUNK);
     assert_eq!(client.next_chunk(), Some(Vec::new()));
 }
@@ -43,14 +31,13 @@ fn half_an_event_reaches_the_client_too() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     client.head();
     let (first, second) = HELLO.split_at(40);
     connection.send(&chunk(first));
-    expect(&mut client, first);
+    client.expect(first);
     connection.send(&chunk(second));
-    expect(&mut client, second);
+    client.expect(second);
 }
 
 #[test]
@@ -82,8 +69,7 @@ fn the_hidden_event_may_come_in_pieces() {
     let gateway = Gateway::before(&engine);
     for at in [1, 6, USAGE.len() / 2, USAGE.len() - 1] {
         let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
-        let (mut connection, _) = engine.request();
-        connection.send(STREAM_HEAD);
+        let mut connection = engine.begin_stream();
         let (first, second) = USAGE.split_at(at);
         for piece in [HELLO, STOP, first, second, DONE] {
             connection.send(&chunk(piece));
@@ -141,12 +127,11 @@ fn the_end_reaches_the_client_only_when_the_record_can_be_read() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    connection.send(&[chunk(HELLO), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    let mut connection = engine.begin_stream();
+    connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));
     connection.send(LAST_CHUNK);
     client.head();
-    expect(&mut client, &[HELLO, STOP, DONE].concat());
+    client.expect(&[HELLO, STOP, DONE].concat());
     // Not the last chunk, not the close: the event after which a client stops reading.
     let record = gateway.record();
     assert_eq!(record["end"], "complete");
@@ -183,12 +168,11 @@ fn times_of_a_stream_are_in_order() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     connection.send(&chunk(ROLE));
     client.head();
-    expect(&mut client, ROLE);
-    connection.send(&[chunk(HELLO), chunk(WORLD), chunk(STOP), chunk(USAGE), chunk(DONE)].concat());
+    client.expect(ROLE);
+    connection.send(&chunks(&[HELLO, WORLD, STOP, USAGE, DONE]));
     connection.send(LAST_CHUNK);
     assert_eq!(client.next_chunk().map(|c| c.is_empty()), Some(false));
     while client.next_chunk().is_some_and(|c| !c.is_empty()) {}

@@ -8,7 +8,7 @@ use crate::fixtures::{
     USAGE, WORLD,
 };
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, STREAM_HEAD, answer, chunk, json_answer, post, stream_answer};
+use crate::http::{LAST_CHUNK, answer, chunk, json_answer, post, stream_answer};
 
 #[test]
 fn errors_of_the_engine_reach_the_client_byte_for_byte_and_cost_nothing() {
@@ -183,8 +183,7 @@ fn a_stream_that_falls_silent_is_cut_with_an_error_event_and_without_its_end() {
         .with("limits: {upstream_idle_timeout_seconds: 0.3}")
         .start();
     let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     connection.send(&chunk(HELLO));
     let answer = client.answer();
     let after = answer.text().strip_prefix(HELLO).expect("what came before the silence");
@@ -201,14 +200,7 @@ fn a_stream_that_falls_silent_is_cut_with_an_error_event_and_without_its_end() {
 fn a_stream_that_is_reset_is_an_incomplete_message_for_the_client_too() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    client.head();
-    for event in [ROLE, HELLO, WORLD] {
-        connection.send(&chunk(event));
-        assert_eq!(client.next_chunk(), Some(event.as_bytes().to_vec()));
-    }
+    let (mut client, connection) = gateway.streaming(&engine, STREAM_CHAT, &[ROLE, HELLO, WORLD]);
     connection.reset();
     let mut rest = Vec::new();
     while let Some(more) = client.next_chunk() {
@@ -372,8 +364,7 @@ fn a_request_that_takes_too_long_as_a_whole_is_cut_and_says_so() {
         .with("limits: {request_timeout_seconds: 0.4}")
         .start();
     let mut client = gateway.chat("", STREAM_CHAT);
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
+    let mut connection = engine.begin_stream();
     connection.send(&chunk(HELLO));
     let answer = client.answer();
     assert!(answer.text().contains("\"code\":\"request_timeout\""), "{}", answer.text());
