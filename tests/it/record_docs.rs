@@ -1,16 +1,17 @@
-//! `docs/records.md` shows what streams of different engines become on record. The streams are
-//! fixtures, the records are the real gateway's.
+//! `docs/records.md` shows what streams of different engines become on record, and explains every
+//! member. The streams are fixtures, the records are the real gateway's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::client::Client;
-use crate::engine::{Connection, Engine};
+use crate::engine::Engine;
 use crate::gateway::Setup;
-use crate::http::{STREAM_HEAD, chunk, post, stream_answer};
+use crate::http::{chunk, post, stream_answer};
 
 /// A stream that is shown.
 struct Shown {
@@ -62,7 +63,7 @@ const SHOWN: [Shown; 5] = [
         request: r#"{"model":"sonar-reasoning-pro","stream":true,"messages":[]}"#,
     },
     Shown {
-        title: "vLLM, `usage: continuous`, client left",
+        title: "vLLM",
         fixture: "vllm/chat_continuous_usage.sse",
         leaves_after: 2,
         upstream: "dialect: vllm, usage: continuous",
@@ -91,69 +92,80 @@ const NOT_SHOWN: [&str; 16] = [
     "resource",
 ];
 
+/// Members that are named by their own members.
+const GROUPS: [&str; 3] = ["usage", "timing", "cost"];
+
+fn stream(shown: &Shown) -> String {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+    fs::read_to_string(Path::new(fixtures).join(shown.fixture)).unwrap()
+}
+
+fn events(stream: &str) -> impl Iterator<Item = &str> {
+    stream.split_inclusive("\n\n")
+}
+
 /// The record that a stream becomes.
 fn record(shown: &Shown) -> Value {
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
-    let stream = fs::read_to_string(Path::new(fixtures).join(shown.fixture)).unwrap();
-    let events: Vec<_> = stream.split_inclusive("\n\n").collect();
+    let stream = stream(shown);
+    let events: Vec<_> = events(&stream).collect();
     let engine = Engine::start();
     let gateway = Setup::before(&engine).upstream(shown.upstream).start();
     let request = post(shown.route, "Connection: close\r\n", shown.request);
     let mut client = Client::saying(gateway.address(), &request);
-    if shown.leaves_after >= events.len() {
+    if shown.leaves_after == NEVER {
         engine.answer_once(&stream_answer(&events));
         client.answer();
         return gateway.record();
     }
-    let (mut connection, _) = engine.request();
-    connection.send(STREAM_HEAD);
-    read_and_leave(&mut connection, client, &events[..shown.leaves_after]);
+    let mut connection = engine.begin_stream();
+    client.head();
+    for event in &events[..shown.leaves_after] {
+        connection.send(&chunk(event));
+        client.next_chunk();
+    }
+    drop(client);
     connection.assert_closed_by_gateway();
     gateway.await_records(1).remove(0)
 }
 
-/// The client reads each of these events, and leaves.
-fn read_and_leave(engine: &mut Connection, mut client: Client, events: &[&str]) {
-    client.head();
-    for event in events {
-        engine.send(&chunk(event));
-        client.next_chunk();
-    }
-}
-
-/// Members by the names on the way to them, without what is not shown.
-fn flat(record: &Value) -> BTreeMap<String, String> {
+/// Members by the names on the way to them.
+fn members(record: &Value) -> BTreeMap<String, Value> {
     let mut members = BTreeMap::new();
     for (name, value) in record.as_object().unwrap() {
         match value {
-            _ if NOT_SHOWN.contains(&name.as_str()) => {}
-            Value::Null => {}
-            Value::Object(parts) => {
-                for (part, value) in parts.iter().filter(|(_, value)| !value.is_null()) {
-                    for (at, value) in lines(value) {
-                        members.insert(format!("{name}.{part}{at}"), value);
-                    }
-                }
+            Value::Object(parts) if GROUPS.contains(&name.as_str()) => {
+                let parts = parts.iter();
+                members
+                    .extend(parts.map(|(part, value)| (format!("{name}.{part}"), value.clone())));
             }
+            Value::Null if GROUPS.contains(&name.as_str()) => {}
             value => {
-                members.insert(name.clone(), plain(value));
+                members.insert(name.clone(), value.clone());
             }
         }
     }
     members
 }
 
-/// The lines of a cost each by their meter; anything else as it is.
-fn lines(value: &Value) -> Vec<(String, String)> {
-    let line = |line: &Value| {
-        let text = |name: &str| plain(&line[name]);
-        Some((
-            format!(" {}", line.get("meter")?.as_str()?),
-            format!("{} × {} = {}", text("tokens"), text("unit_price"), text("amount")),
-        ))
-    };
-    let lines = value.as_array().and_then(|lines| lines.iter().map(line).collect());
-    lines.filter(|lines: &Vec<_>| !lines.is_empty()).unwrap_or(vec![(String::new(), plain(value))])
+/// What stands in a cell of the table.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Array(lines) if lines.iter().any(|line| line.get("meter").is_some()) => {
+            lines.iter().map(cost_line).collect::<Vec<_>>().join("<br>")
+        }
+        Value::Object(parts) if !parts.is_empty() => {
+            let part = |(name, value): (&String, &Value)| format!("{name}: {}", cell(value));
+            parts.iter().map(part).collect::<Vec<_>>().join("<br>")
+        }
+        value => format!("`{}`", plain(value)),
+    }
+}
+
+fn cost_line(line: &Value) -> String {
+    let [meter, tokens, price, amount] =
+        ["meter", "tokens", "unit_price", "amount"].map(|name| plain(&line[name]));
+    format!("{meter}: {tokens} × {price} = {amount}")
 }
 
 /// JSON, and texts as they are.
@@ -161,23 +173,46 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn page() -> String {
-    let records: Vec<_> = SHOWN.iter().map(|shown| flat(&record(shown))).collect();
-    let mut page = include_str!("record_docs.md").to_owned();
+/// What the engine says of usage while the client is there, as it stands.
+fn said(shown: &Shown) -> String {
+    let stream = stream(shown);
+    let heard: String = events(&stream).take(shown.leaves_after).collect();
+    let found = heard.split("\"usage\":").skip(1).filter(|rest| rest.starts_with('{'));
+    let objects = found.map(|rest| {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        values.next().unwrap().unwrap().get()
+    });
+    format!("```json\n{}\n```", objects.collect::<Vec<_>>().join("\n"))
+}
+
+fn table(records: &[BTreeMap<String, Value>], names: &[&str]) -> String {
     let row = |name: &str, cells: &[String]| format!("| {name} | {} |\n", cells.join(" | "));
-    let titles = SHOWN.map(|shown| shown.title.to_owned());
-    page += &row("member", &titles);
-    page += &row("---", &SHOWN.map(|_| "---".to_owned()));
-    let mut names: Vec<_> = records.iter().flat_map(BTreeMap::keys).collect();
-    names.sort_unstable();
-    names.dedup();
+    let mut table = row("member", &SHOWN.map(|shown| shown.title.to_owned()));
+    table += &row("---", &SHOWN.map(|_| "---".to_owned()));
     for name in names {
-        let cell = |record: &BTreeMap<String, String>| {
-            record.get(name).map(|value| format!("`{value}`")).unwrap_or_default()
-        };
-        page += &row(&format!("`{name}`"), &records.iter().map(cell).collect::<Vec<_>>());
+        let group = name.split('.').next().unwrap();
+        let cells = records.iter().map(|record| record.get(*name).map(cell).unwrap_or_default());
+        let cells: Vec<_> = cells.collect();
+        if !NOT_SHOWN.contains(&group) && cells.iter().any(|cell| !cell.is_empty()) {
+            table += &row(&format!("`{name}`"), &cells);
+        }
     }
-    page
+    table
+}
+
+fn page() -> String {
+    let mut page = include_str!("record_docs.md").to_owned();
+    let records: Vec<_> = SHOWN.iter().map(|shown| members(&record(shown))).collect();
+    // In the order in which they are explained, and none is there that is not.
+    let explained = include_str!("record_docs.md").lines().filter(|line| line.starts_with("| `"));
+    let first_cells = explained.map(|line| line.split(" | ").next().unwrap());
+    let names: Vec<_> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let all: BTreeSet<_> = records.iter().flat_map(BTreeMap::keys).map(String::as_str).collect();
+    assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), all, "explained, and there");
+    for shown in &SHOWN {
+        page = page.replace(&format!("{{{}}}", shown.title), &said(shown));
+    }
+    page.replace("{records}", &table(&records, &names))
 }
 
 #[test]
