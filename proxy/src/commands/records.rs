@@ -26,7 +26,8 @@ Examples:
   taximeter records | jq -r 'select(.end != \"complete\") | [.id, .end] | @tsv'
 
 Works while the gateway runs and while it does not. Without --follow, records come in the order of
-admission. Money is a decimal string, times are seconds, unknown is null.";
+admission. Money is a decimal string, times are seconds, unknown is null. Where a number of tokens
+comes from is in usage.sources, what to know about it in usage.flagged.";
 
 /// One JSON object a line per request
 #[derive(Debug, Clone, Args)]
