@@ -57,11 +57,6 @@ pub(crate) struct Facts<'a> {
 pub(crate) const OTHER_ERROR: &str = "_OTHER";
 
 impl<'a> Facts<'a> {
-    /// An error of which nothing is known.
-    pub(crate) fn error() -> Self {
-        Self { error: Some(OTHER_ERROR.to_owned()), ..Self::default() }
-    }
-
     /// The one text that was generated, if that and names, running totals and token ids are all
     /// that is said.
     pub(crate) fn only_text(&self) -> Option<&Text<'a>> {

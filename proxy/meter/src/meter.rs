@@ -11,7 +11,7 @@ use crate::body::Body;
 use crate::cut::{Cut, Trim};
 use crate::decode::{DecodeLimits, Decoder, Stopped, is_identity};
 use crate::dialect::Dialect;
-use crate::facts::{Content, Facts, Format};
+use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
@@ -404,9 +404,12 @@ impl Listener {
         let Some(format) = self.format else { return Ok(Verdict::Pass) };
         let mut facts = match format.event(event) {
             // An error may be plain words.
-            Err(Malformed) if event.is_error => Facts::error(),
+            Err(Malformed) if event.is_error => Facts::default(),
             facts => facts?,
         };
+        if event.is_error {
+            facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
+        }
         self.recogniser.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
         self.template.learn(event.data, &facts, cuts);

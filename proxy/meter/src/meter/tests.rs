@@ -313,6 +313,16 @@ fn an_error_event_need_not_be_json() {
 }
 
 #[test]
+fn an_event_named_error_is_one_on_every_wire_that_is_read() {
+    for &wire in Wire::ALL {
+        let exchange = Exchange { wire, ..Exchange::chat() };
+        let found = measure(exchange, "event: error\ndata: {\"id\":\"1\"}\n\n");
+        let expected = (wire != Wire::Opaque).then_some("_OTHER");
+        assert_eq!(found.error_type.as_deref(), expected, "{wire:?}");
+    }
+}
+
+#[test]
 fn times_are_those_of_events_and_of_content() {
     let started_at = epoch();
     let mut meter = Exchange::chat().meter(started_at);

@@ -12,7 +12,7 @@ pub(super) struct Messages;
 impl Format for Messages {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut is_error = event.is_error;
+        let mut is_error = false;
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => {

@@ -1,7 +1,7 @@
 //! `/v1/audio/speech`: sound as it is, or in events.
 
 use super::error;
-use crate::facts::{Facts, Format, OTHER_ERROR};
+use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -11,11 +11,7 @@ pub(super) struct Speech;
 
 impl Format for Speech {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        let mut facts = self.document(event.data)?;
-        if event.is_error && facts.error.is_none() {
-            facts.error = Some(OTHER_ERROR.to_owned());
-        }
-        Ok(facts)
+        self.document(event.data)
     }
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {

@@ -3,7 +3,7 @@
 use super::chat_completions::generated;
 use super::choices::choice;
 use super::error;
-use crate::facts::{Facts, Format, OTHER_ERROR};
+use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -32,9 +32,6 @@ impl Format for Transcriptions {
             }
             Ok(())
         })?;
-        if event.is_error && facts.error.is_none() {
-            facts.error = Some(OTHER_ERROR.to_owned());
-        }
         Ok(facts)
     }
 
