@@ -114,6 +114,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads one object for the sake of this member alone, which `read` must read.
+    pub(crate) fn member(
+        &mut self,
+        name: &[u8],
+        mut read: impl FnMut(&mut Self) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        self.object(|key, value| if key == name { read(value) } else { value.skip() })
+    }
+
     /// Reads one array and calls `element` before each, which must read it. Steps over any other
     /// type.
     pub(crate) fn array(

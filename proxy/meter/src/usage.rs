@@ -189,9 +189,8 @@ impl Report {
             b"cache_write_tokens" | b"created_cache_tokens" => {
                 self.put(value, |report| &mut report.write_inside)
             }
-            b"cache_write_tokens_details" => value.object(|key, value| match key {
-                b"ttl_12h_tokens" => self.put(value, |report| &mut report.write_inside_12h),
-                _ => value.skip(),
+            b"cache_write_tokens_details" => value.member(b"ttl_12h_tokens", |value| {
+                self.put(value, |report| &mut report.write_inside_12h)
             }),
             b"reasoning_tokens" | b"thinking_tokens" => {
                 self.put(value, |report| &mut report.reasoning)
@@ -254,9 +253,9 @@ impl Report {
                 self.cost = (amount.len() <= COST_BYTES_MAX).then(|| amount.into_owned());
                 Ok(())
             }
-            Some(b'{') => value.object(|key, value| match key {
-                b"total_cost" if value.peek() != Some(b'{') => self.read_cost(value),
-                _ => value.skip(),
+            Some(b'{') => value.member(b"total_cost", |value| match value.peek() {
+                Some(b'{') => value.skip(),
+                _ => self.read_cost(value),
             }),
             _ => value.skip(),
         }

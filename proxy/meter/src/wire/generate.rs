@@ -91,11 +91,8 @@ impl<'a> Part<'a> {
     ) -> Result<(), Malformed> {
         match key {
             b"id" => facts.id = facts.id.or(value.text()?),
-            b"finish_reason" if value.peek() == Some(b'{') => value.object(|key, value| {
-                match key {
-                    b"type" => self.finish_reason = value.text()?,
-                    _ => value.skip()?,
-                }
+            b"finish_reason" if value.peek() == Some(b'{') => value.member(b"type", |value| {
+                self.finish_reason = value.text()?;
                 Ok(())
             })?,
             b"finish_reason" => self.finish_reason = value.text()?,

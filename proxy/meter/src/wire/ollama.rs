@@ -49,15 +49,11 @@ fn generated<'a>(
         b"content" | b"response" => content.push(value.text()?),
         b"thinking" => content.push_reasoning(value.text()?),
         b"tool_calls" => value.array(|call| {
-            call.object(|key, value| match key {
-                b"function" => value.object(|key, value| {
-                    match key {
-                        b"arguments" => content.push_formed(Some(value.verbatim()?)),
-                        _ => value.skip()?,
-                    }
+            call.member(b"function", |function| {
+                function.member(b"arguments", |value| {
+                    content.push_formed(Some(value.verbatim()?));
                     Ok(())
-                }),
-                _ => value.skip(),
+                })
             })
         })?,
         _ => value.skip()?,

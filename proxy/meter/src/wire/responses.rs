@@ -86,15 +86,10 @@ fn response<'a>(
         b"status" => status(value, facts, &mut false)?,
         // It goes on when this stream is cut; one that has ended says so.
         b"background" => facts.is_pending = value.is_true()?,
-        b"incomplete_details" => value.object(|key, value| {
-            match key {
-                // More exact than the status.
-                b"reason" => {
-                    if let Some(reason) = value.text()? {
-                        facts.finish_reasons = vec![(0, reason)];
-                    }
-                }
-                _ => value.skip()?,
+        b"incomplete_details" => value.member(b"reason", |value| {
+            // More exact than the status.
+            if let Some(reason) = value.text()? {
+                facts.finish_reasons = vec![(0, reason)];
             }
             Ok(())
         })?,
@@ -127,11 +122,8 @@ fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(
             b"arguments" | b"input" | b"code" => content.push_formed(value.text()?),
             b"content" => value.array(|part| output_part(part, content))?,
             b"summary" => value.array(|part| {
-                part.object(|key, value| {
-                    match key {
-                        b"text" => content.push_formed(value.text()?),
-                        _ => value.skip()?,
-                    }
+                part.member(b"text", |value| {
+                    content.push_formed(value.text()?);
                     Ok(())
                 })
             })?,
