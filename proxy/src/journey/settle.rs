@@ -260,30 +260,26 @@ impl Open {
             return Settling::done();
         }
         let Some(mut job) = self.job(&mut measurement) else {
-            let (written, receipt) = self.post(&measurement, Count::default());
-            return Settling::posted(written, receipt);
+            return Settling::posted(self.post(&measurement, Count::default()));
         };
         if job.is_short() {
             let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
-            let (written, receipt) = self.post(&measurement, count);
-            return Settling::posted(written, receipt);
+            return Settling::posted(self.post(&measurement, count));
         }
         let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else {
             let wire = self.call.wire();
             if Parts::of(wire).missing(&measurement).countable(wire) != Parts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
-            let (written, receipt) = self.post(&measurement, Count::default());
-            return Settling::posted(written, receipt);
+            return Settling::posted(self.post(&measurement, Count::default()));
         };
         let (tell, told) = oneshot::channel();
         let background = self.gateway.background.clone();
         background.spawn_blocking(move || {
             let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
             drop(place);
-            let posted = self.post(&measurement, count);
             // The client may be gone; the entry is written all the same.
-            let _ = tell.send(posted);
+            let _ = tell.send(self.post(&measurement, count));
         });
         Settling::counting(told)
     }
@@ -378,7 +374,7 @@ impl Open {
         (job.input.is_some() || job.output.is_some()).then_some(job)
     }
 
-    fn post(&self, measurement: &Measurement, count: Count) -> (Written, Receipt) {
+    fn post(&self, measurement: &Measurement, count: Count) -> Posted {
         let record = record::record(self, measurement, &count);
         let receipt = Receipt::of(&record, self.owes_receipt);
         report::settled(self, &record, measurement);
@@ -416,7 +412,7 @@ impl Settling {
         Self(State::Done)
     }
 
-    const fn posted(written: Written, receipt: Receipt) -> Self {
+    fn posted((written, receipt): Posted) -> Self {
         Self(State::Writing(written, receipt))
     }
 
