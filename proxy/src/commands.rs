@@ -10,6 +10,8 @@ mod ledger;
 mod load;
 mod model_files;
 pub(crate) mod prices;
+mod progress;
 pub(crate) mod records;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod verify;

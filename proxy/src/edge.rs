@@ -8,5 +8,6 @@ pub(crate) mod journal;
 pub(crate) mod listen;
 pub(crate) mod recognise;
 pub(crate) mod signals;
+pub(crate) mod signing;
 pub(crate) mod store;
 pub(crate) mod upstream;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
-use commands::{bill, check, count, demo, keys, prices, records, serve, simulate};
+use commands::{bill, check, count, demo, keys, prices, records, serve, simulate, verify};
 use edge::{clock, journal};
 use exit::{complain, told};
 
@@ -47,6 +47,7 @@ enum Command {
     Check(check::CheckArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
+    Verify(verify::VerifyArgs),
     Prices(prices::PricesArgs),
     Count(count::CountArgs),
     Keys(keys::KeysArgs),
@@ -78,6 +79,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             simulate::simulate(&args, &mut out)?;
             ExitCode::SUCCESS
         }
+        Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,
         Command::Check(args) => check::run(&args, &mut out, &mut err)?,
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
         Command::Count(args) => {

@@ -265,6 +265,11 @@ impl Gateway {
     pub(crate) fn kill(mut self) -> TempDir {
         self.child.kill().expect("kill the gateway");
         self.child.wait().expect("reap the gateway");
+        self.into_folder()
+    }
+
+    /// What is left on disk of a gateway that has ended.
+    pub(crate) fn into_folder(mut self) -> TempDir {
         self.folder.take().expect("has a folder")
     }
 }

@@ -36,6 +36,7 @@ mod tidy;
 mod tls;
 mod tokenizers;
 mod upstream_faults;
+mod verify;
 mod wires;
 
 /// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a

@@ -10,6 +10,7 @@ mod hours;
 mod period;
 mod render;
 mod row;
+mod statement;
 mod sums;
 
 pub use bill::{Bill, BillError, BillLine, Biller};
@@ -18,4 +19,5 @@ pub use hours::{Hour, HourKey, LineKey, TooLarge, hour_of};
 pub use period::{Period, PeriodError, instant};
 pub use render::{csv, json, table};
 pub use row::BillRow;
+pub use statement::{STATEMENT_VERSION, Statement, StatementFault, StatementLine};
 pub use sums::Sums;

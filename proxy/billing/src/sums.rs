@@ -133,3 +133,11 @@ pub(crate) fn add_exactly(a: Decimal, b: Decimal) -> Option<Decimal> {
     let places = a.normalize().scale().max(b.normalize().scale());
     (sum.scale() >= places).then_some(sum)
 }
+
+/// `quantity` × `price`; `None` where `Decimal` would round.
+pub(crate) fn exact_product(quantity: Decimal, price: Decimal) -> Option<Decimal> {
+    let (quantity, price) = (quantity.normalize(), price.normalize());
+    let mantissa = quantity.mantissa().checked_mul(price.mantissa())?;
+    let product = Decimal::try_from_i128_with_scale(mantissa, quantity.scale() + price.scale());
+    Some(product.ok()?.normalize())
+}

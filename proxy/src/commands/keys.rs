@@ -1,12 +1,15 @@
-//! `taximeter keys new`: makes API keys. A key is shown once; the configuration holds only its
-//! hash.
+//! `taximeter keys`: makes API keys, which are shown once and of which the configuration holds only
+//! the hash, and keys that statements are signed with.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use sha2::{Digest, Sha256};
 use taximeter_config::is_tenant_name;
+
+use crate::edge::signing::SigningKey;
 
 /// Exit code of arguments that do not do.
 const EXIT_USAGE: u8 = 2;
@@ -17,7 +20,7 @@ const KEY_PREFIX: &str = "tax-";
 /// Hexadecimal digits of the hash in an id that nobody chose.
 const ID_DIGITS: usize = 8;
 
-/// Makes API keys.
+/// Makes keys: of tenants, and to sign statements
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
@@ -27,6 +30,20 @@ pub(crate) struct KeysArgs {
 #[derive(Debug, clap::Subcommand)]
 enum KeysCommand {
     New(NewArgs),
+    Signing(SigningArgs),
+}
+
+/// Makes a key to sign statements with; prints its public half, which tenants check with
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  taximeter keys signing -o signing.pem > public.pem
+
+Keep the file: statements can be made with it that tenants take for yours. See
+`taximeter verify --help`.")]
+struct SigningArgs {
+    /// File for the private key, which must be new.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
 }
 
 /// Prints a new key once, and its entry for the configuration.
@@ -47,13 +64,19 @@ struct NewArgs {
 
 /// Prints to `out`; says on `err` when the system has no randomness.
 ///
-/// Errors: only those of writing.
+/// Errors: those of writing, of the key's file too.
 pub(crate) fn run(
     args: &KeysArgs,
     out: &mut impl Write,
     err: &mut impl Write,
-) -> io::Result<ExitCode> {
-    let KeysCommand::New(args) = &args.command;
+) -> anyhow::Result<ExitCode> {
+    let args = match &args.command {
+        KeysCommand::New(args) => args,
+        KeysCommand::Signing(args) => {
+            write!(out, "{}", SigningKey::create(&args.output)?.public().pem())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let mut random = [0; KEY_BYTES];
     if let Err(error) = getrandom::fill(&mut random) {
         writeln!(err, "no key was made: the system gives no randomness: {error}")?;
@@ -118,7 +141,7 @@ mod tests {
             let file =
                 format!("upstreams: [{{name: a, url: 'http://a'}}]\ntenants:\n  keys:\n{entry}");
             let none = |_: &str| None;
-            let no_file = |_: &std::path::Path| Err(io::ErrorKind::NotFound.into());
+            let no_file = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
             let config = Config::from_yaml(&file, "f", &none, &no_file)
                 .unwrap_or_else(|mistakes| panic!("{mistakes}"));
             let entry = &config.tenants.keys[0];

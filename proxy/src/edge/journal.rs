@@ -5,6 +5,7 @@
 //! segment is a file; it ends where the next one begins.
 
 mod error;
+mod examine;
 mod files;
 mod options;
 mod queue;
@@ -25,6 +26,7 @@ use std::thread::JoinHandle;
 use taximeter_ledger::Entry;
 
 pub(crate) use self::error::{AppendError, JournalError};
+pub(crate) use self::examine::{Examination, examine};
 pub(crate) use self::options::{Event, Options};
 pub(crate) use self::read::Entries;
 pub(crate) use self::recover::Recovery;

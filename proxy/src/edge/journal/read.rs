@@ -74,6 +74,12 @@ impl Entries {
         JournalError::Segment { path: path.clone(), fault }
     }
 
+    /// Who wrote the segment of the entry that was yielded last.
+    pub(super) fn gateway(&self) -> Option<&str> {
+        let header = self.segment.as_ref()?.reader.header()?;
+        Some(&header.gateway)
+    }
+
     /// What is behind the last entry.
     pub(super) fn tail(&self) -> Option<Tail> {
         let Segment { path, reader, .. } = self.segment.as_ref()?;

@@ -16,6 +16,9 @@ use super::write::{Place, Writer};
 /// Contradictions that are kept to be told; further ones are only counted.
 const CONTRADICTIONS_MAX: usize = 16;
 
+/// The file that a writer holds locked.
+const LOCK: &str = "journal.lock";
+
 /// What was found when the journal was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
@@ -117,8 +120,14 @@ impl Recovery {
     }
 }
 
+/// Whether a process has the journal in `dir` open for writing.
+pub(super) fn is_locked(dir: &Path) -> bool {
+    let file = File::open(dir.join(LOCK));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 fn lock(dir: &Path) -> Result<File, JournalError> {
-    let path = dir.join("journal.lock");
+    let path = dir.join(LOCK);
     let file = File::options().create(true).append(true).open(&path);
     let file = file.map_err(JournalError::io("open", &path))?;
     match file.try_lock() {

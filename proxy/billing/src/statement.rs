@@ -1,0 +1,346 @@
+//! What one tenant owes for one period, in a form that can be signed and checked.
+//!
+//! A statement carries all that its total is made of, so that whoever has it can add it up again;
+//! its canonical bytes are what a signature covers.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use taximeter_pricing::Source;
+
+use crate::hours::{Hour, HourKey};
+use crate::period::Period;
+use crate::sums::{add_exactly, exact_product};
+
+/// Form of the statements that are made; the only one that is read.
+pub const STATEMENT_VERSION: u32 = 1;
+
+/// What one tenant owes for one period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// [`STATEMENT_VERSION`].
+    pub version: u32,
+    /// Who pays.
+    pub tenant: String,
+    /// First instant; admission decides.
+    pub from: Timestamp,
+    /// First instant after.
+    pub to: Timestamp,
+    /// The period was not over when the statement was made: more may come.
+    pub provisional: bool,
+    /// Requests.
+    pub requests: u64,
+    /// Requests whose cost is unknown, and which no line has.
+    pub unknown_cost_requests: u64,
+    /// In order of model, meter and price.
+    pub lines: Vec<StatementLine>,
+    /// Sums of the lines by currency, exact.
+    pub totals: BTreeMap<String, Decimal>,
+}
+
+/// One meter of one model at one price.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementLine {
+    /// Who answered.
+    pub model: Option<String>,
+    /// `input`, `cache_read`, `output` and so on.
+    pub meter: String,
+    /// What is counted.
+    pub unit: String,
+    /// Where the quantity comes from.
+    pub source: Source,
+    /// Whether this is a later correction.
+    pub correction: bool,
+    /// Version and row of the price book.
+    pub price_id: String,
+    /// ISO 4217.
+    pub currency: String,
+    /// Money per one.
+    pub unit_price: Decimal,
+    /// How many.
+    pub quantity: Decimal,
+    /// `quantity` × `unit_price`, exact.
+    pub amount: Decimal,
+}
+
+/// What does not add up in a statement.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatementFault {
+    /// Of another form.
+    #[error("the statement has form {found}, and this taximeter reads form {STATEMENT_VERSION}")]
+    Version {
+        /// Its form.
+        found: u32,
+    },
+    /// A line whose amount is not its product.
+    #[error(
+        "line {number} ({meter}): {quantity} × {unit_price} is not {amount}",
+        meter = line.meter, quantity = line.quantity,
+        unit_price = line.unit_price, amount = line.amount
+    )]
+    Amount {
+        /// From 1.
+        number: usize,
+        /// The line.
+        line: Box<StatementLine>,
+    },
+    /// A total that is not the sum of its lines.
+    #[error("the total in {currency} is {total}, and its lines add up to {sum}")]
+    Total {
+        /// ISO 4217.
+        currency: String,
+        /// What it says.
+        total: Decimal,
+        /// What its lines say.
+        sum: Decimal,
+    },
+    /// More digits than can be kept exactly.
+    #[error("the sums of the statement are too large to be kept exactly")]
+    TooLarge,
+}
+
+impl Statement {
+    /// What `tenant` owes for `period`, out of all hours of it; those of others are left out.
+    ///
+    /// # Errors
+    /// [`StatementFault::TooLarge`].
+    pub fn new<'a>(
+        tenant: &str,
+        period: Period,
+        provisional: bool,
+        hours: impl IntoIterator<Item = (&'a HourKey, &'a Hour)>,
+    ) -> Result<Self, StatementFault> {
+        let (mut requests, mut unknown) = (0_u64, 0_i64);
+        let mut quantities: BTreeMap<StatementLine, Decimal> = BTreeMap::new();
+        for (key, hour) in hours {
+            if key.tenant != tenant || !period.contains(key.hour) {
+                continue;
+            }
+            requests = requests.saturating_add(hour.sums.requests);
+            unknown = unknown.saturating_add(hour.sums.unknown_cost_requests);
+            for (line, quantity) in &hour.lines {
+                let currency = key.currency.clone().unwrap_or_default();
+                let blank = StatementLine {
+                    model: line.model.clone().or_else(|| key.model.clone()),
+                    meter: line.meter.clone(),
+                    unit: line.unit.clone(),
+                    source: line.source,
+                    correction: key.correction,
+                    price_id: line.price_id.clone(),
+                    currency,
+                    unit_price: line.unit_price,
+                    quantity: Decimal::ZERO,
+                    amount: Decimal::ZERO,
+                };
+                let sum = quantities.entry(blank).or_default();
+                *sum = add_exactly(*sum, *quantity).ok_or(StatementFault::TooLarge)?;
+            }
+        }
+        let line = |(blank, quantity): (StatementLine, Decimal)| {
+            let amount = exact_product(quantity, blank.unit_price)?;
+            Some(StatementLine { quantity: quantity.normalize(), amount, ..blank })
+        };
+        let lines: Vec<_> = quantities
+            .into_iter()
+            .filter(|(_, quantity)| !quantity.is_zero())
+            .map(|entry| line(entry).ok_or(StatementFault::TooLarge))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            version: STATEMENT_VERSION,
+            tenant: tenant.to_owned(),
+            from: period.from(),
+            to: period.to(),
+            provisional,
+            requests,
+            unknown_cost_requests: u64::try_from(unknown).unwrap_or_default(),
+            totals: totals(&lines)?,
+            lines,
+        })
+    }
+
+    /// Adds it up again.
+    ///
+    /// # Errors
+    /// The first thing that does not add up.
+    pub fn check(&self) -> Result<(), StatementFault> {
+        if self.version != STATEMENT_VERSION {
+            return Err(StatementFault::Version { found: self.version });
+        }
+        for (index, line) in self.lines.iter().enumerate() {
+            if exact_product(line.quantity, line.unit_price) != Some(line.amount) {
+                let (number, line) = (index + 1, Box::new(line.clone()));
+                return Err(StatementFault::Amount { number, line });
+            }
+        }
+        let sums = totals(&self.lines)?;
+        for currency in self.totals.keys().chain(sums.keys()) {
+            let of = |totals: &BTreeMap<String, Decimal>| {
+                totals.get(currency).copied().unwrap_or_default()
+            };
+            let (total, sum) = (of(&self.totals), of(&sums));
+            if total != sum {
+                return Err(StatementFault::Total { currency: currency.clone(), total, sum });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a signature covers: JSON without blanks, members by name (RFC 8785).
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut out = String::new();
+        // Its members are strings, whole numbers and lists of them: there is nothing that fails.
+        write_canonical(&serde_json::to_value(self).unwrap_or_default(), &mut out);
+        out
+    }
+}
+
+fn totals(lines: &[StatementLine]) -> Result<BTreeMap<String, Decimal>, StatementFault> {
+    let mut totals: BTreeMap<String, Decimal> = BTreeMap::new();
+    for line in lines {
+        let total = totals.entry(line.currency.clone()).or_default();
+        *total = add_exactly(*total, line.amount).ok_or(StatementFault::TooLarge)?.normalize();
+    }
+    Ok(totals)
+}
+
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let sorted: BTreeMap<_, _> = members.iter().collect();
+            out.push('{');
+            for (index, (name, value)) in sorted.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(&Value::from(name.as_str()), out);
+                out.push(':');
+                write_canonical(value, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(']');
+        }
+        plain => out.push_str(&plain.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taximeter_ledger::{RecordCost, RecordLine};
+
+    use super::*;
+
+    fn decimal(text: &str) -> Decimal {
+        Decimal::from_str_exact(text).unwrap()
+    }
+
+    fn key(tenant: &str, hour: &str, currency: &str) -> HourKey {
+        HourKey {
+            hour: hour.parse().unwrap(),
+            tenant: tenant.to_owned(),
+            model: Some("m".to_owned()),
+            provider: "vllm".to_owned(),
+            upstream: "local".to_owned(),
+            operation: "chat".to_owned(),
+            route: "/v1/chat/completions".to_owned(),
+            key_id: None,
+            labels: BTreeMap::new(),
+            currency: Some(currency.to_owned()),
+            correction: false,
+        }
+    }
+
+    fn hour(meter: &str, tokens: u64, price: &str) -> Hour {
+        let line = RecordLine {
+            meter: meter.to_owned(),
+            model: None,
+            tokens: Some(tokens),
+            quantity: None,
+            unit: None,
+            unit_price: decimal(price),
+            list_unit_price: None,
+            amount: decimal(price) * Decimal::from(tokens),
+        };
+        let cost = RecordCost {
+            currency: "USD".to_owned(),
+            amount: line.amount,
+            list_amount: line.amount,
+            price_id: "b@1#m".to_owned(),
+            lines: vec![line],
+        };
+        Hour::corrected(Some(&cost), Decimal::ONE, Source::Reported)
+    }
+
+    fn statement() -> Statement {
+        let november = Period::month("2026-11").unwrap();
+        let hours = [
+            (key("acme", "2026-11-01T00:00:00Z", "USD"), hour("input", 100, "0.0000005")),
+            (key("acme", "2026-11-30T23:00:00Z", "USD"), hour("input", 11, "0.0000005")),
+            (key("acme", "2026-11-30T23:00:00Z", "USD"), hour("output", 3, "0.0000015")),
+            (key("acme", "2026-11-02T00:00:00Z", "EUR"), hour("input", 7, "2")),
+            (key("beta", "2026-11-02T00:00:00Z", "USD"), hour("input", 9, "1")),
+            (key("acme", "2026-12-01T00:00:00Z", "USD"), hour("input", 9, "1")),
+        ];
+        Statement::new("acme", november, false, hours.iter().map(|(key, hour)| (key, hour)))
+            .unwrap()
+    }
+
+    #[test]
+    fn it_has_one_line_a_price_and_nothing_of_others() {
+        let statement = statement();
+        let lines: Vec<_> = statement
+            .lines
+            .iter()
+            .map(|line| (line.meter.as_str(), line.quantity.to_string(), line.amount.to_string()))
+            .collect();
+        let [eur, usd, output] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!(*eur, ("input", "7".to_owned(), "14".to_owned()));
+        assert_eq!(*usd, ("input", "111".to_owned(), "0.0000555".to_owned()));
+        assert_eq!(*output, ("output", "3".to_owned(), "0.0000045".to_owned()));
+        assert_eq!(statement.totals["USD"], decimal("0.00006"));
+        assert_eq!(statement.totals["EUR"], decimal("14"));
+        assert_eq!(statement.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_changed_amount_or_total_shows() {
+        let mut changed = statement();
+        changed.lines[1].quantity += Decimal::ONE;
+        assert!(matches!(changed.check(), Err(StatementFault::Amount { number: 2, .. })));
+        let mut changed = statement();
+        changed.totals.insert("USD".to_owned(), decimal("0.00005"));
+        let fault = changed.check().unwrap_err().to_string();
+        assert_eq!(fault, "the total in USD is 0.00005, and its lines add up to 0.00006");
+        let mut changed = statement();
+        changed.totals.insert("GBP".to_owned(), decimal("1"));
+        assert!(matches!(changed.check(), Err(StatementFault::Total { .. })));
+        let mut changed = statement();
+        changed.version = 2;
+        assert_eq!(changed.check(), Err(StatementFault::Version { found: 2 }));
+    }
+
+    #[test]
+    fn its_canonical_form_is_the_same_whatever_it_was_read_from() {
+        let statement = statement();
+        let pretty = serde_json::to_string_pretty(&statement).unwrap();
+        let read: Statement = serde_json::from_str(&pretty).unwrap();
+        assert_eq!(read.canonical(), statement.canonical());
+        assert!(statement.canonical().starts_with(r#"{"from":"2026-11-01T00:00:00Z","lines":[{"#));
+        assert!(!statement.canonical().contains(": "));
+    }
+}

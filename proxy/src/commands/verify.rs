@@ -1,0 +1,63 @@
+//! `taximeter verify`: is the ledger whole, and does all that was made of it agree with it?
+
+mod journal;
+mod statement;
+mod tally;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use self::statement::StatementArgs;
+use crate::edge::store::Store;
+
+const EXAMPLES: &str = "\
+Examples:
+  taximeter verify                                   every entry, every sum
+  taximeter keys signing -o signing.pem              once: the key that statements are signed with
+  taximeter verify --statement acme --month 2026-10 --signing-key signing.pem -o acme.json
+  taximeter verify --statement acme.json --public-key public.pem     what the tenant does
+
+Works while the gateway runs and while it does not. Ends with 1 when something is wrong, and says
+what and where.";
+
+/// Checks the whole ledger: gaps, repeats, broken chain, open reservations, sums
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    statement: StatementArgs,
+
+    /// The gateway's data directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "TAXIMETER_DATA_DIR",
+        default_value = "./taximeter-data"
+    )]
+    data_dir: PathBuf,
+}
+
+/// Verifies, and says on `out` what was read and what is wrong.
+///
+/// Errors: what cannot be read at all; what is wrong is no error but an exit code of 1.
+pub(crate) fn run(
+    args: &VerifyArgs,
+    now: Timestamp,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    match args.statement.of() {
+        None => ledger(args, out),
+        Some(of) => statement::run(&args.statement, of, &args.data_dir, now, out),
+    }
+}
+
+fn ledger(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let mut store = Store::open(&args.data_dir)?;
+    let findings = journal::verify(&args.data_dir, &mut store)?;
+    findings.write(out)?;
+    Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,113 @@
+//! A look at every byte of a journal: what is in it, and all that is wrong, not only the first.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use taximeter_ledger::{Entry, Fault, Framed};
+
+use super::error::JournalError;
+use super::files;
+use super::read::Entries;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Examination {
+    /// Files.
+    pub(crate) segments: u64,
+    /// Their lengths.
+    pub(crate) bytes: u64,
+    /// Entries that are whole.
+    pub(crate) entries: u64,
+    /// Sequence number of the first one.
+    pub(crate) first: Option<u64>,
+    /// Sequence number of the last one.
+    pub(crate) last: Option<u64>,
+    /// Who wrote them.
+    pub(crate) gateways: BTreeSet<String>,
+    /// What is wrong, with the file.
+    pub(crate) faults: Vec<(PathBuf, Fault)>,
+    /// An entry at the end that is not whole: it is being written, or was cut off.
+    pub(crate) torn: Option<Torn>,
+    /// A gateway has the journal open.
+    pub(crate) is_written: bool,
+}
+
+/// Bytes behind the last whole entry.
+#[derive(Debug)]
+pub(crate) struct Torn {
+    /// Which file.
+    pub(crate) path: PathBuf,
+    /// End of the last whole entry.
+    pub(crate) offset: u64,
+    /// How many.
+    pub(crate) bytes: u64,
+}
+
+/// Reads the journal in `dir` from its first byte to its last, and shows `visit` each whole entry.
+/// A directory without a journal has none.
+///
+/// Behind a fault it goes on with the next segment; what lies between is not guessed.
+///
+/// Errors: `Io`; `visit`'s faults are kept with the others.
+pub(crate) fn examine(
+    dir: &Path,
+    mut visit: impl FnMut(&Framed, Entry),
+) -> Result<Examination, JournalError> {
+    let mut found =
+        Examination { is_written: super::recover::is_locked(dir), ..Default::default() };
+    let segments = match files::list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        listed => listed.map_err(JournalError::io("list", dir))?,
+    };
+    for (_, path) in &segments {
+        found.segments += 1;
+        found.bytes += fs::metadata(path).map_err(JournalError::io("read", path))?.len();
+    }
+    let mut next = segments.first().map(|(first, _)| *first);
+    while let Some(from) = next {
+        let mut entries = Entries::new(dir, from);
+        next = match found.read(&mut entries, &mut visit) {
+            Ok(()) => None,
+            Err(JournalError::Segment { path, fault }) => {
+                let behind = segments.iter().position(|(_, known)| *known == path);
+                found.faults.push((path, fault));
+                behind.and_then(|index| segments.get(index + 1)).map(|(first, _)| *first)
+            }
+            Err(error) => return Err(error),
+        };
+        found.torn = entries.tail().filter(|tail| tail.torn_bytes > 0).map(|tail| Torn {
+            path: tail.path,
+            offset: tail.offset,
+            bytes: tail.torn_bytes,
+        });
+    }
+    // What was damaged has been told.
+    let damaged = |torn: &Torn| found.faults.iter().any(|(path, _)| *path == torn.path);
+    if found.torn.as_ref().is_some_and(damaged) {
+        found.torn = None;
+    }
+    Ok(found)
+}
+
+impl Examination {
+    fn read(
+        &mut self,
+        entries: &mut Entries,
+        visit: &mut impl FnMut(&Framed, Entry),
+    ) -> Result<(), JournalError> {
+        while let Some(framed) = entries.next().transpose()? {
+            if let Some(gateway) = entries.gateway()
+                && !self.gateways.contains(gateway)
+            {
+                self.gateways.insert(gateway.to_owned());
+            }
+            self.entries += 1;
+            self.first.get_or_insert(framed.seq);
+            self.last = Some(framed.seq);
+            let entry = framed.entry().map_err(|fault| entries.fault(fault))?;
+            visit(&framed, entry);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! `taximeter verify`: what was changed behind the ledger's back is found, and named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::gateway::{Gateway, Setup, taximeter};
+use crate::http::json_answer;
+
+/// Three requests of 0.00018 USD each, of `acme`, and the gateway that served them.
+fn three_rides(engine: &Engine) -> Gateway {
+    let gateway =
+        Setup::before(engine).upstream("dialect: openai").with("tenants: {unknown: acme}").start();
+    for _ in 0..3 {
+        let mut client = gateway.chat("", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+    }
+    gateway
+}
+
+/// What is left of them when the gateway has ended.
+fn ended(engine: &Engine) -> TempDir {
+    let mut gateway = three_rides(engine);
+    gateway.terminate();
+    assert!(gateway.exit().0.success());
+    gateway.into_folder()
+}
+
+fn verify(folder: &Path, words: &[&str]) -> Output {
+    let data = folder.join("data");
+    taximeter(["verify", "--data-dir", data.to_str().expect("UTF-8")].iter().chain(words))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder.join("data")).expect("the data directory");
+    let mut segments: Vec<_> = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tlj"))
+        .collect();
+    segments.sort();
+    segments
+}
+
+#[test]
+fn a_whole_ledger_is_read_and_nothing_is_wrong() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let output = verify(folder.path(), &[]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    for part in ["3 posts", "3 reservations", "acme 0.00054 USD", "3 records of", "Nothing is"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
+
+#[test]
+fn a_running_gateway_is_no_fault() {
+    let engine = Engine::start();
+    let gateway = three_rides(&engine);
+    let running = gateway.chat("", CHAT);
+    let _asked = engine.request();
+    let folder = gateway.data_dir().parent().expect("a folder").to_owned();
+    let output = verify(&folder, &[]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("note: 1 requests are running"), "{said}");
+    drop(running);
+}
+
+#[test]
+fn a_request_that_was_open_when_the_gateway_died_is_named() {
+    let engine = Engine::start();
+    let gateway = three_rides(&engine);
+    let running = gateway.chat("", CHAT);
+    let _asked = engine.request();
+    let folder = gateway.kill();
+    let output = verify(folder.path(), &[]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("is open and no gateway runs; the next start settles it"), "{said}");
+    drop(running);
+}
+
+#[test]
+fn a_changed_byte_is_found_with_its_file_and_place() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let segment = segments(folder.path()).pop().expect("a segment");
+    let mut bytes = fs::read(&segment).expect("read it");
+    let at = bytes.windows(4).position(|part| part == b"acme").expect("the tenant");
+    bytes[at] = b'A';
+    fs::write(&segment, bytes).expect("write it");
+    let output = verify(folder.path(), &[]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let path = segment.to_str().expect("UTF-8");
+    assert!(said.contains(&format!("wrong: {path}: damaged at byte ")), "{said}");
+    assert!(said.contains("payload check is 0x"), "{said}");
+}
+
+#[test]
+fn a_store_that_says_something_else_is_found() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    assert!(verify(folder.path(), &[]).status.success());
+    let store = rusqlite::Connection::open(folder.path().join("data/store.sqlite")).expect("open");
+    let changed = store.execute(
+        "UPDATE requests SET record = replace(record, '0.00018', '0.00017') WHERE seq = (
+             SELECT min(seq) FROM requests)",
+        [],
+    );
+    assert_eq!(changed, Ok(1));
+    drop(store);
+    let output = verify(folder.path(), &[]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("0.00053 USD, and the journal 3 with 0.00054 USD"), "{said}");
+}
+
+/// Makes a key and acme's statement of this month; where both are.
+fn statement(folder: &Path) -> (PathBuf, PathBuf) {
+    let (private, public) = (folder.join("signing.pem"), folder.join("public.pem"));
+    let made = taximeter(["keys", "signing", "-o", private.to_str().expect("UTF-8")]);
+    assert!(made.status.success(), "{}", said(&made));
+    fs::write(&public, &made.stdout).expect("write the public key");
+    let records = crate::gateway::records(&folder.join("data"));
+    let month = records[0]["started_at"].as_str().expect("a time")[..7].to_owned();
+    let file = folder.join("acme.json");
+    let key = private.to_str().expect("UTF-8");
+    let words = ["--statement", "acme", "--month", &month, "--signing-key", key, "-o"];
+    let made = verify(folder, &[&words[..], &[file.to_str().expect("UTF-8")]].concat());
+    assert!(made.status.success(), "{}", said(&made));
+    (public, file)
+}
+
+/// As the tenant does it, who has nothing but these two files.
+fn check(public: &Path, file: &Path) -> Output {
+    let (public, file) = (public.to_str().expect("UTF-8"), file.to_str().expect("UTF-8"));
+    taximeter(["verify", "--statement", file, "--public-key", public])
+}
+
+#[test]
+fn a_statement_is_signed_and_its_tenant_can_check_it() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let (public, file) = statement(folder.path());
+    let output = check(&public, &file);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("3 requests") && said.contains("0.00054 USD"), "{said}");
+    assert!(said.contains("provisional"), "the month is not over: {said}");
+    let text = fs::read_to_string(&file).expect("read it");
+    let statement: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(statement["statement"]["totals"], json!({"USD": "0.00054"}));
+}
+
+#[test]
+fn a_statement_that_was_changed_or_signed_by_another_is_refused() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let (public, file) = statement(folder.path());
+    let text = fs::read_to_string(&file).expect("read it");
+    fs::write(&file, text.replace("\"requests\": 3", "\"requests\": 2")).expect("change it");
+    let changed = check(&public, &file);
+    assert_eq!(changed.status.code(), Some(1));
+    assert!(said(&changed).contains("it was changed after it was signed"), "{}", said(&changed));
+
+    fs::write(&file, text).expect("restore it");
+    let other = folder.path().join("other.pem");
+    let made = taximeter(["keys", "signing", "-o", other.to_str().expect("UTF-8")]);
+    fs::write(&public, made.stdout).expect("another public key");
+    let foreign = check(&public, &file);
+    assert_eq!(foreign.status.code(), Some(1));
+    assert!(said(&foreign).contains("signed with another key"), "{}", said(&foreign));
+}
