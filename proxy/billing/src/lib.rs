@@ -7,6 +7,7 @@
 mod bill;
 mod group;
 mod hours;
+mod invoice;
 mod period;
 mod render;
 mod row;
@@ -16,8 +17,9 @@ mod sums;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, hour_of};
+pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantPart};
 pub use period::{Period, PeriodError, instant};
-pub use render::{csv, json, table};
+pub use render::{csv, invoice, json, table};
 pub use row::BillRow;
 pub use statement::{STATEMENT_VERSION, Statement, StatementFault, StatementLine};
 pub use sums::Sums;

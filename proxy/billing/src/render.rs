@@ -1,9 +1,12 @@
 //! A bill as text: for people, for spreadsheets, for programs.
 
+mod columns;
 mod csv;
+mod invoice;
 mod json;
 mod table;
 
 pub use csv::csv;
+pub use invoice::invoice;
 pub use json::json;
 pub use table::table;

@@ -1,3 +1,6 @@
+use rust_decimal::Decimal;
+
+use super::super::columns::NAME_CHARS_MAX;
 use super::*;
 use crate::bill::BillLine;
 use crate::period::Period;

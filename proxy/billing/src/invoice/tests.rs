@@ -1,0 +1,178 @@
+use taximeter_ledger::{RecordCost, RecordLine};
+
+use super::*;
+use crate::invoice as shown;
+use crate::period::instant;
+
+fn decimal(text: &str) -> Decimal {
+    Decimal::from_str_exact(text).unwrap()
+}
+
+fn key(tenant: &str, model: &str, hour: &str) -> HourKey {
+    HourKey {
+        hour: hour.parse().unwrap(),
+        tenant: tenant.to_owned(),
+        model: Some(model.to_owned()),
+        provider: "vllm".to_owned(),
+        upstream: "local".to_owned(),
+        operation: "chat".to_owned(),
+        route: "/v1/chat/completions".to_owned(),
+        key_id: None,
+        labels: BTreeMap::new(),
+        currency: Some("USD".to_owned()),
+        correction: false,
+    }
+}
+
+/// An hour with one request that used so many tokens of each meter, at prices per token.
+fn hour(source: Source, lines: &[(&str, u64, &str)]) -> Hour {
+    let line = |(meter, tokens, price): &(&str, u64, &str)| RecordLine {
+        meter: (*meter).to_owned(),
+        model: None,
+        tokens: Some(*tokens),
+        quantity: None,
+        unit: None,
+        unit_price: decimal(price),
+        list_unit_price: None,
+        amount: decimal(price) * Decimal::from(*tokens),
+    };
+    let lines: Vec<_> = lines.iter().map(line).collect();
+    let amount = lines.iter().map(|line| line.amount).sum();
+    let cost = RecordCost {
+        currency: "USD".to_owned(),
+        amount,
+        list_amount: amount,
+        price_id: "b@1#m".to_owned(),
+        lines,
+    };
+    let mut hour = Hour::corrected(Some(&cost), Decimal::ONE, source);
+    hour.sums.requests = 1;
+    hour
+}
+
+fn invoicer(now: &str) -> Invoicer {
+    Invoicer::new(Period::month("2026-11").unwrap(), instant(now).unwrap())
+}
+
+#[test]
+fn an_invoice_reads_well() {
+    let mut invoicer = invoicer("2026-12-01");
+    let rides = [
+        (
+            "acme",
+            "small",
+            Source::Reported,
+            [("output", 1_000, "0.0000006"), ("input", 4_000_000, "0.00000015")],
+        ),
+        (
+            "acme",
+            "large",
+            Source::Reported,
+            [("input", 300_000, "0.0000025"), ("output", 90_000, "0.000015")],
+        ),
+        (
+            "acme",
+            "large",
+            Source::Counted,
+            [("input", 100_000, "0.0000025"), ("output", 10_000, "0.000015")],
+        ),
+    ];
+    for (tenant, model, source, lines) in rides {
+        invoicer.add(&key(tenant, model, "2026-11-20T16:00:00Z"), &hour(source, &lines)).unwrap();
+    }
+    let mut unknown = key("beta", "mystery", "2026-11-20T16:00:00Z");
+    unknown.currency = None;
+    let mut lost = Hour::corrected(None, Decimal::ONE, Source::Unknown);
+    lost.sums.requests = 1;
+    invoicer.add(&unknown, &lost).unwrap();
+    let expected = "\
+Invoice for 2026-11 (UTC)
+
+tenant  model  meter      quantity  unit price      amount  counted
+───────────────────────────────────────────────────────────────────
+acme    large  input       400,000    2.5 / 1M  1.0000 USD     25 %
+               output      100,000     15 / 1M  1.5000 USD     10 %
+        small  input     4,000,000   0.15 / 1M  0.6000 USD        -
+               output        1,000    0.6 / 1M  0.0006 USD        -
+                                      subtotal  3.1006 USD
+beta           requests          1                 unknown
+───────────────────────────────────────────────────────────────────
+total                                           3.1006 USD
+
+4 requests. The cost of 1 of them is unknown: no price, or no usage.
+`counted` is the part that the engine did not report and Taximeter counted.
+";
+    assert_eq!(shown(&invoicer.finish().unwrap(), 100), expected);
+}
+
+#[test]
+fn what_is_owed_so_far_comes_with_a_forecast() {
+    let mut invoicer = invoicer("2026-11-21");
+    for day in 1..=20 {
+        let at = format!("2026-11-{day:02}T12:00:00Z");
+        let tokens = if day > 13 { 2 } else { 1 };
+        let hour = hour(Source::Reported, &[("input", tokens, "1")]);
+        invoicer.add(&key("acme", "m", &at), &hour).unwrap();
+    }
+    let invoice = invoicer.finish().unwrap();
+    let provisional = invoice.provisional.as_ref().unwrap();
+    assert_eq!(invoice.totals["USD"], decimal("27"));
+    // 27 so far, 2 a day in the last seven, ten days to go.
+    assert_eq!(provisional.forecast["USD"], decimal("47"));
+    let text = shown(&invoice, 100);
+    assert!(text.starts_with("Invoice for 2026-11 (UTC), provisional: up to 2026-11-21 00:00\n"));
+    assert!(text.contains("Forecast for the whole period: 47.00 USD"), "{text}");
+}
+
+#[test]
+fn a_period_that_has_just_begun_has_no_forecast_to_go_by() {
+    let mut invoicer = invoicer("2026-11-01");
+    invoicer
+        .add(
+            &key("acme", "m", "2026-11-01T00:00:00Z"),
+            &hour(Source::Reported, &[("input", 1, "1")]),
+        )
+        .unwrap();
+    let invoice = invoicer.finish().unwrap();
+    assert!(invoice.provisional.unwrap().forecast.is_empty());
+    assert!(self::invoicer("2026-12-01").finish().unwrap().provisional.is_none());
+}
+
+#[test]
+fn a_correction_is_a_line_of_its_own() {
+    let mut invoicer = invoicer("2026-12-01");
+    let at = "2026-11-20T16:00:00Z";
+    invoicer.add(&key("acme", "m", at), &hour(Source::Reported, &[("input", 10, "0.5")])).unwrap();
+    let mut correction = key("acme", "m", at);
+    correction.correction = true;
+    let mut back = hour(Source::Reported, &[("input", 10, "0.4")]);
+    let before = RecordCost {
+        currency: "USD".to_owned(),
+        amount: decimal("5"),
+        list_amount: decimal("5"),
+        price_id: "b@1#m".to_owned(),
+        lines: vec![RecordLine {
+            meter: "input".to_owned(),
+            model: None,
+            tokens: Some(10),
+            quantity: None,
+            unit: None,
+            unit_price: decimal("0.5"),
+            list_unit_price: None,
+            amount: decimal("5"),
+        }],
+    };
+    back.add(&Hour::corrected(Some(&before), Decimal::NEGATIVE_ONE, Source::Reported)).unwrap();
+    back.sums.requests = 0;
+    invoicer.add(&correction, &back).unwrap();
+    let invoice = invoicer.finish().unwrap();
+    assert_eq!(invoice.totals["USD"], decimal("4"));
+    let text = shown(&invoice, 100);
+    assert!(text.contains("input (correction)") && text.contains("-5.00 USD"), "{text}");
+}
+
+#[test]
+fn an_invoice_of_nothing_says_so() {
+    let text = shown(&invoicer("2026-12-01").finish().unwrap(), 100);
+    assert_eq!(text, "Invoice for 2026-11 (UTC)\n\nNo request was admitted in this period.\n");
+}

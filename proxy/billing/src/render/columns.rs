@@ -1,0 +1,124 @@
+//! Columns of text, and money as people read it. The one place where money is rounded.
+
+use std::fmt::Write as _;
+
+use rust_decimal::{Decimal, RoundingStrategy};
+
+/// Decimal places of money in the table.
+pub(super) const PLACES: u32 = 6;
+/// Decimal places that money has at least, as on a receipt.
+pub(super) const PLACES_MIN: u32 = 2;
+/// Longest name shown when there is room, in characters.
+pub(super) const NAME_CHARS_MAX: usize = 48;
+/// Names are not shortened further than this to fit the width, in characters.
+const NAME_CHARS_MIN: usize = 12;
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// One column: its head, a cell per row, and the cell of the total.
+pub(super) struct Column {
+    pub(super) head: String,
+    pub(super) cells: Vec<String>,
+    pub(super) total: String,
+    pub(super) right: bool,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let texts = self.cells.iter().chain([&self.head, &self.total]);
+        texts.map(|text| text.chars().count()).max().unwrap_or_default()
+    }
+
+    fn write(&self, out: &mut String, text: &str, width: usize) {
+        let _ =
+            if self.right { write!(out, "{text:>width$}") } else { write!(out, "{text:<width$}") };
+    }
+}
+
+/// Without idle zeros.
+pub(super) fn rounded(cost: Decimal) -> Decimal {
+    cost.round_dp_with_strategy(PLACES, RoundingStrategy::MidpointNearestEven).normalize()
+}
+
+/// An amount that is too small to show is not shown as zero.
+pub(super) fn money(cost: Decimal, places: u32) -> String {
+    let shown = rounded(cost);
+    if shown.is_zero() && !cost.is_zero() {
+        let sign = if cost.is_sign_negative() { ">-" } else { "<" };
+        return format!("{sign}0.{:0>width$}", 1, width = PLACES as usize);
+    }
+    let text = format!("{shown:.width$}", width = places as usize);
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
+    format!("{sign}{}.{fraction}", grouped(digits))
+}
+
+/// `1234567` → `1,234,567`.
+pub(super) fn grouped(digits: &str) -> String {
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A name from outside may not move the cursor or reorder the line.
+pub(super) fn printable(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for (index, character) in name.chars().enumerate() {
+        if index == NAME_CHARS_MAX {
+            out.push('…');
+            break;
+        }
+        match character {
+            '"' | '\'' | '\\' => out.push(character),
+            _ => out.extend(character.escape_debug()),
+        }
+    }
+    out
+}
+
+/// Takes characters from the widest names until the line fits.
+pub(super) fn shorten(columns: &mut [Column], names: usize, width: usize) {
+    let gaps = GAP.len() * columns.len().saturating_sub(1);
+    let mut excess =
+        (columns.iter().map(Column::width).sum::<usize>() + gaps).saturating_sub(width);
+    while excess > 0 {
+        let names = columns.iter_mut().take(names);
+        let Some(widest) = names.max_by_key(|column| column.width()) else { return };
+        let chars = widest.width();
+        if chars <= NAME_CHARS_MIN {
+            return;
+        }
+        for text in widest.cells.iter_mut().chain([&mut widest.head]) {
+            if text.chars().count() == chars {
+                *text = text.chars().take(chars - 2).chain(['…']).collect();
+            }
+        }
+        excess -= 1;
+    }
+}
+
+pub(super) fn write_columns(out: &mut String, columns: &[Column]) {
+    let widths: Vec<_> = columns.iter().map(Column::width).collect();
+    let line = |out: &mut String, text: &dyn Fn(&Column) -> String| {
+        for (index, (column, width)) in columns.iter().zip(&widths).enumerate() {
+            out.push_str(if index == 0 { "" } else { GAP });
+            column.write(out, &text(column), *width);
+        }
+        out.truncate(out.trim_end_matches(' ').len());
+        out.push('\n');
+    };
+    let rule = "─".repeat(widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1)) + "\n";
+    line(out, &|column| column.head.clone());
+    out.push_str(&rule);
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    for row in 0..rows {
+        line(out, &|column| column.cells.get(row).cloned().unwrap_or_default());
+    }
+    out.push_str(&rule);
+    line(out, &|column| column.total.clone());
+}

@@ -1,0 +1,207 @@
+//! The invoice for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use rust_decimal::{Decimal, RoundingStrategy};
+
+use super::columns::{
+    Column, PLACES, PLACES_MIN, grouped, money, printable, rounded, shorten, write_columns,
+};
+use crate::invoice::{Invoice, InvoiceLine, TenantPart};
+
+/// Prices of tokens are shown for so many.
+const PRICED_TOKENS: i64 = 1_000_000;
+
+/// The invoice as a table of at most `width` characters a line where the names allow it: a line per
+/// meter and price, a subtotal per tenant, the total, and below it what to know about the numbers.
+///
+/// Amounts are rounded to 6 places, half to even, each for itself, and it says so.
+#[must_use]
+pub fn invoice(invoice: &Invoice, width: usize) -> String {
+    let mut out = format!("Invoice for {} (UTC)", invoice.period);
+    if let Some(provisional) = &invoice.provisional {
+        let until = provisional.until.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M");
+        let _ = write!(out, ", provisional: up to {until}");
+    }
+    out.push_str("\n\n");
+    if invoice.tenants.is_empty() {
+        out.push_str("No request was admitted in this period.\n");
+        return out;
+    }
+    let mut columns = columns(invoice);
+    shorten(&mut columns, 2, width);
+    write_columns(&mut out, &columns);
+    write_notes(&mut out, invoice);
+    out
+}
+
+/// The cells of one line, from left to right.
+type Cells = [String; 7];
+
+const HEADS: [(&str, bool); 7] = [
+    ("tenant", false),
+    ("model", false),
+    ("meter", false),
+    ("quantity", true),
+    ("unit price", true),
+    ("amount", true),
+    ("counted", true),
+];
+
+fn columns(invoice: &Invoice) -> Vec<Column> {
+    let places = places(invoice);
+    let mut lines: Vec<Cells> = Vec::new();
+    for part in &invoice.tenants {
+        lines.extend(part_lines(part, places));
+    }
+    let mut total = Cells::default();
+    total[0] = "total".to_owned();
+    total[5] = amounts(&invoice.totals, places);
+    HEADS
+        .iter()
+        .enumerate()
+        .map(|(index, (head, right))| Column {
+            head: (*head).to_owned(),
+            cells: lines.iter().filter_map(|line| line.get(index).cloned()).collect(),
+            total: total.get(index).cloned().unwrap_or_default(),
+            right: *right,
+        })
+        .collect()
+}
+
+/// A tenant's name stands on its first line only, a model's too.
+fn part_lines(part: &TenantPart, places: u32) -> Vec<Cells> {
+    let mut lines: Vec<Cells> = Vec::new();
+    let mut model = None;
+    for line in &part.lines {
+        let shown = line.model.as_deref().map_or("(none)".to_owned(), printable);
+        let repeated = model.as_ref() == Some(&shown);
+        lines.push([
+            String::new(),
+            if repeated { String::new() } else { shown.clone() },
+            meter(line),
+            quantity(line.quantity),
+            unit_price(line),
+            format!("{} {}", money(line.amount, places), line.currency),
+            share(line),
+        ]);
+        model = Some(shown);
+    }
+    if part.unknown_cost_requests > 0 {
+        let mut unknown = Cells::default();
+        unknown[2] = "requests".to_owned();
+        unknown[3] = grouped(&part.unknown_cost_requests.to_string());
+        unknown[5] = "unknown".to_owned();
+        lines.push(unknown);
+    }
+    if part.lines.len() > 1 {
+        let mut subtotal = Cells::default();
+        subtotal[4] = "subtotal".to_owned();
+        subtotal[5] = amounts(&part.totals, places);
+        lines.push(subtotal);
+    }
+    if let Some([tenant, ..]) = lines.first_mut() {
+        *tenant = printable(&part.tenant);
+    }
+    lines
+}
+
+fn meter(line: &InvoiceLine) -> String {
+    let name = line.meter.replace('_', " ");
+    if line.correction { format!("{name} (correction)") } else { name }
+}
+
+fn quantity(quantity: Decimal) -> String {
+    let text = quantity.to_string();
+    let (whole, fraction) =
+        text.split_once('.').map_or((text.as_str(), None), |(a, b)| (a, Some(b)));
+    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
+    let fraction = fraction.map(|fraction| format!(".{fraction}")).unwrap_or_default();
+    format!("{sign}{}{fraction}", grouped(digits))
+}
+
+/// Exact: `0.15 / 1M tokens`.
+fn unit_price(line: &InvoiceLine) -> String {
+    if line.unit != "tokens" {
+        let unit = line.unit.strip_suffix('s').unwrap_or(&line.unit);
+        return format!("{} / {unit}", line.unit_price.normalize());
+    }
+    let million = line.unit_price.checked_mul(Decimal::from(PRICED_TOKENS));
+    million.map_or_else(
+        || format!("{} / token", line.unit_price.normalize()),
+        |price| format!("{} / 1M", price.normalize()),
+    )
+}
+
+/// How much of the quantity is not the engine's word.
+fn share(line: &InvoiceLine) -> String {
+    let hundred = Decimal::ONE_HUNDRED;
+    match line.counted.checked_mul(hundred).and_then(|part| part.checked_div(line.quantity)) {
+        _ if line.counted.is_zero() => "-".to_owned(),
+        None => "?".to_owned(),
+        Some(share) => match share.round_dp_with_strategy(0, RoundingStrategy::MidpointNearestEven)
+        {
+            // Not all, and not none.
+            rounded if rounded == hundred && line.counted != line.quantity => "> 99 %".to_owned(),
+            rounded if rounded.is_zero() => "< 1 %".to_owned(),
+            rounded => format!("{rounded} %"),
+        },
+    }
+}
+
+fn amounts(totals: &BTreeMap<String, Decimal>, places: u32) -> String {
+    let amounts: Vec<_> = totals
+        .iter()
+        .map(|(currency, amount)| format!("{} {currency}", money(*amount, places)))
+        .collect();
+    if amounts.is_empty() { "unknown".to_owned() } else { amounts.join(" + ") }
+}
+
+fn places(invoice: &Invoice) -> u32 {
+    let lines = invoice.tenants.iter().flat_map(|part| &part.lines).map(|line| line.amount);
+    let needed =
+        lines.chain(invoice.totals.values().copied()).map(|amount| rounded(amount).scale());
+    needed.max().unwrap_or_default().max(PLACES_MIN)
+}
+
+fn write_notes(out: &mut String, invoice: &Invoice) {
+    let parts = || invoice.tenants.iter();
+    let requests: u64 = parts().map(|part| part.requests).sum();
+    let unknown: u64 = parts().map(|part| part.unknown_cost_requests).sum();
+    let _ = write!(out, "\n{} requests.", grouped(&requests.to_string()));
+    if unknown > 0 {
+        let unknown = grouped(&unknown.to_string());
+        let _ = write!(out, " The cost of {unknown} of them is unknown: no price, or no usage.");
+    }
+    out.push('\n');
+    let lines = || parts().flat_map(|part| &part.lines);
+    if lines().any(|line| !line.counted.is_zero()) {
+        let _ = writeln!(
+            out,
+            "`counted` is the part that the engine did not report and Taximeter counted."
+        );
+    }
+    if lines().any(|line| line.list_unit_price != line.unit_price) {
+        let _ =
+            writeln!(out, "Prices are contracted ones; csv, json and focus have list prices too.");
+    }
+    if let Some(provisional) = &invoice.provisional
+        && !provisional.forecast.is_empty()
+    {
+        let forecast = amounts(&provisional.forecast, PLACES_MIN);
+        let _ = writeln!(
+            out,
+            "Forecast for the whole period: {forecast}, as it went in the last days (7 at most)."
+        );
+    }
+    let all = lines().map(|line| line.amount).chain(invoice.totals.values().copied());
+    if all.into_iter().any(|amount| rounded(amount) != amount) {
+        let _ = writeln!(
+            out,
+            "Amounts are rounded to {PLACES} places each, so a column may differ from its total in \
+             the last place; csv and json are exact."
+        );
+    }
+}
