@@ -4,6 +4,7 @@
 //! wakes all who wait. What cannot be written stays queued and is tried again at the same place. A
 //! segment is a file; it ends where the next one begins.
 
+mod disk;
 mod error;
 mod examine;
 mod files;
@@ -31,7 +32,7 @@ pub(crate) use self::options::{Event, Options};
 pub(crate) use self::read::Entries;
 pub(crate) use self::recover::Recovery;
 
-use self::files::{Disk, Kernel};
+use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 use super::store::{Entries as StoreEntries, ReadError as StoreFault};
 
@@ -174,5 +175,5 @@ pub(crate) fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, Stor
 /// The entries of the journal in `dir` from `from_seq` on, also while it is written.
 #[must_use]
 pub(crate) fn read(dir: &Path, from_seq: u64) -> Entries {
-    Entries::new(dir, from_seq)
+    Entries::new(Arc::new(Kernel), dir, from_seq)
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use taximeter_ledger::{Entry, Fault, Framed};
 
+use super::disk::Kernel;
 use super::error::JournalError;
 use super::files;
 use super::read::Entries;
@@ -56,7 +58,7 @@ pub(crate) fn examine(
 ) -> Result<Examination, JournalError> {
     let mut found =
         Examination { is_written: super::recover::is_locked(dir), ..Default::default() };
-    let segments = match files::list(dir) {
+    let segments = match files::list(dir, &Kernel) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
         listed => listed.map_err(JournalError::io("list", dir))?,
     };
@@ -66,7 +68,7 @@ pub(crate) fn examine(
     }
     let mut next = segments.first().map(|(first, _)| *first);
     while let Some(from) = next {
-        let mut entries = Entries::new(dir, from);
+        let mut entries = Entries::new(Arc::new(Kernel), dir, from);
         next = match found.read(&mut entries, &mut visit) {
             Ok(()) => None,
             Err(JournalError::Segment { path, fault }) => {

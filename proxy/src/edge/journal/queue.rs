@@ -5,7 +5,6 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::mem;
 use std::path::Path;
@@ -17,6 +16,7 @@ use std::time::Duration;
 use taximeter_ledger::{Draft, Entry, Position};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::disk::OpenFile;
 use super::error::AppendError;
 use super::options::{Event, Options};
 
@@ -116,7 +116,7 @@ struct Unsynced {
     bytes: usize,
     /// Room of a batch that is not needed any longer.
     spare: Vec<u8>,
-    files: Vec<Arc<File>>,
+    files: Vec<Arc<dyn OpenFile>>,
     syncer_sleeps: bool,
     /// A sync failed or a file was lost: the batches are to be written anew.
     doubtful: bool,
@@ -284,7 +284,7 @@ impl Queue {
 
     /// The batch is in the kernel, and on the disk unless `file` names what is to be synced.
     /// Returns room for another batch.
-    pub(super) fn complete(&self, batch: Batch, file: Option<&Arc<File>>) -> Vec<u8> {
+    pub(super) fn complete(&self, batch: Batch, file: Option<&Arc<dyn OpenFile>>) -> Vec<u8> {
         let mut state = self.lock();
         let written = batch.last.seq;
         state.written = written;
@@ -379,7 +379,7 @@ impl Queue {
     // For the syncer.
 
     /// Waits for files to sync, and a little for company; `None` when there will be no more.
-    pub(super) fn take_unsynced(&self) -> Option<(Vec<Arc<File>>, u64)> {
+    pub(super) fn take_unsynced(&self) -> Option<(Vec<Arc<dyn OpenFile>>, u64)> {
         let mut state = self.lock();
         while state.unsynced.files.is_empty() {
             if state.stage >= Stage::Written {
@@ -464,7 +464,7 @@ impl State {
 }
 
 impl Unsynced {
-    fn push(&mut self, batch: Batch, file: &Arc<File>) {
+    fn push(&mut self, batch: Batch, file: &Arc<dyn OpenFile>) {
         self.bytes += batch.bytes.len();
         self.batches.push_back(batch);
         let mut excess = self.bytes.saturating_sub(UNSYNCED_BYTES_MAX);

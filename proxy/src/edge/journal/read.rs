@@ -1,14 +1,15 @@
 //! Reading a journal, while it may be written.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use taximeter_ledger::{Fault, Framed, Position, Reader, SegmentHeader};
 
+use super::disk::{Disk, How, Identity, OpenFile};
 use super::error::JournalError;
-use super::files::{self, Identity};
+use super::files;
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -19,6 +20,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// A segment ends where the next one begins: what it has beyond that was written anew.
 #[derive(Debug)]
 pub(crate) struct Entries {
+    disk: Arc<dyn Disk>,
     dir: PathBuf,
     from: u64,
     /// The last entry that was read, whether it was yielded or not.
@@ -30,7 +32,9 @@ pub(crate) struct Entries {
 #[derive(Debug)]
 struct Segment {
     path: PathBuf,
-    file: File,
+    file: Arc<dyn OpenFile>,
+    /// Bytes that were read.
+    fed: u64,
     identity: Identity,
     reader: Reader,
     /// Its last entry, when a segment follows.
@@ -58,9 +62,9 @@ impl Iterator for Entries {
 impl Entries {
     /// The entries of the journal in `dir`, from `from` on. A directory that is not there is empty.
     #[must_use]
-    pub(crate) fn new(dir: &Path, from: u64) -> Self {
+    pub(super) fn new(disk: Arc<dyn Disk>, dir: &Path, from: u64) -> Self {
         let piece = vec![0; PIECE_BYTES];
-        Self { dir: dir.to_owned(), from, position: None, segment: None, piece }
+        Self { disk, dir: dir.to_owned(), from, position: None, segment: None, piece }
     }
 
     /// The last entry that was read.
@@ -119,26 +123,26 @@ impl Entries {
     /// Turns to the segment that has the next entry, if that is another one. Whether there is
     /// reason to read again: what follows a segment was begun after its last entry was written.
     fn advance(&mut self) -> Result<bool, JournalError> {
-        let segments = match files::list(&self.dir) {
+        let segments = match files::list(&self.dir, &*self.disk) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             listed => listed.map_err(JournalError::io("list", &self.dir))?,
         };
         let wanted = self.position.map_or(self.from, |position| position.seq + 1);
         let later = segments.partition_point(|(first, _)| *first <= wanted);
         let Some((_, path)) = segments.get(later.saturating_sub(1)) else { return Ok(false) };
-        let file = match File::open(path) {
+        let file = match self.disk.open(path, How::Read) {
             // Replaced between the two looks: the next read finds what came instead.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             opened => opened.map_err(JournalError::io("open", path))?,
         };
-        let identity = Identity::of(&file.metadata().map_err(JournalError::io("read", path))?);
+        let identity = file.status().map_err(JournalError::io("read", path))?.identity;
         let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
         if let Some(segment) = self.segment.as_mut().filter(|segment| segment.identity == identity)
         {
             return Ok(mem::replace(&mut segment.last, last) != last);
         }
         let reader = Reader::new(self.position, self.from);
-        self.segment = Some(Segment { path: path.clone(), file, identity, reader, last });
+        self.segment = Some(Segment { path: path.clone(), file, fed: 0, identity, reader, last });
         Ok(true)
     }
 }
@@ -154,10 +158,12 @@ impl Segment {
                 Ok(None) => {}
                 Err(fault) => return Err(JournalError::Segment { path: self.path.clone(), fault }),
             }
-            let length = self.file.read(piece).map_err(JournalError::io("read", &self.path))?;
+            let read = self.file.read_at(piece, self.fed);
+            let length = read.map_err(JournalError::io("read", &self.path))?;
             if length == 0 {
                 return Ok(None);
             }
+            self.fed += length as u64;
             self.reader.feed(piece.get(..length).unwrap_or_default());
         }
     }

@@ -1,13 +1,14 @@
 //! Opening a journal: what is in it, what was cut off, who was on the way when we died.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
 use taximeter_ledger::{Contradiction, Draft, Entry, Fault, Position, Record, Replay, died};
 
+use super::disk::{Disk, How, OpenFile};
 use super::error::JournalError;
-use super::files::{self, Disk, Segment};
+use super::files::{self, Segment};
 use super::options::Options;
 use super::queue::Queue;
 use super::read::{Entries, Tail};
@@ -49,9 +50,10 @@ pub(super) fn open(
     disk: Arc<dyn Disk>,
     segment_bytes: u64,
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
-    fs::create_dir_all(dir).map_err(JournalError::io("create", dir))?;
-    let place = Place { dir: dir.to_owned(), disk, segment_bytes, _lock: lock(dir)? };
-    let mut entries = Entries::new(dir, 1);
+    disk.create_dir(dir).map_err(JournalError::io("create", dir))?;
+    let lock = lock(dir, &*disk)?;
+    let mut entries = Entries::new(Arc::clone(&disk), dir, 1);
+    let place = Place { dir: dir.to_owned(), disk, segment_bytes, _lock: lock };
     let mut recovery = Recovery::default();
     let replay = recovery.replay(&mut entries)?;
     let before = entries.position();
@@ -60,7 +62,7 @@ pub(super) fn open(
     let mut segment = match tail {
         None => place.begin(&options, before, &[]).map_err(JournalError::io("write", dir))?,
         Some(Tail { header: Some(_), path, offset, .. }) => {
-            Segment::open(&path, offset).map_err(JournalError::io("open", &path))?
+            Segment::open(&path, offset, &*place.disk).map_err(JournalError::io("open", &path))?
         }
         // Its header was cut off, so nothing was in it; its name must be the next, or more is gone.
         Some(Tail { path, .. }) if path == files::path(dir, before.seq + 1) => {
@@ -126,10 +128,9 @@ pub(super) fn is_locked(dir: &Path) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn lock(dir: &Path) -> Result<File, JournalError> {
+fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
     let path = dir.join(LOCK);
-    let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(JournalError::io("open", &path))?;
+    let file = disk.open(&path, How::AppendOrCreate).map_err(JournalError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(JournalError::InUse { dir: dir.to_owned() }),

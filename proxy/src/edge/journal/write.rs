@@ -1,6 +1,5 @@
 //! The threads that write: one write a batch, one sync a moment.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,8 +8,9 @@ use std::thread::{self, JoinHandle};
 use taximeter_config::Durability;
 use taximeter_ledger::{Position, SegmentHeader};
 
+use super::disk::{Disk, OpenFile};
 use super::error::JournalError;
-use super::files::{self, Disk, Segment};
+use super::files::{self, Segment};
 use super::options::{Event, Options};
 use super::queue::{Batch, Queue};
 
@@ -24,7 +24,7 @@ pub(super) struct Place {
     /// A segment that is this long is followed by another one.
     pub(super) segment_bytes: u64,
     /// Held until the writer has left.
-    pub(super) _lock: File,
+    pub(super) _lock: Arc<dyn OpenFile>,
 }
 
 /// Writes what is queued, in order, each entry once.
@@ -55,10 +55,10 @@ impl Place {
         segment: &mut Segment,
         frames: &[u8],
     ) -> io::Result<()> {
-        segment.append(frames, &*self.disk)?;
+        segment.append(frames)?;
         match options.durability {
             Durability::Os => Ok(()),
-            Durability::Group | Durability::Sync => self.disk.sync(segment.file()),
+            Durability::Group | Durability::Sync => segment.file().sync(),
         }
     }
 }
@@ -87,10 +87,10 @@ impl Writer {
     }
 
     fn start_syncer(&self) -> io::Result<JoinHandle<()>> {
-        let (queue, disk) = (Arc::clone(&self.queue), Arc::clone(&self.place.disk));
+        let queue = Arc::clone(&self.queue);
         let syncer = move || {
             while let Some((files, seq)) = queue.take_unsynced() {
-                let result = files.iter().try_for_each(|file| disk.sync(file));
+                let result = files.iter().try_for_each(|file| file.sync());
                 queue.synced(seq, &result);
             }
         };
@@ -119,9 +119,9 @@ impl Writer {
         if self.segment.length() >= self.place.segment_bytes {
             self.segment = self.place.begin(&self.queue.options, batch.before, &[])?;
         }
-        self.segment.append(&batch.bytes, &*self.place.disk)?;
+        self.segment.append(&batch.bytes)?;
         if self.queue.options.durability == Durability::Sync {
-            let synced = self.place.disk.sync(self.segment.file());
+            let synced = self.segment.file().sync();
             if synced.is_err() {
                 self.queue.synced(batch.last.seq, &synced);
             }
@@ -133,14 +133,14 @@ impl Writer {
     /// Makes sure of all that was written up to `last`: what a file that could not be synced, or
     /// was taken from us, may have lost goes to a fresh one, together with all that follows.
     fn settle(&mut self, last: Position) -> io::Result<()> {
-        if !self.segment.is_intact()? && self.queue.doubt() {
+        if !self.segment.is_intact(&*self.place.disk)? && self.queue.doubt() {
             self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
         }
         let Some((before, frames)) = self.queue.doubtful(last) else { return Ok(()) };
         self.segment = self.place.begin(&self.queue.options, before, &frames)?;
-        for (first, path) in files::list(&self.place.dir)? {
+        for (first, path) in files::list(&self.place.dir, &*self.place.disk)? {
             if first > before.seq + 1 {
-                fs::remove_file(path)?;
+                self.place.disk.remove(&path)?;
             }
         }
         self.queue.renewed();

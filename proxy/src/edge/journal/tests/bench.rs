@@ -1,9 +1,9 @@
 //! A journal in a folder of its own, on a disk that fails on demand.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::TryLockError;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use jiff::Timestamp;
@@ -14,7 +14,8 @@ use taximeter_ledger::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::super::files::{self, Disk, Kernel};
+use super::super::disk::{Disk, How, Kernel, OpenFile, Status};
+use super::super::files;
 use super::super::{Journal, JournalError, Options, Recovery, SEGMENT_BYTES, read};
 
 /// A disk that does what the test says.
@@ -57,13 +58,59 @@ impl Scripted {
     }
 }
 
-impl Disk for Scripted {
-    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
-        let mut script = self.script.lock().unwrap();
+/// The kernel's disk, but for what the script says.
+#[derive(Debug)]
+struct ScriptedDisk(Arc<Scripted>);
+
+#[derive(Debug)]
+struct ScriptedFile {
+    scripted: Arc<Scripted>,
+    file: Arc<dyn OpenFile>,
+}
+
+impl Disk for ScriptedDisk {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        Kernel.create_dir(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        Kernel.list(dir)
+    }
+
+    fn open(&self, path: &Path, how: How) -> io::Result<Arc<dyn OpenFile>> {
+        let (scripted, file) = (Arc::clone(&self.0), Kernel.open(path, how)?);
+        Ok(Arc::new(ScriptedFile { scripted, file }))
+    }
+
+    fn status(&self, path: &Path) -> io::Result<Status> {
+        Kernel.status(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Kernel.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Kernel.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        Kernel.sync_dir(dir)
+    }
+}
+
+impl OpenFile for ScriptedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, offset)
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        let Scripted { script, changed } = &*self.scripted;
+        let mut script = script.lock().unwrap();
         while script.stuck_after == Some(0) {
             script.waiting = true;
-            self.changed.notify_all();
-            script = self.changed.wait(script).unwrap();
+            changed.notify_all();
+            script = changed.wait(script).unwrap();
         }
         script.stuck_after = script.stuck_after.map(|writes| writes - 1);
         script.writes += 1;
@@ -76,18 +123,30 @@ impl Disk for Scripted {
             }
             None => bytes,
         };
-        Kernel.write(file, bytes)
+        self.file.append(bytes)
     }
 
-    fn sync(&self, file: &File) -> io::Result<()> {
-        let mut script = self.script.lock().unwrap();
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut script = self.scripted.script.lock().unwrap();
         match script.failing_syncs.checked_sub(1) {
             Some(left) => {
                 script.failing_syncs = left;
                 Err(io::Error::other("the device lost it"))
             }
-            None => Kernel.sync(file),
+            None => self.file.sync(),
         }
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        self.file.status()
+    }
+
+    fn try_lock(&self) -> Result<(), TryLockError> {
+        self.file.try_lock()
     }
 }
 
@@ -125,7 +184,7 @@ impl Bench {
                 told.lock().unwrap().push(name);
             }),
         };
-        let disk = Arc::clone(&self.disk) as Arc<dyn Disk>;
+        let disk = Arc::new(ScriptedDisk(Arc::clone(&self.disk)));
         Journal::open_on(self.dir.path(), options, disk, self.segment_bytes)
     }
 
@@ -145,7 +204,7 @@ impl Bench {
     }
 
     pub(super) fn segments(&self) -> Vec<PathBuf> {
-        let listed = files::list(self.dir.path()).unwrap();
+        let listed = files::list(self.dir.path(), &Kernel).unwrap();
         listed.into_iter().map(|(_, path)| path).collect()
     }
 
