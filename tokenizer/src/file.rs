@@ -17,6 +17,7 @@ mod substrings;
 mod tekken;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod trial;
 
 use hugging_face::HuggingFace;
@@ -98,7 +99,7 @@ impl File {
 }
 
 fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
-    let raw: RawFile<'_> =
+    let raw: RawFile =
         serde_json::from_slice(bytes).map_err(|error| Unsupported(error.to_string()))?;
     let recipe = Recipe::read(&raw.normalizer, &raw.pre_tokenizer)?;
     let framing_tokens = recipe::framing_tokens(&raw.post_processor)?;

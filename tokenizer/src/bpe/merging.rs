@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::pairs::{Merge, Pairs};
+use super::pairs::{NEVER, Pairs};
 
 /// Most symbols that are searched from end to end for the next merge; more of them are queued.
 const SEARCHED_MAX: usize = 64;
@@ -25,7 +25,7 @@ struct Part {
     /// Where the next one begins.
     end: u32,
     /// What it and the next one merge into.
-    merge: Merge,
+    merge: u32,
 }
 
 /// A part that knows its neighbours by number.
@@ -34,7 +34,7 @@ struct Linked {
     symbol: u32,
     before: u32,
     after: u32,
-    merge: Merge,
+    merge: u32,
 }
 
 /// What was merged last, and where its tokens ended.
@@ -50,7 +50,7 @@ pub(super) struct Workspace {
     pub(super) symbols: Vec<u32>,
     parts: Vec<Part>,
     linked: Vec<Linked>,
-    /// Rank and place of what may merge next.
+    /// What may be merged into next, and the place of it.
     queue: BinaryHeap<Reverse<u64>>,
     /// Where the tokens end that the last merging left.
     ends: Vec<u32>,
@@ -72,15 +72,15 @@ pub(super) fn count(pairs: &Pairs, workspace: &mut Workspace) -> usize {
     tokens
 }
 
-/// The two symbols that `workspace.symbols` merge into, if they are two.
-pub(super) fn pair(pairs: &Pairs, workspace: &mut Workspace) -> Option<(u32, u32)> {
+/// What `workspace.symbols`, which are few, merge into: each symbol and where the next one begins.
+pub(super) fn merged<'w>(
+    pairs: &Pairs,
+    workspace: &'w mut Workspace,
+) -> impl Iterator<Item = (u32, u32)> + Clone + use<'w> {
     let symbols = std::mem::take(&mut workspace.symbols);
     workspace.search(pairs, &symbols);
     workspace.symbols = symbols;
-    match *workspace.parts {
-        [left, right] => Some((left.symbol, right.symbol)),
-        _ => None,
-    }
+    workspace.parts.iter().map(|part| (part.symbol, part.end))
 }
 
 /// What both ways of merging without windows make of `workspace.symbols`: how many tokens.
@@ -165,7 +165,7 @@ impl Workspace {
     fn search(&mut self, pairs: &Pairs, symbols: &[u32]) {
         let parts = &mut self.parts;
         parts.clear();
-        let mut next = (Merge::NONE, 0);
+        let mut next = (NEVER, 0);
         for (at, two) in symbols.windows(2).enumerate() {
             let &[symbol, after] = two else { break };
             let merge = pairs.get(symbol, after);
@@ -175,21 +175,20 @@ impl Workspace {
             parts.push(Part { symbol, end: offset(at) + 1, merge });
         }
         if let Some(&symbol) = symbols.last() {
-            parts.push(Part { symbol, end: offset(symbols.len()), merge: Merge::NONE });
+            parts.push(Part { symbol, end: offset(symbols.len()), merge: NEVER });
         }
-        while next.0 != Merge::NONE && next.1 + 1 < parts.len() {
-            let (merge, at) = next;
-            let symbol = merge.merged();
+        while next.0 != NEVER && next.1 + 1 < parts.len() {
+            let (symbol, at) = next;
             let end = parts.remove(at + 1).end;
             let after = parts.get(at + 1).map(|after| after.symbol);
-            let merge = after.map_or(Merge::NONE, |after| pairs.get(symbol, after));
+            let merge = after.map_or(NEVER, |after| pairs.get(symbol, after));
             if let Some(part) = parts.get_mut(at) {
                 *part = Part { symbol, end, merge };
             }
             if let Some(before) = at.checked_sub(1).and_then(|before| parts.get_mut(before)) {
                 before.merge = pairs.get(before.symbol, symbol);
             }
-            next = (Merge::NONE, 0);
+            next = (NEVER, 0);
             for (at, part) in parts.iter().enumerate() {
                 if part.merge < next.0 {
                     next = (part.merge, at);
@@ -205,34 +204,28 @@ impl Workspace {
         let mut waiting = std::mem::take(queue).into_vec();
         waiting.clear();
         for (at, &symbol) in (0_u32..).zip(symbols) {
-            linked.push(Linked {
-                symbol,
-                before: at.wrapping_sub(1),
-                after: at + 1,
-                merge: Merge::NONE,
-            });
+            linked.push(Linked { symbol, before: at.wrapping_sub(1), after: at + 1, merge: NEVER });
         }
         for at in 0..offset(symbols.len()) {
             let merge = relink(linked, pairs, at);
-            if merge != Merge::NONE {
-                waiting.push(Reverse(merge.rank_and(at)));
+            if merge != NEVER {
+                waiting.push(Reverse(queued(merge, at)));
             }
         }
         *queue = waiting.into();
         while let Some(Reverse(next)) = queue.pop() {
-            let at = Merge::place(next);
+            let at = place(next);
             // What merged meanwhile is another pair now, or none.
             let Some(part) = linked
                 .get_mut(at as usize)
-                .filter(|part| part.merge != Merge::NONE && part.merge.rank_and(at) == next)
+                .filter(|part| part.merge != NEVER && queued(part.merge, at) == next)
             else {
                 continue;
             };
-            let merge = part.merge;
-            part.symbol = merge.merged();
+            part.symbol = part.merge;
             let (before, gone) = (part.before, part.after);
             let Some(gone) = linked.get_mut(gone as usize) else { continue };
-            gone.merge = Merge::NONE;
+            gone.merge = NEVER;
             gone.symbol = GONE;
             let after = gone.after;
             if let Some(part) = linked.get_mut(at as usize) {
@@ -243,8 +236,8 @@ impl Workspace {
             }
             for at in [before, at] {
                 let merge = relink(linked, pairs, at);
-                if merge != Merge::NONE {
-                    queue.push(Reverse(merge.rank_and(at)));
+                if merge != NEVER {
+                    queue.push(Reverse(queued(merge, at)));
                 }
             }
         }
@@ -256,16 +249,27 @@ impl Workspace {
 const GONE: u32 = u32::MAX;
 
 /// Looks up what the part at `at` and the next one merge into now.
-fn relink(linked: &mut [Linked], pairs: &Pairs, at: u32) -> Merge {
+fn relink(linked: &mut [Linked], pairs: &Pairs, at: u32) -> u32 {
     let merge = linked.get(at as usize).and_then(|part| {
         let after = linked.get(part.after as usize)?;
         Some(pairs.get(part.symbol, after.symbol))
     });
-    let merge = merge.unwrap_or(Merge::NONE);
+    let merge = merge.unwrap_or(NEVER);
     if let Some(part) = linked.get_mut(at as usize) {
         part.merge = merge;
     }
     merge
+}
+
+/// Less is merged earlier: the lower symbol, and of equals the left one.
+const fn queued(merge: u32, at: u32) -> u64 {
+    (merge as u64) << 32 | at as u64
+}
+
+/// The place in what [`queued`] made.
+#[expect(clippy::cast_possible_truncation, reason = "the place is in the lower half")]
+const fn place(queued: u64) -> u32 {
+    queued as u32
 }
 
 /// Texts are far shorter than 4 GiB; one that is not is merged no further.

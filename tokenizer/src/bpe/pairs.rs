@@ -1,39 +1,22 @@
-//! Which two symbols merge, in which order, into which.
+//! Which two symbols merge, and into which.
+//!
+//! Symbols are numbered in the order of merging: of what may merge, the lowest comes first.
 
-/// What a pair merges into. Lower is merged earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Merge(u64);
+/// No symbol: what two that do not merge become; higher than all others.
+pub(super) const NEVER: u32 = u32::MAX;
 
-impl Merge {
-    /// Of a pair that does not merge; later than all others.
-    pub(super) const NONE: Self = Self(u64::MAX);
+/// Bits that a symbol takes.
+const SYMBOL_BITS: u32 = 21;
 
-    const fn new(rank: u32, merged: u32) -> Self {
-        Self((rank as u64) << 32 | merged as u64)
-    }
-
-    /// Its rank, and a place below: less is earlier, and of equals the left one.
-    pub(super) const fn rank_and(self, place: u32) -> u64 {
-        self.0 >> 32 << 32 | place as u64
-    }
-
-    /// The place in what [`Merge::rank_and`] made.
-    #[expect(clippy::cast_possible_truncation, reason = "the place is in the lower half")]
-    pub(super) const fn place(rank_and_place: u64) -> u32 {
-        rank_and_place as u32
-    }
-
-    /// The symbol that takes the place of both.
-    #[expect(clippy::cast_possible_truncation, reason = "the symbol is in the lower half")]
-    pub(super) const fn merged(self) -> u32 {
-        self.0 as u32
-    }
-}
+/// Symbol of a byte that has none in the vocabulary: a token by itself that never merges. All
+/// others are below it.
+pub(crate) const NO_SYMBOL: u32 = (1 << SYMBOL_BITS) - 1;
 
 /// Pairs of symbols, found by open addressing.
 pub(super) struct Pairs {
-    /// A power of two of them, at most half of them taken.
-    slots: Box<[(u64, Merge)]>,
+    /// Left, right, and what they become, in one number each. A power of two of them, at most half
+    /// of them taken.
+    slots: Box<[u64]>,
     /// A bit for each sixteenth of a slot, set where a pair hashes to: most pairs that are asked
     /// for do not merge, and this tells it without a look into memory that is far away.
     taken: Box<[u64]>,
@@ -46,8 +29,8 @@ pub(super) struct Pairs {
 /// Fewest slots: as many as a hash's bits can be parted for.
 const SLOTS_MIN: usize = 8;
 
-/// No pair: symbols are numbered from 0, and there are fewer than 2³².
-const EMPTY: (u64, Merge) = (u64::MAX, Merge::NONE);
+/// No pair: three symbols leave the topmost bit unset.
+const EMPTY: u64 = u64::MAX;
 
 impl Pairs {
     /// Room for `len` pairs.
@@ -61,14 +44,14 @@ impl Pairs {
         }
     }
 
-    /// Adds a pair, or replaces what it merges into. Pairs beyond the room made for them are left
-    /// out.
-    pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32, merged: u32) {
-        let key = key(left, right);
+    /// Adds a pair, or replaces what it becomes. Pairs beyond the room made for them are left out,
+    /// and those of [`NO_SYMBOL`] and above.
+    pub(super) fn insert(&mut self, left: u32, right: u32, merged: u32) {
         let mask = self.slots.len() - 1;
-        if 2 * self.len >= self.slots.len() {
+        if left.max(right).max(merged) >= NO_SYMBOL || 2 * self.len >= self.slots.len() {
             return;
         }
+        let key = key(left, right);
         let hash = hash(key);
         let (word, bit) = bit(hash, self.shift);
         if let Some(word) = self.taken.get_mut(word) {
@@ -76,47 +59,50 @@ impl Pairs {
         }
         let mut at = number(hash, self.shift);
         while let Some(slot) = self.slots.get_mut(at & mask) {
-            if slot.0 == EMPTY.0 {
-                *slot = (key, Merge::new(rank, merged));
-                self.len += 1;
-                return;
-            }
-            if slot.0 == key {
-                slot.1 = Merge::new(rank, merged);
+            if *slot == EMPTY || *slot >> SYMBOL_BITS == key {
+                self.len += usize::from(*slot == EMPTY);
+                *slot = key << SYMBOL_BITS | u64::from(merged);
                 return;
             }
             at += 1;
         }
     }
 
-    /// What the pair merges into, or [`Merge::NONE`].
+    /// What the pair becomes, or [`NEVER`].
     #[inline]
-    pub(super) fn get(&self, left: u32, right: u32) -> Merge {
+    pub(super) fn get(&self, left: u32, right: u32) -> u32 {
         let key = key(left, right);
         let hash = hash(key);
         let (word, bit) = bit(hash, self.shift);
         if self.taken.get(word).is_none_or(|word| word & bit == 0) {
-            return Merge::NONE;
+            return NEVER;
         }
         let mask = self.slots.len() - 1;
         let mut at = number(hash, self.shift);
-        while let Some(&(found, merge)) = self.slots.get(at & mask) {
-            if found == key || found == EMPTY.0 {
-                return merge;
+        while let Some(&slot) = self.slots.get(at & mask) {
+            if slot >> SYMBOL_BITS == key {
+                return merged(slot);
+            }
+            if slot == EMPTY {
+                break;
             }
             at += 1;
         }
-        Merge::NONE
+        NEVER
     }
 }
 
 const fn key(left: u32, right: u32) -> u64 {
-    (left as u64) << 32 | right as u64
+    (left as u64) << SYMBOL_BITS | right as u64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the symbol is in the lowest bits")]
+const fn merged(slot: u64) -> u32 {
+    slot as u32 & NO_SYMBOL
 }
 
 const fn hash(key: u64) -> u64 {
-    let folded = (key >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ key;
-    folded.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The slot that a hash belongs to.

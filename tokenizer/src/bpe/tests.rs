@@ -29,18 +29,50 @@ fn a_piece_that_is_a_token_is_one_whatever_merging_makes_of_it() {
     assert_eq!(count(&bpe, "abcabd"), 4, "a bc ab d");
 }
 
+/// Characters from `a`, and what merges of these make of them: product and symbols of its left part.
+fn listed(products: &[(&str, &[u32])]) -> Merges {
+    let characters = ('a'..='z').zip(0..).collect();
+    let alphabet = Alphabet::Characters { characters, bytes: Box::new([NO_SYMBOL; 256]) };
+    let products = (100..).zip(products);
+    let products = products.map(|(symbol, (text, lefts))| Product {
+        symbol,
+        text: text.as_bytes(),
+        lefts: Lefts::Listed(lefts),
+    });
+    Merges::learn(alphabet, products)
+}
+
+fn lefts(merges: &Merges, products: usize) -> Vec<Option<u32>> {
+    (100..).take(products).map(|product| merges.left(product)).collect()
+}
+
 #[test]
-fn rules_make_a_token_only_where_they_lead_to_it() {
-    let rules = [(1, 2, 4), (0, 1, 3), (0, 4, 5)];
-    let rules = rules.map(|(left, right, merged)| Rule { left, right, merged });
-    let tokens = ["a", "b", "c", "ab", "bc", "abc", "abcc"].map(str::as_bytes);
-    for (ignore_merges, abcc) in [(false, 2), (true, 1)] {
-        let characters = [('a', 0), ('b', 1), ('c', 2)].into_iter().collect();
-        let alphabet = Alphabet::Characters { characters, bytes: Box::new([NO_SYMBOL; 256]) };
-        let bpe = Bpe::from_rules(alphabet, &rules, &tokens, ignore_merges);
-        let counts = ["abc", "abcc", "日"].map(|piece| count(&bpe, piece));
-        assert_eq!(counts, [1, abcc, 3], "{ignore_merges}");
+fn merges_make_a_token_only_where_they_lead_to_it() {
+    let merges =
+        listed(&[("bc", &[1]), ("ab", &[1]), ("abc", &[1, 2]), ("abd", &[1]), ("ab", &[1])]);
+    assert_eq!(lefts(&merges, 5), [Some(1), Some(1), Some(1), None, None]);
+    for (tokens, abd) in [(&["abc"][..], 2), (&["abc", "abd"], 1)] {
+        let bpe = Bpe::new(
+            listed(&[("bc", &[1]), ("ab", &[1]), ("abc", &[1, 2]), ("abd", &[1])]),
+            tokens.iter().map(|token| token.as_bytes()),
+        );
+        let counts = ["abc", "abd", "日"].map(|piece| count(&bpe, piece));
+        assert_eq!(counts, [1, abd, 3], "{tokens:?}");
     }
+}
+
+#[test]
+fn a_token_that_comes_before_its_parts_is_made_once_these_are() {
+    let merges = listed(&[
+        ("aaaa", &[1, 2, 3]),
+        ("aaa", &[1, 2]),
+        ("xy", &[1]),
+        ("xyaaa", &[2]),
+        ("aa", &[1]),
+        ("xyaa", &[2]),
+    ]);
+    let made = [Some(3), Some(2), Some(1), Some(2), Some(1), Some(2)];
+    assert_eq!(lefts(&merges, 6), made);
 }
 
 proptest! {

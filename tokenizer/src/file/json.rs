@@ -9,10 +9,12 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::texts::Texts;
+
 /// The file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawFile<'a> {
+pub(super) struct RawFile {
     #[serde(default, rename = "version")]
     _version: IgnoredAny,
     /// How texts are cut to a length; engines do not.
@@ -33,8 +35,7 @@ pub(super) struct RawFile<'a> {
     /// What stands before and behind a prompt.
     #[serde(default)]
     pub(super) post_processor: Value,
-    #[serde(borrow)]
-    pub(super) model: RawModel<'a>,
+    pub(super) model: RawModel,
 }
 
 /// A token that is found in the text before anything else is.
@@ -60,7 +61,7 @@ pub(crate) struct AddedToken {
 /// The model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawModel<'a> {
+pub(super) struct RawModel {
     #[serde(default, rename = "type")]
     pub(super) kind: Option<String>,
     #[serde(default)]
@@ -77,58 +78,88 @@ pub(super) struct RawModel<'a> {
     pub(super) byte_fallback: bool,
     #[serde(default)]
     pub(super) ignore_merges: bool,
-    #[serde(borrow)]
-    pub(super) vocab: Vocab<'a>,
-    #[serde(borrow)]
-    pub(super) merges: Merges<'a>,
+    pub(super) vocab: Vocab,
+    pub(super) merges: Merges,
 }
 
 /// Tokens and their numbers, in the order of the file.
-#[derive(Debug)]
-pub(super) struct Vocab<'a>(pub(super) Vec<(Cow<'a, str>, u32)>);
+#[derive(Debug, Default)]
+pub(super) struct Vocab {
+    pub(super) texts: Texts,
+    pub(super) ids: Vec<u32>,
+}
 
-/// Pairs of tokens, the one to be merged first before the others.
-#[derive(Debug)]
-pub(super) struct Merges<'a>(pub(super) Vec<(Cow<'a, str>, Cow<'a, str>)>);
+/// Pairs of tokens, the one to be merged first before the others; those that stand side by side and
+/// make the same are one group.
+#[derive(Debug, Default)]
+pub(super) struct Merges {
+    /// What each group makes.
+    pub(super) texts: Texts,
+    /// Of all pairs, characters of the left token.
+    lefts: Vec<u32>,
+    /// Where each group's end.
+    ends: Vec<usize>,
+}
 
-impl<'de: 'a, 'a> Deserialize<'de> for Vocab<'a> {
+impl Merges {
+    fn push(&mut self, left: &str, right: &str) {
+        let last = self.texts.len().checked_sub(1).map(|last| self.texts.get(last));
+        if last.and_then(|last| last.strip_prefix(left)) != Some(right) {
+            self.texts.push(left, right);
+            self.ends.push(self.lefts.len());
+        }
+        self.lefts.push(u32::try_from(left.chars().count()).unwrap_or(u32::MAX));
+        if let Some(end) = self.ends.last_mut() {
+            *end = self.lefts.len();
+        }
+    }
+
+    /// By how many characters of it each group's text is parted.
+    pub(super) fn lefts(&self) -> impl Iterator<Item = &[u32]> + Clone {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| self.lefts.get(start..end).unwrap_or_default())
+    }
+}
+
+impl<'de> Deserialize<'de> for Vocab {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Tokens;
         impl<'de> Visitor<'de> for Tokens {
-            type Value = Vocab<'de>;
+            type Value = Vocab;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("tokens and their numbers")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut tokens = Vec::new();
+                let mut vocab = Vocab::default();
                 while let Some((Text(token), id)) = map.next_entry()? {
-                    tokens.push((token, id));
+                    vocab.texts.push(&token, "");
+                    vocab.ids.push(id);
                 }
-                Ok(Vocab(tokens))
+                Ok(vocab)
             }
         }
         deserializer.deserialize_map(Tokens)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Merges<'a> {
+impl<'de> Deserialize<'de> for Merges {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Pairs;
         impl<'de> Visitor<'de> for Pairs {
-            type Value = Merges<'de>;
+            type Value = Merges;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of merges")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut pairs = Vec::new();
+                let mut merges = Merges::default();
                 while let Some(Pair(left, right)) = seq.next_element()? {
-                    pairs.push((left, right));
+                    merges.push(&left, &right);
                 }
-                Ok(Merges(pairs))
+                Ok(merges)
             }
         }
         deserializer.deserialize_seq(Pairs)

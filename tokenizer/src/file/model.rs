@@ -1,175 +1,182 @@
 //! The model of a `tokenizer.json`: its tokens and merges.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
 use super::byte_level;
 use super::joints::Joints;
-use super::json::RawModel;
+use super::json::{self, RawModel};
 use super::recipe::{self, Unsupported};
-use crate::bpe::{Alphabet, Bpe, Rule};
-
-/// Tokens and their numbers, as they are looked for.
-#[derive(Default)]
-struct Ids<'a> {
-    /// Of most tokens: found without a look at their texts, which lie all over the file.
-    short: HashMap<Short, u32, FixedState>,
-    long: HashMap<&'a str, u32, FixedState>,
-}
-
-/// A text of up to 15 bytes, and behind it its length.
-type Short = [u8; 16];
-
-fn short(text: &str) -> Option<Short> {
-    let mut short = [0; 16];
-    let (length, bytes) = short.split_last_mut()?;
-    bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
-    *length = u8::try_from(text.len()).ok()?;
-    Some(short)
-}
-
-impl<'a> Ids<'a> {
-    /// Errors: a token that is there twice.
-    fn new(vocab: &'a [(Cow<'_, str>, u32)]) -> Result<Self, Unsupported> {
-        let mut ids = Self::default();
-        ids.short.reserve(vocab.len());
-        for (token, id) in vocab {
-            let known = match short(token) {
-                Some(short) => ids.short.insert(short, *id),
-                None => ids.long.insert(token, *id),
-            };
-            if known.is_some() {
-                return Err(Unsupported("model.vocab has a token twice".to_owned()));
-            }
-        }
-        Ok(ids)
-    }
-
-    fn get(&self, token: &str) -> Option<u32> {
-        match short(token) {
-            Some(short) => self.short.get(&short).copied(),
-            None => self.long.get(token).copied(),
-        }
-    }
-}
+use super::texts::{self, Bytes, Texts};
+use crate::bpe::{Alphabet, Bpe, Lefts, Merges, NO_SYMBOL, Product};
 
 /// Reads a model.
 ///
 /// Errors: what is no BPE, or one with a rule that we do not have.
 pub(super) fn read(
-    raw: &RawModel<'_>,
+    raw: &RawModel,
     alphabet: recipe::Alphabet,
 ) -> Result<(Bpe, Joints), Unsupported> {
     refuse_strange(raw, alphabet)?;
-    let vocab = raw.vocab.0.as_slice();
-    let ids = Ids::new(vocab)?;
+    let (vocab, merges) = (&raw.vocab.texts, &raw.merges);
     let by_bytes = alphabet == recipe::Alphabet::Bytes;
+    let products = products(vocab, &merges.texts)?;
+    refuse_twice(&raw.vocab.ids, merges, &products)?;
+    if !by_bytes {
+        refuse_bytes(merges)?;
+    }
+    let decoded = by_bytes.then(|| decoded(vocab));
+    let bytes = |token: usize| match &decoded {
+        Some(decoded) => decoded.get(token),
+        None => vocab.get(token).as_bytes(),
+    };
+    let (alphabet, first) = begins(vocab, by_bytes)?;
+    let numbered = || (first..).zip(&products);
+    if numbered().last().is_some_and(|(symbol, _)| symbol >= NO_SYMBOL) {
+        return Err(Unsupported("more merges than we can number".to_owned()));
+    }
+    let learned = numbered().zip(merges.lefts()).map(|((symbol, &token), lefts)| Product {
+        symbol,
+        text: bytes(token),
+        lefts: Lefts::Listed(lefts),
+    });
+    let learned = Merges::learn(alphabet, learned);
+
+    let is_symbol = |token: usize| vocab.get(token).chars().nth(1).is_none();
     let mut joints = Joints::default();
-    let mut rules = Vec::with_capacity(raw.merges.0.len());
-    let mut last = 0;
-    for (left, right) in &raw.merges.0 {
-        let id = |token: &str| {
-            let unknown = || Unsupported(format!("a merge of {token:?}, which is no token"));
-            ids.get(token).ok_or_else(unknown)
-        };
-        let merged = match listed(vocab, last, left, right) {
-            Some(id) => id,
-            None => id(&format!("{left}{right}"))?,
-        };
-        last = merged;
-        rules.push(Rule { left: id(left)?, right: id(right)?, merged });
-        if !by_bytes {
+    let mut is_piece: Vec<bool> =
+        (0..vocab.len()).map(|token| raw.ignore_merges || is_symbol(token)).collect();
+    for (symbol, &token) in numbered() {
+        let Some(left) = learned.left(symbol) else { continue };
+        if let Some(is_piece) = is_piece.get_mut(token) {
+            *is_piece = true;
+        }
+        if !by_bytes && let Some((left, right)) = texts::parted(vocab.get(token), left) {
             joints.add(left, right);
-            if names_byte(left, "") || names_byte(right, "") || names_byte(left, right) {
-                return Err(Unsupported(format!("a merge of {left:?} and {right:?}, a byte")));
-            }
         }
     }
-    let tokens = Texts::of(vocab, by_bytes);
-    let alphabet = symbols(vocab, &ids, by_bytes)?;
-    let bpe = Bpe::from_rules(alphabet, &rules, &tokens.all(), raw.ignore_merges);
-    Ok((bpe, joints))
+    let pieces = is_piece.iter().enumerate().filter(|(_, is_piece)| **is_piece);
+    let pieces = pieces.map(|(token, _)| bytes(token)).filter(|bytes| !bytes.is_empty());
+    Ok((Bpe::new(learned, pieces), joints))
 }
 
-/// The number of what `left` and `right` make, if it stands where most files have it: they list
-/// tokens by number and merges by what they make, so that it is the `last` one or the next.
-fn listed(vocab: &[(Cow<'_, str>, u32)], last: u32, left: &str, right: &str) -> Option<u32> {
-    let (_, rest) = vocab.split_at_checked(last as usize)?;
-    let mut nearest = rest.iter().take(2);
-    let found = nearest.find(|(token, _)| token.strip_prefix(left) == Some(right));
-    found.map(|(_, id)| *id)
-}
+/// How far ahead of the last one a token is looked for.
+const AHEAD: usize = 1024;
 
-/// The texts that tokens stand for; what stands for none is left out.
-struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    fn of(vocab: &[(Cow<'_, str>, u32)], by_bytes: bool) -> Self {
-        let mut texts = Self { bytes: Vec::new(), ends: Vec::with_capacity(vocab.len()) };
-        let mut text = Vec::new();
-        for (token, _) in vocab {
-            if !by_bytes {
-                texts.bytes.extend_from_slice(token.as_bytes());
-            } else if byte_level::decode(token, &mut text) {
-                texts.bytes.extend_from_slice(&text);
-            }
-            if texts.ends.last() != Some(&texts.bytes.len()) {
-                texts.ends.push(texts.bytes.len());
-            }
+/// Which token each group of merges makes.
+///
+/// Errors: one that makes none.
+fn products(vocab: &Texts, made: &Texts) -> Result<Vec<usize>, Unsupported> {
+    // Most files list tokens, and what makes them, in the same order.
+    let mut last = 0;
+    let near = made.iter().map(|text| {
+        let ahead = vocab.len().min(last + AHEAD);
+        let found = (last..ahead).find(|&token| vocab.get(token) == text)?;
+        last = found;
+        Some(found)
+    });
+    let mut products: Vec<Option<usize>> = near.collect();
+    let far = made.iter().zip(&products).filter(|(_, found)| found.is_none());
+    let mut far: HashMap<&str, usize, FixedState> =
+        far.map(|(text, _)| (text, usize::MAX)).collect();
+    for (token, text) in vocab.iter().enumerate() {
+        if let Some(found) = far.get_mut(text) {
+            *found = token;
         }
-        texts
     }
-
-    fn all(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).filter_map(|(start, &end)| self.bytes.get(start..end)).collect()
+    for (text, product) in made.iter().zip(&mut products) {
+        if product.is_none() {
+            *product = far.get(text).copied().filter(|token| *token < vocab.len());
+        }
     }
+    let unknown =
+        |text: &str| Unsupported(format!("a merge that makes {:?}, which is no token", text));
+    let found = made.iter().zip(products);
+    found.map(|(text, product)| product.ok_or_else(|| unknown(text))).collect()
 }
 
-/// What pieces begin as.
+/// Errors: tokens of the same number, merges that are there twice.
+fn refuse_twice(ids: &[u32], merges: &json::Merges, products: &[usize]) -> Result<(), Unsupported> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    if ids.array_windows().any(|[one, other]| one == other) {
+        return Err(Unsupported("model.vocab has a number twice".to_owned()));
+    }
+    // Two groups of the same token may have the same merge.
+    let mut groups = vec![0_u8; ids.len()];
+    for &token in products {
+        if let Some(groups) = groups.get_mut(token) {
+            *groups = groups.saturating_add(1);
+        }
+    }
+    let mut known: HashSet<(usize, u32), FixedState> = HashSet::default();
+    for (&token, lefts) in products.iter().zip(merges.lefts()) {
+        let several = groups.get(token).is_some_and(|groups| *groups > 1);
+        if several && lefts.iter().any(|left| !known.insert((token, *left))) {
+            return Err(Unsupported("model.merges has a merge twice".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that tokens stand for, under the same numbers; none of what stands for none.
+fn decoded(vocab: &Texts) -> Bytes {
+    let mut decoded = Bytes::default();
+    let mut bytes = Vec::new();
+    for text in vocab.iter() {
+        if !byte_level::decode(text, &mut bytes) {
+            bytes.clear();
+        }
+        decoded.push(&bytes);
+    }
+    decoded
+}
+
+/// What pieces begin as, and the first symbol that is none of these.
 ///
 /// Errors: bytes that have no token.
-fn symbols(
-    vocab: &[(Cow<'_, str>, u32)],
-    ids: &Ids<'_>,
-    by_bytes: bool,
-) -> Result<Alphabet, Unsupported> {
-    let mut bytes = Box::new([0; 256]);
-    let mut name = String::new();
-    for (byte, symbol) in (0..=u8::MAX).zip(bytes.iter_mut()) {
-        name.clear();
-        if by_bytes {
-            name.push(byte_level::letter(byte));
-        } else {
-            name = format!("<0x{byte:02X}>");
-        }
-        let missing = || Unsupported(format!("no token for byte {byte:#04x}"));
-        *symbol = ids.get(&name).ok_or_else(missing)?;
+fn begins(vocab: &Texts, by_bytes: bool) -> Result<(Alphabet, u32), Unsupported> {
+    let name = |byte: u8| match by_bytes {
+        true => byte_level::letter(byte).to_string(),
+        false => format!("<0x{byte:02X}>"),
+    };
+    let mut missing: HashSet<String, FixedState> = (0..=u8::MAX).map(name).collect();
+    for text in vocab.iter().filter(|text| text.len() <= "<0x00>".len()) {
+        missing.remove(text);
     }
+    if let Some(name) = missing.iter().next() {
+        return Err(Unsupported(format!("no token {name}")));
+    }
+    let bytes: Box<[u32; 256]> = Box::new(std::array::from_fn(|byte| byte as u32));
     if by_bytes {
-        return Ok(Alphabet::Bytes(bytes));
+        return Ok((Alphabet::Bytes(bytes), 256));
     }
-    let single = |token: &str| {
-        let mut chars = token.chars();
+    let single = |text: &str| {
+        let mut chars = text.chars();
         chars.next().filter(|_| chars.next().is_none())
     };
-    let characters = vocab.iter().filter_map(|(token, id)| Some((single(token)?, *id))).collect();
-    Ok(Alphabet::Characters { characters, bytes })
+    let singles = vocab.iter().filter(|text| text.len() <= 4).filter_map(single);
+    let characters: HashMap<char, u32, FixedState> = singles.zip(256..).collect();
+    let first = 256 + u32::try_from(characters.len()).unwrap_or(NO_SYMBOL);
+    Ok((Alphabet::Characters { characters, bytes }, first))
 }
 
-/// Whether these two make the name of a token for a single byte.
-fn names_byte(left: &str, right: &str) -> bool {
-    left.len() + right.len() == "<0x00>".len()
-        && left.bytes().chain(right.bytes()).take(3).eq(*b"<0x")
+/// Errors: a merge of tokens that stand for single bytes.
+fn refuse_bytes(merges: &json::Merges) -> Result<(), Unsupported> {
+    let names_byte = |text: &str| text.len() == "<0x00>".len() && text.starts_with("<0x");
+    let groups = merges.texts.iter().zip(merges.lefts());
+    for (text, lefts) in groups.filter(|(text, _)| text.as_bytes().contains(&b'<')) {
+        let mut parts = lefts.iter().filter_map(|&left| texts::parted(text, left));
+        if names_byte(text) || parts.any(|(left, right)| names_byte(left) || names_byte(right)) {
+            return Err(Unsupported(format!("a merge to {text:?} of a byte")));
+        }
+    }
+    Ok(())
 }
 
 /// Errors: rules that we do not have.
-fn refuse_strange(raw: &RawModel<'_>, alphabet: recipe::Alphabet) -> Result<(), Unsupported> {
+fn refuse_strange(raw: &RawModel, alphabet: recipe::Alphabet) -> Result<(), Unsupported> {
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let characters = alphabet == recipe::Alphabet::Characters;
     let strange = if raw.kind.as_ref().is_some_and(|kind| kind != "BPE") {

@@ -3,20 +3,21 @@
 //!
 //! A merge can happen only where its product stands in the text; so all others can be left out.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use serde_json::{Value, json};
 
 use super::added::Part;
 use super::byte_level;
-use super::json::RawFile;
+use super::json::{RawFile, RawModel};
 use super::preparation::Preparation;
 use super::recipe::Alphabet;
 use super::substrings::Substrings;
+use super::texts;
 
 /// The part of `raw` that counts `texts` alike, as a `tokenizer.json`.
-pub(super) fn of_file(raw: &RawFile<'_>, preparation: &Preparation, texts: &[String]) -> Vec<u8> {
+pub(super) fn of_file(raw: &RawFile, preparation: &Preparation, texts: &[String]) -> Vec<u8> {
     let alphabet = preparation.recipe.alphabet;
     let normal = merged_texts(preparation, texts);
     let substrings = Substrings::of(normal.as_bytes());
@@ -28,26 +29,17 @@ pub(super) fn of_file(raw: &RawFile<'_>, preparation: &Preparation, texts: &[Str
         }
         Alphabet::Characters => token.starts_with('<') || substrings.contain(token.as_bytes()),
     };
-    let model = &raw.model;
-    let mut kept: HashSet<&str, FixedState> = HashSet::default();
-    let vocab = model.vocab.0.iter().filter(|(token, _)| occurs(token));
-    let vocab: serde_json::Map<String, Value> = vocab
-        .inspect(|(token, _)| {
-            kept.insert(token);
-        })
-        .map(|(token, id)| (token.to_string(), (*id).into()))
-        .collect();
-    let mut product = String::new();
-    let merges = model.merges.0.iter().filter(|(left, right)| {
-        kept.contains(left.as_ref()) && kept.contains(right.as_ref()) && {
-            product.clear();
-            product.push_str(left);
-            product.push_str(right);
-            kept.contains(product.as_str())
-        }
-    });
-    let merges: Vec<[&str; 2]> =
-        merges.map(|(left, right)| [left.as_ref(), right.as_ref()]).collect();
+    let RawModel { vocab, merges, .. } = &raw.model;
+    let mut kept: HashMap<&str, u32, FixedState> = HashMap::default();
+    kept.extend(vocab.texts.iter().zip(vocab.ids.iter().copied()).filter(|(text, _)| occurs(text)));
+    let is_kept = |text: &&str| kept.contains_key(text);
+    let mut kept_merges: Vec<[&str; 2]> = Vec::new();
+    for (text, lefts) in merges.texts.iter().zip(merges.lefts()).filter(|(text, _)| is_kept(text)) {
+        let parts = lefts.iter().filter_map(|&left| texts::parted(text, left));
+        let parts =
+            parts.filter(|(left, right)| kept.contains_key(left) && kept.contains_key(right));
+        kept_merges.extend(parts.map(<[&str; 2]>::from));
+    }
     file(
         json!({
             "normalizer": raw.normalizer,
@@ -56,12 +48,12 @@ pub(super) fn of_file(raw: &RawFile<'_>, preparation: &Preparation, texts: &[Str
         }),
         json!({
             "type": "BPE",
-            "unk_token": model.unk_token,
-            "fuse_unk": model.fuse_unk,
-            "byte_fallback": model.byte_fallback,
-            "ignore_merges": model.ignore_merges,
-            "vocab": vocab,
-            "merges": merges,
+            "unk_token": raw.model.unk_token,
+            "fuse_unk": raw.model.fuse_unk,
+            "byte_fallback": raw.model.byte_fallback,
+            "ignore_merges": raw.model.ignore_merges,
+            "vocab": kept,
+            "merges": kept_merges,
         }),
     )
 }
