@@ -17,7 +17,7 @@ pub(crate) use learning::{Lefts, Merges, Product};
 use merging::Workspace;
 pub(crate) use pairs::NO_SYMBOL;
 use pairs::Pairs;
-use tokens::Tokens;
+pub(crate) use tokens::Tokens;
 
 /// Counts the tokens of pieces.
 pub(crate) struct Bpe {
@@ -46,13 +46,13 @@ impl Bpe {
         }
         let products = (0..).zip(tokens.clone());
         let products = products.map(|(symbol, text)| Product { symbol, text, lefts: Lefts::Any });
-        Self::new(Merges::learn(Alphabet::Bytes(bytes), products), tokens)
+        Self::new(Merges::learn(Alphabet::Bytes(bytes), products), Tokens::new(tokens))
     }
 
     /// A piece that is one of `tokens` is one token; others are what merging makes of them.
-    pub(crate) fn new<'a>(merges: Merges, tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+    pub(crate) fn new(merges: Merges, tokens: Tokens) -> Self {
         let Merges { alphabet, pairs, .. } = merges;
-        Self { alphabet, pairs, tokens: Tokens::new(tokens) }
+        Self { alphabet, pairs, tokens }
     }
 
     /// Tokens of the piece `text[at..end]`.

@@ -22,6 +22,7 @@ mod trial;
 
 use hugging_face::HuggingFace;
 use json::RawFile;
+use model::Model;
 use ours::Ours;
 use preparation::Preparation;
 use recipe::{Recipe, Unsupported};
@@ -106,10 +107,12 @@ fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
     let alphabet = recipe.alphabet;
     let preparation = Preparation::new(recipe, &raw.added_tokens)?;
     let texts = trial::texts(&raw.added_tokens);
+    let model = Model::new(&raw.model, alphabet)?;
     let reduced = || reduced::of_file(&raw, &preparation, &texts);
-    let (model, expected) = trial::beside(&texts, reduced, || model::read(&raw.model, alphabet));
-    let (bpe, joints) = model?;
+    let (merged, others) = trial::beside(&texts, reduced, || model.tokens(), || model.merged());
+    let (expected, tokens) = others?;
+    let (bpe, joints) = model.bpe(merged?, tokens)?;
     let vocabulary = Ours { preparation, bpe, joints };
-    trial::compare(&vocabulary, &texts, &expected?)?;
+    trial::compare(&vocabulary, &texts, &expected)?;
     Ok((vocabulary, framing_tokens))
 }

@@ -54,10 +54,23 @@ fn merges_make_a_token_only_where_they_lead_to_it() {
     for (tokens, abd) in [(&["abc"][..], 2), (&["abc", "abd"], 1)] {
         let bpe = Bpe::new(
             listed(&[("bc", &[1]), ("ab", &[1]), ("abc", &[1, 2]), ("abd", &[1])]),
-            tokens.iter().map(|token| token.as_bytes()),
+            Tokens::new(tokens.iter().map(|token| token.as_bytes())),
         );
         let counts = ["abc", "abd", "日"].map(|piece| count(&bpe, piece));
         assert_eq!(counts, [1, abd, 3], "{tokens:?}");
+    }
+}
+
+#[test]
+fn a_token_that_was_removed_hides_no_other() {
+    let all: Vec<String> =
+        (0..1_000).map(|number| "x".repeat(number % 20) + &number.to_string()).collect();
+    let mut tokens = Tokens::new(all.iter().map(String::as_bytes));
+    all.iter().step_by(3).for_each(|token| tokens.remove(token.as_bytes()));
+    tokens.remove(b"y");
+    assert_eq!(tokens.len(), 666);
+    for (at, token) in all.iter().enumerate() {
+        assert_eq!(tokens.contains(token.as_bytes(), 0, token.len()), at % 3 != 0, "{token}");
     }
 }
 

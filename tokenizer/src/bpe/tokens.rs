@@ -2,29 +2,38 @@
 
 use std::collections::HashSet;
 
+use foldhash::fast::FixedState;
+
 /// Longest token that is compared in one step.
 const SHORT_BYTES_MAX: usize = 15;
 
+/// In place of a token that was removed, so that those behind it are found: no key, since these have
+/// a length.
+const LEFT: u128 = 1;
+
 /// A set of byte strings, asked about a part of a text.
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     /// Those of up to 15 bytes, by open addressing: their bytes and, on top, their length. A power
-    /// of two of slots, at most two thirds of them taken; an empty one is 0.
+    /// of two of slots, at most two thirds of them taken; an empty one is 0, one that was left is `LEFT`.
     short: Box<[u128]>,
     /// What leaves of a hash as many bits as number the slots.
     shift: u32,
-    long: HashSet<Box<[u8]>>,
+    long: HashSet<Box<[u8]>, FixedState>,
+    /// How many there are.
+    len: usize,
     /// Length of the longest.
     pub(super) bytes_max: usize,
 }
 
 impl Tokens {
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+    pub(crate) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let is_short = |token: &&[u8]| token.len() <= SHORT_BYTES_MAX;
         let slots = (tokens.clone().filter(is_short).count() * 3 / 2).next_power_of_two().max(2);
         let mut set = Self {
             short: vec![0; slots].into(),
             shift: 64 - slots.trailing_zeros(),
             long: tokens.clone().filter(|token| !is_short(token)).map(Box::from).collect(),
+            len: 0,
             bytes_max: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
         };
         for token in tokens.filter(is_short) {
@@ -32,7 +41,30 @@ impl Tokens {
                 set.insert(key);
             }
         }
+        set.len += set.long.len();
         set
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn remove(&mut self, token: &[u8]) {
+        if token.len() > SHORT_BYTES_MAX {
+            self.len -= usize::from(self.long.remove(token));
+            return;
+        }
+        let Some(key) = key(token, 0, token.len()) else { return };
+        let mask = self.short.len() - 1;
+        let mut at = hash(key, self.shift);
+        while let Some(slot) = self.short.get_mut(at & mask).filter(|slot| **slot != 0) {
+            if *slot == key {
+                *slot = LEFT;
+                self.len -= 1;
+                return;
+            }
+            at += 1;
+        }
     }
 
     fn insert(&mut self, key: u128) {
@@ -40,6 +72,7 @@ impl Tokens {
         let mut at = hash(key, self.shift);
         while let Some(slot) = self.short.get_mut(at & mask) {
             if *slot == 0 || *slot == key {
+                self.len += usize::from(*slot == 0);
                 *slot = key;
                 return;
             }

@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::texts::Texts;
+use super::texts::{Bytes, Texts};
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -95,29 +95,23 @@ pub(super) struct Vocab {
 pub(super) struct Merges {
     /// What each group makes.
     pub(super) texts: Texts,
+    lefts: Lefts,
+}
+
+#[derive(Debug, Default)]
+struct Lefts {
     /// Of all pairs, characters of the left token.
-    lefts: Vec<u32>,
+    all: Vec<u32>,
     /// Where each group's end.
     ends: Vec<usize>,
 }
 
 impl Merges {
-    fn push(&mut self, left: &str, right: &str) {
-        let last = self.texts.len().checked_sub(1).map(|last| self.texts.get(last));
-        if last.and_then(|last| last.strip_prefix(left)) != Some(right) {
-            self.texts.push(left, right);
-            self.ends.push(self.lefts.len());
-        }
-        self.lefts.push(u32::try_from(left.chars().count()).unwrap_or(u32::MAX));
-        if let Some(end) = self.ends.last_mut() {
-            *end = self.lefts.len();
-        }
-    }
-
     /// By how many characters of it each group's text is parted.
     pub(super) fn lefts(&self) -> impl Iterator<Item = &[u32]> + Clone {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| self.lefts.get(start..end).unwrap_or_default())
+        let Lefts { all, ends } = &self.lefts;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(ends).map(|(start, &end)| all.get(start..end).unwrap_or_default())
     }
 }
 
@@ -134,7 +128,7 @@ impl<'de> Deserialize<'de> for Vocab {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut vocab = Vocab::default();
                 while let Some((Text(token), id)) = map.next_entry()? {
-                    vocab.texts.push(&token, "");
+                    vocab.texts.push(&token);
                     vocab.ids.push(id);
                 }
                 Ok(vocab)
@@ -155,19 +149,34 @@ impl<'de> Deserialize<'de> for Merges {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut merges = Merges::default();
+                // Checked to be text as a whole, since there are so many.
+                let (mut made, mut lefts) = (Bytes::default(), Lefts::default());
                 while let Some(Pair(left, right)) = seq.next_element()? {
-                    merges.push(&left, &right);
+                    if made.last().strip_prefix(&*left) != Some(&*right) || lefts.ends.is_empty() {
+                        made.push(&left, &right);
+                        lefts.ends.push(lefts.all.len());
+                    }
+                    let characters = left.iter().filter(|byte| !is_continuation(**byte)).count();
+                    lefts.all.push(u32::try_from(characters).unwrap_or(u32::MAX));
+                    if let Some(end) = lefts.ends.last_mut() {
+                        *end = lefts.all.len();
+                    }
                 }
-                Ok(merges)
+                let texts = Texts::try_from(made).map_err(de::Error::custom)?;
+                Ok(Merges { texts, lefts })
             }
         }
         deserializer.deserialize_seq(Pairs)
     }
 }
 
+/// Whether a byte of UTF-8 belongs to the character before it.
+const fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
 /// A merge: `"a b"`, or `["a", "b"]` in younger files, whose tokens may hold blanks.
-struct Pair<'a>(Cow<'a, str>, Cow<'a, str>);
+struct Pair<'a>(Cow<'a, [u8]>, Cow<'a, [u8]>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -181,18 +190,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
 
             fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
                 let (left, right) = halves(text)?;
-                Ok(Pair(Cow::Borrowed(left), Cow::Borrowed(right)))
+                Ok(Pair(Cow::Borrowed(left.as_bytes()), Cow::Borrowed(right.as_bytes())))
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
                 let (left, right) = halves(text)?;
-                Ok(Pair(Cow::Owned(left.to_owned()), Cow::Owned(right.to_owned())))
+                Ok(Pair(Cow::Owned(left.into()), Cow::Owned(right.into())))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let short = || de::Error::custom("a merge has two tokens");
-                let Text(left) = seq.next_element()?.ok_or_else(short)?;
-                let Text(right) = seq.next_element()?.ok_or_else(short)?;
+                let Raw(left) = seq.next_element()?.ok_or_else(short)?;
+                let Raw(right) = seq.next_element()?.ok_or_else(short)?;
                 match seq.next_element::<IgnoredAny>()? {
                     None => Ok(Pair(left, right)),
                     Some(_) => Err(short()),
@@ -233,5 +242,30 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             }
         }
         deserializer.deserialize_str(Borrowing)
+    }
+}
+
+/// The bytes of a text, not checked to be UTF-8.
+struct Raw<'a>(Cow<'a, [u8]>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowing;
+        impl<'de> Visitor<'de> for Borrowing {
+            type Value = Raw<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_borrowed_bytes<E: de::Error>(self, text: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(Raw(Cow::Borrowed(text)))
+            }
+
+            fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<Self::Value, E> {
+                Ok(Raw(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_bytes(Borrowing)
     }
 }

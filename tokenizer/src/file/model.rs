@@ -9,60 +9,107 @@ use super::joints::Joints;
 use super::json::{self, RawModel};
 use super::recipe::{self, Unsupported};
 use super::texts::{self, Bytes, Texts};
-use crate::bpe::{Alphabet, Bpe, Lefts, Merges, NO_SYMBOL, Product};
+use crate::bpe::{Alphabet, Bpe, Lefts, Merges, NO_SYMBOL, Product, Tokens};
 
-/// Reads a model.
-///
-/// Errors: what is no BPE, or one with a rule that we do not have.
-pub(super) fn read(
-    raw: &RawModel,
+/// A model as it is written, and the bytes that its tokens stand for.
+pub(super) struct Model<'a> {
+    raw: &'a RawModel,
     alphabet: recipe::Alphabet,
-) -> Result<(Bpe, Joints), Unsupported> {
-    refuse_strange(raw, alphabet)?;
-    let (vocab, merges) = (&raw.vocab.texts, &raw.merges);
-    let by_bytes = alphabet == recipe::Alphabet::Bytes;
-    let products = products(vocab, &merges.texts)?;
-    refuse_twice(&raw.vocab.ids, merges, &products)?;
-    if !by_bytes {
-        refuse_bytes(merges)?;
-    }
-    let decoded = by_bytes.then(|| decoded(vocab));
-    let bytes = |token: usize| match &decoded {
-        Some(decoded) => decoded.get(token),
-        None => vocab.get(token).as_bytes(),
-    };
-    let (alphabet, first) = begins(vocab, by_bytes)?;
-    let numbered = || (first..).zip(&products);
-    if numbered().last().is_some_and(|(symbol, _)| symbol >= NO_SYMBOL) {
-        return Err(Unsupported("more merges than we can number".to_owned()));
-    }
-    let learned = numbered().zip(merges.lefts()).map(|((symbol, &token), lefts)| Product {
-        symbol,
-        text: bytes(token),
-        lefts: Lefts::Listed(lefts),
-    });
-    let learned = Merges::learn(alphabet, learned);
+    /// Of tokens that are written byte by byte.
+    decoded: Option<Bytes>,
+}
 
-    let is_symbol = |token: usize| vocab.get(token).chars().nth(1).is_none();
-    let mut joints = Joints::default();
-    let mut is_piece: Vec<bool> =
-        (0..vocab.len()).map(|token| raw.ignore_merges || is_symbol(token)).collect();
-    for (symbol, &token) in numbered() {
-        let Some(left) = learned.left(symbol) else { continue };
-        if let Some(is_piece) = is_piece.get_mut(token) {
-            *is_piece = true;
+/// What merges in a model.
+pub(super) struct Merged {
+    merges: Merges,
+    joints: Joints,
+    /// Tokens that nothing merges into.
+    unmade: Vec<usize>,
+}
+
+impl<'a> Model<'a> {
+    /// Errors: what is no BPE, or one with a rule that we do not have.
+    pub(super) fn new(raw: &'a RawModel, alphabet: recipe::Alphabet) -> Result<Self, Unsupported> {
+        refuse_strange(raw, alphabet)?;
+        let by_bytes = alphabet == recipe::Alphabet::Bytes;
+        let decoded = by_bytes.then(|| decoded(&raw.vocab.texts));
+        Ok(Self { raw, alphabet, decoded })
+    }
+
+    /// Takes about as long as the self-test, and half as long as [`Model::merged`].
+    pub(super) fn tokens(&self) -> Tokens {
+        Tokens::new(self.texts())
+    }
+
+    /// Errors: merges that we cannot do as Hugging Face does.
+    pub(super) fn merged(&self) -> Result<Merged, Unsupported> {
+        let (vocab, listed) = (&self.raw.vocab.texts, &self.raw.merges);
+        let by_bytes = self.alphabet == recipe::Alphabet::Bytes;
+        let products = products(vocab, &listed.texts)?;
+        refuse_twice(&self.raw.vocab.ids, listed, &products)?;
+        if !by_bytes {
+            refuse_bytes(listed)?;
         }
-        if !by_bytes && let Some((left, right)) = texts::parted(vocab.get(token), left) {
-            joints.add(left, right);
+        let (alphabet, first) = begins(vocab, by_bytes)?;
+        let numbered = || (first..).zip(&products);
+        if numbered().last().is_some_and(|(symbol, _)| symbol >= NO_SYMBOL) {
+            return Err(Unsupported("more merges than we can number".to_owned()));
+        }
+        let learned = numbered().zip(listed.lefts()).map(|((symbol, &token), lefts)| Product {
+            symbol,
+            text: self.text(token),
+            lefts: Lefts::Listed(lefts),
+        });
+        let merges = Merges::learn(alphabet, learned);
+
+        let mut joints = Joints::default();
+        let mut made = vec![false; vocab.len()];
+        for (symbol, &token) in numbered() {
+            let Some(left) = merges.left(symbol) else { continue };
+            if let Some(made) = made.get_mut(token) {
+                *made = true;
+            }
+            if !by_bytes && let Some((left, right)) = texts::parted(vocab.get(token), left) {
+                joints.add(left, right);
+            }
+        }
+        let is_symbol = |token: usize| vocab.get(token).chars().nth(1).is_none();
+        let unmade = (0..).zip(made).filter(|&(token, made)| !made && !is_symbol(token));
+        Ok(Merged { unmade: unmade.map(|(token, _)| token).collect(), merges, joints })
+    }
+
+    /// What [`Model::merged`] and [`Model::tokens`] make together.
+    ///
+    /// Errors: a token that is there twice.
+    pub(super) fn bpe(
+        &self,
+        merged: Merged,
+        mut tokens: Tokens,
+    ) -> Result<(Bpe, Joints), Unsupported> {
+        if tokens.len() < self.texts().count() {
+            return Err(Unsupported("model.vocab has a token twice".to_owned()));
+        }
+        if !self.raw.ignore_merges {
+            merged.unmade.iter().for_each(|&token| tokens.remove(self.text(token)));
+        }
+        Ok((Bpe::new(merged.merges, tokens), merged.joints))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let all = (0..self.raw.vocab.texts.len()).map(|token| self.text(token));
+        all.filter(|text| !text.is_empty())
+    }
+
+    fn text(&self, token: usize) -> &[u8] {
+        match &self.decoded {
+            Some(decoded) => decoded.get(token),
+            None => self.raw.vocab.texts.get(token).as_bytes(),
         }
     }
-    let pieces = is_piece.iter().enumerate().filter(|(_, is_piece)| **is_piece);
-    let pieces = pieces.map(|(token, _)| bytes(token)).filter(|bytes| !bytes.is_empty());
-    Ok((Bpe::new(learned, pieces), joints))
 }
 
 /// How far ahead of the last one a token is looked for.
-const AHEAD: usize = 1024;
+const AHEAD: usize = 512;
 
 /// Which token each group of merges makes.
 ///
@@ -71,8 +118,7 @@ fn products(vocab: &Texts, made: &Texts) -> Result<Vec<usize>, Unsupported> {
     // Most files list tokens, and what makes them, in the same order.
     let mut last = 0;
     let near = made.iter().map(|text| {
-        let ahead = vocab.len().min(last + AHEAD);
-        let found = (last..ahead).find(|&token| vocab.get(token) == text)?;
+        let found = vocab.find(text, last..vocab.len().min(last + AHEAD))?;
         last = found;
         Some(found)
     });
@@ -128,7 +174,7 @@ fn decoded(vocab: &Texts) -> Bytes {
         if !byte_level::decode(text, &mut bytes) {
             bytes.clear();
         }
-        decoded.push(&bytes);
+        decoded.push(&bytes, &[]);
     }
     decoded
 }
@@ -148,7 +194,8 @@ fn begins(vocab: &Texts, by_bytes: bool) -> Result<(Alphabet, u32), Unsupported>
     if let Some(name) = missing.iter().next() {
         return Err(Unsupported(format!("no token {name}")));
     }
-    let bytes: Box<[u32; 256]> = Box::new(std::array::from_fn(|byte| byte as u32));
+    let mut bytes = Box::new([0; 256]);
+    bytes.iter_mut().zip(0..).for_each(|(symbol, byte)| *symbol = byte);
     if by_bytes {
         return Ok((Alphabet::Bytes(bytes), 256));
     }

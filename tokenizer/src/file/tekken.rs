@@ -111,9 +111,10 @@ fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
     let text = texts.concat();
     let reduced = || to_json(raw, &tokens, Some(&Substrings::of(text.as_bytes())));
     let (bpe, expected) =
-        trial::beside(&texts, reduced, || Bpe::from_ranks(tokens.iter().map(Vec::as_slice)));
+        trial::beside(&texts, reduced, || (), || Bpe::from_ranks(tokens.iter().map(Vec::as_slice)));
     let vocabulary = Ours { preparation, bpe, joints: Joints::default() };
-    let compared = expected.and_then(|expected| trial::compare(&vocabulary, &texts, &expected));
+    let compared =
+        expected.and_then(|(expected, ())| trial::compare(&vocabulary, &texts, &expected));
     if let Err(why) = compared {
         return theirs(&to_json(raw, &tokens, None), why);
     }

@@ -1,6 +1,7 @@
 //! Many short texts, one behind the other: a vocabulary has hundreds of thousands.
 
 use std::ops::Range;
+use std::string::FromUtf8Error;
 
 /// Texts by their number.
 #[derive(Debug, Default)]
@@ -20,16 +21,26 @@ pub(super) struct Bytes {
 struct Ends(Vec<usize>);
 
 impl Texts {
-    /// Adds a text that comes in two parts.
-    pub(super) fn push(&mut self, first: &str, second: &str) {
-        self.joined.push_str(first);
-        self.joined.push_str(second);
+    pub(super) fn push(&mut self, text: &str) {
+        self.joined.push_str(text);
         self.ends.0.push(self.joined.len());
     }
 
     /// The text of this number; empty if there is none.
     pub(super) fn get(&self, number: usize) -> &str {
         self.joined.get(self.ends.range(number)).unwrap_or_default()
+    }
+
+    /// The number of `text`, if it is among these.
+    pub(super) fn find(&self, text: &str, among: Range<usize>) -> Option<usize> {
+        let mut start = self.ends.range(among.start).start;
+        let ends = self.ends.0.get(among.clone())?;
+        let found = ends.iter().position(|&end| {
+            let range = start..end;
+            start = end;
+            range.len() == text.len() && self.joined.get(range) == Some(text)
+        });
+        Some(among.start + found?)
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -42,14 +53,29 @@ impl Texts {
 }
 
 impl Bytes {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.joined.extend_from_slice(bytes);
+    /// Adds what comes in two parts.
+    pub(super) fn push(&mut self, first: &[u8], second: &[u8]) {
+        self.joined.extend_from_slice(first);
+        self.joined.extend_from_slice(second);
         self.ends.0.push(self.joined.len());
+    }
+
+    /// The ones that were added last; none if there are none.
+    pub(super) fn last(&self) -> &[u8] {
+        self.ends.0.len().checked_sub(1).map(|last| self.get(last)).unwrap_or_default()
     }
 
     /// The bytes of this number; none if there are none.
     pub(super) fn get(&self, number: usize) -> &[u8] {
         self.joined.get(self.ends.range(number)).unwrap_or_default()
+    }
+}
+
+impl TryFrom<Bytes> for Texts {
+    type Error = FromUtf8Error;
+
+    fn try_from(bytes: Bytes) -> Result<Self, FromUtf8Error> {
+        Ok(Self { joined: String::from_utf8(bytes.joined)?, ends: bytes.ends })
     }
 }
 

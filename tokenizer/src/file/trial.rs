@@ -46,28 +46,29 @@ pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
 pub(super) type Expected = Vec<[Option<u64>; 2]>;
 
 /// Makes `ours`, while another thread counts `texts` by Hugging Face's library, of which `json` is
-/// the vocabulary.
+/// the vocabulary, and makes what is `left` of ours: two threads have about the same to do.
 ///
-/// Errors, of the counts: a vocabulary that the library does not read; no thread.
-pub(super) fn beside<T>(
+/// Errors, of the other thread: a vocabulary that the library does not read; no thread.
+pub(super) fn beside<T, U: Send>(
     texts: &[String],
     json: impl FnOnce() -> Vec<u8> + Send,
+    left: impl FnOnce() -> U + Send,
     ours: impl FnOnce() -> T,
-) -> (T, Result<Expected, Unsupported>) {
+) -> (T, Result<(Expected, U), Unsupported>) {
     let theirs = move || {
         let theirs = HuggingFace::from_json(&json()).map_err(Unsupported)?;
         let counts = |text: &String| [false, true].map(|specials| theirs.count(text, specials));
-        Ok(texts.iter().map(counts).collect())
+        Ok((texts.iter().map(counts).collect(), left()))
     };
     thread::scope(|scope| {
         let theirs = thread::Builder::new().spawn_scoped(scope, theirs);
         let ours = ours();
         let no_thread = |why: &dyn fmt::Debug| Unsupported(format!("self-test: {why:?}"));
-        let expected = match theirs {
+        let others = match theirs {
             Ok(theirs) => theirs.join().unwrap_or_else(|panic| Err(no_thread(&panic))),
             Err(error) => Err(no_thread(&error)),
         };
-        (ours, expected)
+        (ours, others)
     })
 }
 
