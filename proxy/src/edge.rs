@@ -4,6 +4,7 @@ pub(crate) mod admin;
 pub(crate) mod ask;
 pub(crate) mod clock;
 pub(crate) mod feeder;
+pub(crate) mod framing;
 pub(crate) mod journal;
 pub(crate) mod listen;
 pub(crate) mod recognise;

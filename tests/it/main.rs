@@ -36,6 +36,7 @@ mod tidy;
 mod tls;
 mod tokenizers;
 mod upstream_faults;
+mod upstream_framing;
 mod verify;
 mod wires;
 

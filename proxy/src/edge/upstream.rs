@@ -8,6 +8,7 @@
 mod dial;
 mod exchange;
 mod pool;
+mod wire;
 
 pub(crate) use dial::Dialer;
 pub(crate) use exchange::{Exchange, ExchangeBody, Link, RequestBody, SendFault};

@@ -28,6 +28,7 @@ use crate::edge::clock;
 use crate::edge::listen::Worker;
 use crate::edge::upstream::{Exchange, Link, RequestBody, SendFault};
 use crate::telemetry::events::{UpstreamRefusedUs, UpstreamUnreachable};
+use fault::is_protocol;
 use headers::Codings;
 use taximeter_ledger::VoidReason;
 use taximeter_meter::StreamEnd;
@@ -65,12 +66,6 @@ pub(super) async fn open(
     let (mut head, body) = answer.into_parts();
     // Which version the engine speaks is between it and us.
     head.version = Version::HTTP_11;
-    if headers::is_ambiguous(&head.headers) {
-        if let Some(fare) = fare {
-            drop(fare.settle(StreamEnd::UpstreamReset).await);
-        }
-        return Err(Refusal::UpstreamProtocol);
-    }
     let ours = worker.gateway.upstream(chosen.index).credential.is_some();
     if head.status == StatusCode::UNAUTHORIZED && ours
         || head.status == StatusCode::SWITCHING_PROTOCOLS
@@ -130,7 +125,7 @@ async fn send(
     let pooled = poll_fn(|cx| Poll::Ready(worker.pool.take(upstream, clock::now(), cx))).await;
     let mut request = request;
     if let Some(mut link) = pooled {
-        match exchange(worker, &mut link, request, fare).await {
+        match exchange(worker, upstream, &mut link, request, fare).await {
             Ok(answer) => return Ok((link, answer)),
             Err(Failed::NotSent(back)) => request = *back,
             Err(Failed::Over(refusal, settled)) => return Err((refusal, settled)),
@@ -150,7 +145,7 @@ async fn send(
             return Err((refusal, Unsent::Void));
         }
     };
-    match exchange(worker, &mut link, request, fare).await {
+    match exchange(worker, upstream, &mut link, request, fare).await {
         Ok(answer) => Ok((link, answer)),
         Err(Failed::NotSent(_)) => Err((Refusal::UpstreamReset, Unsent::Void)),
         Err(Failed::Over(refusal, settled)) => Err((refusal, settled)),
@@ -164,6 +159,7 @@ enum Failed {
 
 async fn exchange(
     worker: &Worker,
+    upstream: usize,
     link: &mut Link,
     request: Request<RequestBody>,
     fare: &mut Option<Fare>,
@@ -182,8 +178,10 @@ async fn exchange(
             Err(Failed::NotSent(request))
         }
         Ok(Err(SendFault::Broken(fault))) => {
-            let refusal =
-                if fault.is_parse() { Refusal::UpstreamProtocol } else { Refusal::UpstreamReset };
+            let refusal = match is_protocol(&worker.gateway, upstream, &fault) {
+                true => Refusal::UpstreamProtocol,
+                false => Refusal::UpstreamReset,
+            };
             Err(Failed::Over(refusal, Unsent::Post(StreamEnd::UpstreamReset)))
         }
         Err(_) => {

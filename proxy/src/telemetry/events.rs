@@ -211,6 +211,24 @@ impl Event for UpstreamUnreachable<'_> {
     }
 }
 
+/// An engine's answer is not valid HTTP.
+pub(crate) struct UpstreamProtocol<'a> {
+    pub(crate) upstream: &'a str,
+    pub(crate) cause: &'static str,
+}
+
+impl Event for UpstreamProtocol<'_> {
+    fn count(&self, to: &Metrics) {
+        let labels = [(key::UPSTREAM, self.upstream), (key::CAUSE, self.cause)];
+        to.count(Instrument::UpstreamProtocolFaults, 1, &labels);
+    }
+
+    fn line(&self, to: &Log) {
+        let fields = [("upstream", self.upstream.into()), ("cause", self.cause.into())];
+        to.warn("upstream_protocol", &fields);
+    }
+}
+
 /// The engine refused our own credential.
 pub(crate) struct UpstreamRefusedUs<'a> {
     pub(crate) upstream: &'a str,

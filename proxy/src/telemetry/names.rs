@@ -123,6 +123,8 @@ instruments! {
         "Reserved requests that used nothing, by reason.";
     UpstreamFaults: "taximeter.upstream.connect_failures", Kind::Counter, "{connection}",
         "Connections to an engine that failed, by cause.";
+    UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Kind::Counter, "{answer}",
+        "Answers of an engine that are not valid HTTP, by cause.";
     MeterOddities: "taximeter.meter.oddities", Kind::Counter, "{event}",
         "What engines sent that a meter wonders about, by kind.";
     AnswersLeft: "taximeter.answers.left", Kind::Counter, "{answer}",

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use taximeter_config::UpstreamUrl;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -66,9 +65,9 @@ impl Dialer {
     }
 
     /// A connected socket, TLS done where the URL says so.
-    pub(crate) async fn dial(&self, url: &UpstreamUrl) -> Result<TokioIo<Socket>, DialFault> {
+    pub(crate) async fn dial(&self, url: &UpstreamUrl) -> Result<Socket, DialFault> {
         match tokio::time::timeout(self.timeout, self.open(url)).await {
-            Ok(socket) => socket.map(TokioIo::new),
+            Ok(socket) => socket,
             Err(_) => Err(DialFault::Timeout(self.timeout)),
         }
     }

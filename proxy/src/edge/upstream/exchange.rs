@@ -4,17 +4,19 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::dial::{DialFault, Socket};
+use super::wire::{Progress, Wire};
 
 /// Response head from an engine, in bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
@@ -117,7 +119,8 @@ pub(crate) enum SendFault {
 /// A connection to an engine.
 pub(crate) struct Link {
     sender: http1::SendRequest<RequestBody>,
-    driver: http1::Connection<TokioIo<Socket>, RequestBody>,
+    driver: http1::Connection<TokioIo<Wire>, RequestBody>,
+    progress: Arc<Progress>,
     /// The connection future has finished and must not be polled again.
     over: bool,
     requests: u64,
@@ -133,15 +136,17 @@ struct KeepAlive {
 
 impl Link {
     /// Speaks HTTP/1.1 over a fresh socket.
-    pub(crate) async fn new(socket: TokioIo<Socket>) -> Result<Self, DialFault> {
+    pub(crate) async fn new(socket: Socket) -> Result<Self, DialFault> {
+        let progress = Arc::<Progress>::default();
+        let wire = Wire::new(socket, progress.clone(), RESPONSE_HEAD_BYTES_MAX);
         let (sender, driver) = http1::Builder::new()
             .preserve_header_case(true)
             .max_headers(RESPONSE_HEADERS_MAX)
             .max_buf_size(RESPONSE_HEAD_BYTES_MAX)
-            .handshake(socket)
+            .handshake(TokioIo::new(wire))
             .await
             .map_err(DialFault::Handshake)?;
-        Ok(Self { sender, driver, over: false, requests: 0, promise: None })
+        Ok(Self { sender, driver, progress, over: false, requests: 0, promise: None })
     }
 
     /// Whether another request may be sent, looking at the socket first: engines close idle
@@ -166,7 +171,8 @@ impl Link {
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendFault> {
         self.requests += 1;
-        let Self { sender, driver, over, .. } = self;
+        let Self { sender, driver, over, progress, .. } = self;
+        progress.begin(request.method() == Method::HEAD);
         let mut answer = pin!(sender.try_send_request(request));
         let answer = poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {

@@ -1,6 +1,12 @@
 //! Why a client's answer was cut, and how that leaves it what came before.
 
+use std::error::Error as _;
+use std::io;
 use std::task::{Context, Poll};
+
+use crate::edge::framing::FramingFault;
+use crate::gateway::Gateway;
+use crate::telemetry::events::UpstreamProtocol;
 
 /// Why a client's answer was cut.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +27,29 @@ pub(crate) enum RelayFault {
     /// We are shutting down.
     #[error("the gateway is shutting down")]
     Shutdown,
+}
+
+/// Whether an engine's answer broke because it is no valid HTTP, which is told; else its connection
+/// did.
+pub(super) fn is_protocol(gateway: &Gateway, upstream: usize, fault: &hyper::Error) -> bool {
+    let Some(cause) = protocol_cause(fault) else { return false };
+    let upstream = &gateway.upstream(upstream).name;
+    gateway.telemetry.emit(&UpstreamProtocol { upstream, cause });
+    true
+}
+
+/// What is wrong with a message. hyper tells a bad body by the kind of its cause.
+fn protocol_cause(fault: &hyper::Error) -> Option<&'static str> {
+    let cause = fault.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let inner = cause.and_then(io::Error::get_ref);
+    if let Some(framing) = inner.and_then(|inner| inner.downcast_ref::<FramingFault>()) {
+        return Some(framing.cause());
+    }
+    match cause.map(io::Error::kind) {
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Some("body"),
+        _ if fault.is_parse_too_large() => Some("head_too_large"),
+        _ => fault.is_parse().then_some("head"),
+    }
 }
 
 /// Lets the connection write what it has before it hears of a fault: hyper drops its buffer with

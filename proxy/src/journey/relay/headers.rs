@@ -93,12 +93,6 @@ fn accept(headers: &mut HeaderMap, codings: Codings) {
     headers.insert(ACCEPT_ENCODING, left.unwrap_or(HeaderValue::from_static("identity")));
 }
 
-/// Whether two readers could see different ends of this message (RFC 9112 §6.3).
-pub(super) fn is_ambiguous(headers: &HeaderMap) -> bool {
-    let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
-    lengths > 1 || lengths == 1 && headers.contains_key(TRANSFER_ENCODING)
-}
-
 /// The engine's answer as the client gets it.
 pub(super) fn answer(headers: &mut HeaderMap) {
     drop_hop_by_hop(headers);
@@ -147,20 +141,6 @@ fn target(upstream: &Upstream, uri: &Uri) -> Uri {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_message_with_two_ends_is_ambiguous() {
-        let ambiguous = |pairs: &[(HeaderName, &'static str)]| {
-            let pairs = pairs.iter().cloned();
-            is_ambiguous(&pairs.map(|(n, v)| (n, HeaderValue::from_static(v))).collect())
-        };
-        let (chunked, length) = ((TRANSFER_ENCODING, "chunked"), (CONTENT_LENGTH, "5"));
-        assert!(!ambiguous(&[]));
-        assert!(!ambiguous(std::slice::from_ref(&chunked)));
-        assert!(!ambiguous(std::slice::from_ref(&length)));
-        assert!(ambiguous(&[length.clone(), chunked]));
-        assert!(ambiguous(&[length.clone(), length]));
-    }
 
     #[test]
     fn an_answer_is_asked_for_in_codings_that_may_come() {

@@ -1,0 +1,320 @@
+//! Where the messages of an HTTP/1 connection begin and end, read strictly (RFC 9112). What two
+//! readers could read in two ways is a fault; hyper, which reads the same bytes after this, takes a
+//! bare LF for the end of a line and a length that is there twice for one.
+//!
+//! Fed with bytes as they come. Bodies are skipped by arithmetic, and of a line only its beginning
+//! is kept.
+
+use memchr::memchr2;
+
+#[cfg(test)]
+mod tests;
+
+/// Kept of a line, in bytes: a status line, a length or a coding is shorter.
+const LINE_BYTES_KEPT: usize = 64;
+/// Digits of a chunk's size.
+const CHUNK_SIZE_DIGITS_MAX: usize = 16;
+/// Longest body that a length may announce, in bytes.
+const LENGTH_MAX: u64 = 1 << 63;
+
+/// Why a message can be read in more than one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum FramingFault {
+    #[error("its head is too large")]
+    HeadTooLarge,
+    #[error("it does not begin with a status line")]
+    StatusLine,
+    #[error("a line does not end with CR LF")]
+    LineEnd,
+    #[error("its length is no number, or there twice")]
+    ContentLength,
+    #[error("its transfer coding is not `chunked`, once")]
+    TransferEncoding,
+    #[error("it has both a length and a transfer coding")]
+    ClTe,
+    #[error("a chunk's size is no hexadecimal number of 16 digits at most")]
+    ChunkSize,
+    #[error("a chunk is longer than its size")]
+    ChunkEnd,
+}
+
+impl FramingFault {
+    /// A fixed word for labels.
+    pub(crate) const fn cause(&self) -> &'static str {
+        match self {
+            Self::HeadTooLarge => "head_too_large",
+            Self::StatusLine => "status_line",
+            Self::LineEnd => "line_end",
+            Self::ContentLength => "content_length",
+            Self::TransferEncoding => "transfer_encoding",
+            Self::ClTe => "cl_te",
+            Self::ChunkSize | Self::ChunkEnd => "chunk",
+        }
+    }
+}
+
+/// A fault, and how many of the bytes before it are good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) at: usize,
+    pub(crate) fault: FramingFault,
+}
+
+/// Reads along with a connection that carries answers.
+#[derive(Debug)]
+pub(crate) struct Framing {
+    head_bytes_max: usize,
+    place: Place,
+    line: Line,
+    head: Head,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// No answer is expected: what comes means nothing, and is not looked at.
+    #[default]
+    Between,
+    StatusLine,
+    Fields,
+    ChunkSize {
+        digits: usize,
+        size: u64,
+    },
+    /// Behind a chunk's size.
+    ChunkStart(u64),
+    /// In data, with so many bytes to come.
+    Data(u64),
+    /// Behind a chunk's data.
+    ChunkEnd,
+    Trailers,
+    UntilClose,
+}
+
+/// Before the first digit of a chunk's size.
+const CHUNK: Place = Place::ChunkSize { digits: 0, size: 0 };
+
+/// What a head says of its message's end.
+#[derive(Debug, Default)]
+struct Head {
+    /// The answer to HEAD: it has no body whatever it says.
+    to_head: bool,
+    /// Of it so far, and of the interim heads before it.
+    bytes: usize,
+    http10: bool,
+    status: u16,
+    length: Option<u64>,
+    chunked: bool,
+}
+
+/// The line being read.
+#[derive(Debug)]
+struct Line {
+    kept: [u8; LINE_BYTES_KEPT],
+    /// Of the whole line, without its end.
+    len: usize,
+    /// Its CR has come.
+    ending: bool,
+}
+
+impl Framing {
+    /// A connection on which nothing has been asked, for answers with heads of so many bytes.
+    pub(crate) fn new(head_bytes_max: usize) -> Self {
+        let (place, line, head) = Default::default();
+        Self { head_bytes_max, place, line, head }
+    }
+
+    /// A request has been sent, whose answer begins with the next byte.
+    pub(crate) fn expect(&mut self, to_head: bool) {
+        *self = Self { place: Place::StatusLine, ..Self::new(self.head_bytes_max) };
+        self.head.to_head = to_head;
+    }
+
+    /// Reads on. Where reads begin and end carries no meaning.
+    ///
+    /// Errors: what came is not one message only; nothing after it can be read.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = match self.place {
+                Place::Between | Place::UntilClose => return Ok(()),
+                Place::Data(left) => Ok(self.skip(left, rest.len())),
+                Place::ChunkSize { digits, size } => self.read_size(digits, size, rest),
+                Place::StatusLine | Place::Fields => self.read_head(rest),
+                _ => self.read_line(rest),
+            };
+            let at = bytes.len() - rest.len();
+            let taken = taken.map_err(|fault| Broken { at, fault })?;
+            rest = rest.get(taken..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, left: u64, there: usize) -> usize {
+        let taken = usize::try_from(left).map_or(there, |left| left.min(there));
+        self.place = match left - taken as u64 {
+            0 if self.head.chunked => Place::ChunkEnd,
+            0 => Place::Between,
+            left => Place::Data(left),
+        };
+        taken
+    }
+
+    fn read_size(
+        &mut self,
+        mut digits: usize,
+        mut size: u64,
+        rest: &[u8],
+    ) -> Result<usize, FramingFault> {
+        let before = digits;
+        for &byte in rest {
+            let digit = char::from(byte).to_digit(16).filter(|_| digits < CHUNK_SIZE_DIGITS_MAX);
+            let Some(digit) = digit else {
+                match byte {
+                    b'\r' | b'\n' | b';' if digits > 0 => self.place = Place::ChunkStart(size),
+                    _ if digits == before => return Err(FramingFault::ChunkSize),
+                    _ => self.place = Place::ChunkSize { digits, size },
+                }
+                return Ok(digits - before);
+            };
+            (digits, size) = (digits + 1, size << 4 | u64::from(digit));
+        }
+        self.place = Place::ChunkSize { digits, size };
+        Ok(rest.len())
+    }
+
+    fn read_head(&mut self, rest: &[u8]) -> Result<usize, FramingFault> {
+        let left = self.head_bytes_max - self.head.bytes;
+        let part = rest.get(..left).unwrap_or(rest);
+        if part.is_empty() {
+            return Err(FramingFault::HeadTooLarge);
+        }
+        let taken = self.read_line(part)?;
+        self.head.bytes += taken;
+        Ok(taken)
+    }
+
+    /// Up to the line's CR, or the LF after it.
+    fn read_line(&mut self, rest: &[u8]) -> Result<usize, FramingFault> {
+        match (self.line.ending, rest.first()) {
+            (true, Some(b'\n')) => {
+                self.place = self.line_ended()?;
+                (self.line.len, self.line.ending) = (0, false);
+                return Ok(1);
+            }
+            (true, _) | (false, Some(b'\n')) => return Err(FramingFault::LineEnd),
+            (false, _) => {}
+        }
+        let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        if self.place == Place::ChunkEnd && end > 0 {
+            return Err(FramingFault::ChunkEnd);
+        }
+        self.line.keep(rest.get(..end).unwrap_or_default());
+        self.line.ending = rest.get(end) == Some(&b'\r');
+        Ok(end + usize::from(self.line.ending))
+    }
+
+    fn line_ended(&mut self) -> Result<Place, FramingFault> {
+        let line = self.line.kept();
+        match self.place {
+            Place::StatusLine => {
+                self.head.status_line(line).ok_or(FramingFault::StatusLine)?;
+                Ok(Place::Fields)
+            }
+            Place::Fields if line.is_empty() => Ok(self.head_ended()),
+            Place::Fields => {
+                self.head.field(line, self.line.is_whole())?;
+                Ok(Place::Fields)
+            }
+            Place::ChunkStart(0) => Ok(Place::Trailers),
+            Place::ChunkStart(size) => Ok(Place::Data(size)),
+            Place::ChunkEnd => Ok(CHUNK),
+            Place::Trailers if line.is_empty() => Ok(Place::Between),
+            place => Ok(place),
+        }
+    }
+
+    /// What follows a head (RFC 9112 §6.3).
+    fn head_ended(&mut self) -> Place {
+        let head = &self.head;
+        match (head.status, head.length) {
+            (101, _) => Place::UntilClose,
+            (100..200, _) => {
+                self.head = Head { to_head: head.to_head, bytes: head.bytes, ..Head::default() };
+                Place::StatusLine
+            }
+            (204 | 304, _) | (_, Some(0)) => Place::Between,
+            _ if head.to_head => Place::Between,
+            (_, Some(length)) => Place::Data(length),
+            (_, None) if head.chunked => CHUNK,
+            (_, None) => Place::UntilClose,
+        }
+    }
+}
+
+impl Head {
+    /// `HTTP/1.1 200 OK`, with any reason or none.
+    fn status_line(&mut self, line: &[u8]) -> Option<()> {
+        let (&minor, rest) = line.strip_prefix(b"HTTP/1.")?.split_first()?;
+        let (status, reason) = rest.strip_prefix(b" ")?.split_at_checked(3)?;
+        let digits = status.iter().all(u8::is_ascii_digit);
+        (digits && reason.first().is_none_or(|&byte| byte == b' ')).then_some(())?;
+        self.http10 = minor == b'0';
+        self.status = std::str::from_utf8(status).ok()?.parse().ok()?;
+        Some(())
+    }
+
+    fn field(&mut self, line: &[u8], whole: bool) -> Result<(), FramingFault> {
+        // Most fields begin with neither.
+        if !matches!(line.first(), Some(b'C' | b'c' | b'T' | b't')) {
+            return Ok(());
+        }
+        let colon = line.iter().position(|&byte| byte == b':');
+        let Some((name, value)) = colon.and_then(|at| line.split_at_checked(at)) else {
+            return Ok(());
+        };
+        let value = value.strip_prefix(b":").unwrap_or_default().trim_ascii();
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = length(value).filter(|_| whole && self.length.is_none());
+            self.length = Some(length.ok_or(FramingFault::ContentLength)?);
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            let one = whole && !self.chunked && value.eq_ignore_ascii_case(b"chunked");
+            if !one || self.http10 {
+                return Err(FramingFault::TransferEncoding);
+            }
+            self.chunked = true;
+        }
+        if self.chunked && self.length.is_some() { Err(FramingFault::ClTe) } else { Ok(()) }
+    }
+}
+
+impl Line {
+    fn keep(&mut self, part: &[u8]) {
+        let free = self.kept.get_mut(self.len..).unwrap_or_default();
+        for (kept, byte) in free.iter_mut().zip(part) {
+            *kept = *byte;
+        }
+        self.len = self.len.saturating_add(part.len());
+    }
+
+    fn kept(&self) -> &[u8] {
+        self.kept.get(..self.len).unwrap_or(&self.kept)
+    }
+
+    const fn is_whole(&self) -> bool {
+        self.len <= LINE_BYTES_KEPT
+    }
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { kept: [0; LINE_BYTES_KEPT], len: 0, ending: false }
+    }
+}
+
+/// A length: digits and nothing else.
+fn length(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().all(u8::is_ascii_digit).then_some(value)?;
+    let length = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    (length <= LENGTH_MAX).then_some(length)
+}

@@ -1,0 +1,174 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const OK: &str = "HTTP/1.1 200 OK\r\n";
+
+fn framing() -> Framing {
+    Framing::new(1 << 10)
+}
+
+/// What is wrong with the answer, and how much of it is good; `None` where it ends as it should.
+fn read(answer: &str) -> Option<(usize, FramingFault)> {
+    let mut framing = framing();
+    framing.expect(false);
+    match framing.read(answer.as_bytes()) {
+        Err(broken) => Some((broken.at, broken.fault)),
+        Ok(()) => {
+            assert!(matches!(framing.place, Place::Between | Place::UntilClose), "{framing:?}");
+            None
+        }
+    }
+}
+
+/// Answers in one way only, each with a body that looks like the end of another.
+fn clear() -> Vec<String> {
+    [
+        "Content-Length: 5\r\n\r\n0\r\n\r\n",
+        "content-length:\t0 \r\n\r\n",
+        "Transfer-Encoding: Chunked\r\n\r\n5\r\n0\r\n\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n00005;a=\"b\";c\r\nhello\r\nA\r\n0123456789\r\n000\r\n\
+         X-Checksum: 1\r\n\r\n",
+        "TE: x\r\nContent-Type: text/plain\r\nTransfer: y\r\n\r\nup to \n the \r close",
+    ]
+    .map(|rest| format!("{OK}{rest}"))
+    .into_iter()
+    .chain([
+        "HTTP/1.0 200 \r\n\r\nuntil the close".into(),
+        "HTTP/1.1 204\r\nContent-Length: 5\r\n\r\n".into(),
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n".into(),
+        format!("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n{OK}Content-Length: 2\r\n\r\n{{}}"),
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n\n\n".into(),
+    ])
+    .collect()
+}
+
+/// Answers with what is wrong with them; all before the `|` is good.
+const UNCLEAR: [(&str, FramingFault); 29] = [
+    ("\r|\n", FramingFault::StatusLine),
+    ("220 mail.example ESMTP\r|\n", FramingFault::StatusLine),
+    ("HTTP/1.1 2xx OK\r|\n", FramingFault::StatusLine),
+    ("HTTP/1.1 2000 OK\r|\n", FramingFault::StatusLine),
+    ("HTTP/1.1 200 OK|\n\n", FramingFault::LineEnd),
+    ("HTTP/1.1 200 OK\r|\r\n", FramingFault::LineEnd),
+    ("HTTP/1.1 200 OK\r\nX: 1|\nContent-Length: 0\r\n\r\n", FramingFault::LineEnd),
+    ("HTTP/1.1 200 OK\r\nX: 1\r|2\r\n\r\n", FramingFault::LineEnd),
+    ("HTTP/1.1 200 OK\r\nX: 1\r\n|\n", FramingFault::LineEnd),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r|\n", FramingFault::ContentLength),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r|\n", FramingFault::ContentLength),
+    ("HTTP/1.1 200 OK\r\nContent-Length: +2\r|\n", FramingFault::ContentLength),
+    ("HTTP/1.1 200 OK\r\nContent-Length:\r|\n", FramingFault::ContentLength),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775809\r|\n", FramingFault::ContentLength),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r|\n", FramingFault::TransferEncoding),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r|\n", FramingFault::TransferEncoding),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\ntransfer-encoding: chunked\r|\n",
+        FramingFault::TransferEncoding,
+    ),
+    ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r|\n", FramingFault::TransferEncoding),
+    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r|\n", FramingFault::ClTe),
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r|\n", FramingFault::ClTe),
+    ("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nX: 1|\n", FramingFault::LineEnd),
+    ("chunked 5\r\nhello\r\n|zz\r\n", FramingFault::ChunkSize),
+    ("chunked |\r\n", FramingFault::ChunkSize),
+    ("chunked |;a\r\n", FramingFault::ChunkSize),
+    ("chunked 5| \r\nhello\r\n", FramingFault::ChunkSize),
+    ("chunked 5|h\r\nhello\r\n", FramingFault::ChunkSize),
+    ("chunked 0000000000000000|5\r\nhello\r\n", FramingFault::ChunkSize),
+    ("chunked 5|\nhello\r\n", FramingFault::LineEnd),
+    ("chunked 5\r\nhello|world", FramingFault::ChunkEnd),
+];
+
+fn unclear(answer: &str) -> (String, usize) {
+    let chunked = format!("{OK}Transfer-Encoding: chunked\r\n\r\n");
+    let answer = match answer.strip_prefix("chunked ") {
+        Some(body) => format!("{chunked}{body}"),
+        None => answer.to_owned(),
+    };
+    let at = answer.find('|').unwrap();
+    (answer.replacen('|', "", 1), at)
+}
+
+#[test]
+fn an_answer_that_can_be_read_in_one_way_is_read_to_its_end() {
+    for answer in clear() {
+        assert_eq!(read(&answer), None, "{answer:?}");
+        let cut = answer.split_at(answer.len() - 1).0;
+        let mut framing = framing();
+        framing.expect(false);
+        framing.read(cut.as_bytes()).unwrap();
+        let ends = answer.contains("close") || answer.contains(" 101 ");
+        assert_ne!(framing.place, Place::Between, "{cut:?}");
+        assert_eq!(framing.place == Place::UntilClose, ends, "{cut:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_two_readers_could_read_differently_is_good_up_to_where_they_would() {
+    for (answer, fault) in UNCLEAR {
+        let (answer, at) = unclear(answer);
+        assert_eq!(read(&answer), Some((at, fault)), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_answer_to_head_has_no_body() {
+    let mut framing = framing();
+    framing.expect(true);
+    framing.read(format!("{OK}Content-Length: 50\r\n\r\n").as_bytes()).unwrap();
+    assert_eq!(framing.place, Place::Between);
+}
+
+#[test]
+fn a_head_is_bounded_with_the_interim_ones_before_it() {
+    let hints = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    for (before, spare) in [("", 0), (hints, 0), ("", 1), (hints, 1)] {
+        let rest = "Content-Length: 0\r\n\r\n";
+        let padding = (1 << 10) - before.len() - OK.len() - "X: \r\n".len() - rest.len() + spare;
+        let answer = format!("{before}{OK}X: {}\r\n{rest}", "x".repeat(padding));
+        let fault = (spare > 0).then_some((1 << 10, FramingFault::HeadTooLarge));
+        assert_eq!(read(&answer), fault);
+    }
+}
+
+#[test]
+fn what_nobody_asked_for_is_not_looked_at() {
+    let mut framing = framing();
+    framing.read(b"\n\n").unwrap();
+    framing.expect(false);
+    framing.read(format!("{OK}Content-Length: 0\r\n\r\nHTTP/1.1 200 OK\n").as_bytes()).unwrap();
+    framing.expect(false);
+    assert_eq!(framing.read(b"HTTP/1.1 200 OK\n").map_err(|broken| broken.at), Err(15));
+}
+
+proptest! {
+    #[test]
+    fn reads_may_split_anywhere(cuts in proptest::collection::vec(0..200usize, 0..8)) {
+        let unclear = UNCLEAR.iter().map(|(answer, _)| unclear(answer).0);
+        for answer in clear().into_iter().chain(unclear) {
+            let mut framing = framing();
+            framing.expect(false);
+            let mut cuts: Vec<_> = cuts.iter().map(|&cut| cut.min(answer.len())).collect();
+            cuts.sort_unstable();
+            let (mut at, mut broken) = (0, None);
+            for cut in cuts.into_iter().chain([answer.len()]) {
+                let part = framing.read(&answer.as_bytes()[at..cut]);
+                broken = part.map_err(|broken| (at + broken.at, broken.fault)).err();
+                at = cut;
+                if broken.is_some() {
+                    break;
+                }
+            }
+            prop_assert_eq!(broken, read(&answer), "{:?}", answer);
+        }
+    }
+
+    #[test]
+    fn nothing_that_comes_is_too_much(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let mut framing = framing();
+        framing.expect(false);
+        if let Err(broken) = framing.read(&bytes) {
+            prop_assert!(broken.at < bytes.len());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The socket beneath hyper: looks at an engine's answers before hyper does.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::dial::Socket;
+use crate::edge::framing::{Broken, Framing, FramingFault};
+
+/// How far the exchange on a connection has come; shared by those above hyper and beneath it.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// A request has begun, and its answer has not.
+    begun: AtomicBool,
+    /// That request is a HEAD.
+    to_head: AtomicBool,
+}
+
+impl Progress {
+    /// A request is about to be given to hyper.
+    pub(super) fn begin(&self, to_head: bool) {
+        self.to_head.store(to_head, Relaxed);
+        self.begun.store(true, Relaxed);
+    }
+}
+
+/// The socket beneath hyper.
+pub(super) struct Wire {
+    socket: Socket,
+    progress: Arc<Progress>,
+    framing: Framing,
+    fault: Option<FramingFault>,
+}
+
+impl Wire {
+    /// For answers with heads of at most `head_bytes_max`.
+    pub(super) fn new(socket: Socket, progress: Arc<Progress>, head_bytes_max: usize) -> Self {
+        Self { socket, progress, framing: Framing::new(head_bytes_max), fault: None }
+    }
+}
+
+impl AsyncRead for Wire {
+    /// What is good before a fault is passed on; the fault is the next read's.
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        if this.fault.is_none() {
+            ready!(Pin::new(&mut this.socket).poll_read(cx, buf))?;
+            if this.progress.begun.load(Relaxed) {
+                this.progress.begun.store(false, Relaxed);
+                this.framing.expect(this.progress.to_head.load(Relaxed));
+            }
+            let new = buf.filled().get(before..).unwrap_or_default();
+            let Err(Broken { at, fault }) = this.framing.read(new) else {
+                return Poll::Ready(Ok(()));
+            };
+            buf.set_filled(before + at);
+            this.fault = Some(fault);
+        }
+        match this.fault {
+            Some(fault) if buf.filled().len() == before => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, fault)))
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,103 @@
+//! Answers that two readers could read differently.
+
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, DONE, HELLO, STOP, STREAM_CHAT, WORLD};
+use crate::gateway::Gateway;
+use crate::http::{STREAM_HEAD, chunk, post};
+
+const JSON_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+
+fn faults(cause: &str, count: usize) -> String {
+    let labels = format!("taximeter_cause=\"{cause}\",taximeter_upstream=\"engine\"");
+    format!("taximeter_upstream_protocol_faults_total{{{labels}}} {count}")
+}
+
+#[test]
+fn a_head_that_two_readers_could_read_differently_is_a_502() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let large =
+        format!("{JSON_HEAD}X-Large: {}\r\nContent-Length: 2\r\n\r\n{{}}", "x".repeat(70_000));
+    let cases = [
+        ("line_end", "HTTP/1.1 200 OK\nContent-Length: 2\n\n{}".to_owned()),
+        ("line_end", format!("{JSON_HEAD}X: 1\nContent-Length: 2\r\n\r\n{{}}")),
+        (
+            "content_length",
+            format!("{JSON_HEAD}Content-Length: 2\r\nContent-Length: 2\r\n\r\n{{}}"),
+        ),
+        ("content_length", format!("{JSON_HEAD}Content-Length: 2, 2\r\n\r\n{{}}")),
+        ("content_length", format!("{JSON_HEAD}Content-Length: +2\r\n\r\n{{}}")),
+        (
+            "cl_te",
+            format!(
+                "{JSON_HEAD}Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"
+            ),
+        ),
+        (
+            "transfer_encoding",
+            format!("{JSON_HEAD}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"),
+        ),
+        ("head", format!("{JSON_HEAD}X: a\r\n b\r\nContent-Length: 2\r\n\r\n{{}}")),
+        ("head_too_large", large),
+    ];
+    for (done, (cause, answer)) in cases.iter().enumerate() {
+        let mut client = gateway.chat("", CHAT);
+        let (mut connection, _) = engine.request();
+        // The gateway may close before it has taken all of a large one.
+        let _ = connection.try_send(answer.as_bytes());
+        let refusal = client.answer();
+        assert_eq!(refusal.status(), 502, "{cause}");
+        assert_eq!(refusal.json()["error"]["code"], "upstream_protocol", "{cause}");
+        connection.assert_closed_by_gateway();
+        let told = cases[..=done].iter().filter(|(other, _)| other == cause).count();
+        gateway.await_metric(&faults(cause, told));
+        // The engine may have worked: its input is on the ledger, and no output.
+        let record = &gateway.await_records(done + 1)[done];
+        assert_eq!(record["end"], "upstream_error", "{record}");
+        assert_eq!(record["usage"]["output_tokens"], 0, "{record}");
+        // What follows on the client's connection is as good as before.
+        client.send(&post("/v1/models", "", ""));
+        assert_eq!(client.answer().status(), 405);
+    }
+}
+
+#[test]
+fn a_body_that_two_readers_could_read_differently_is_cut_where_they_would() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let sized = |size: &str| format!("{size}\r\n{WORLD}\r\n").into_bytes();
+    let size = format!("{:x}", WORLD.len());
+    let long_size = format!("{size:0>17}");
+    let cases = [
+        ("chunk", sized("zz")),
+        ("chunk", sized(&long_size)),
+        ("chunk", sized(&format!("{size} "))),
+        ("chunk", sized(&format!("+{size}"))),
+        ("chunk", sized(&format!("0x{size}"))),
+        ("line_end", format!("{size}\n{WORLD}\r\n").into_bytes()),
+        ("line_end", b"0\r\nX: 1\n\r\n".to_vec()),
+    ];
+    for (done, (cause, then)) in cases.iter().enumerate() {
+        let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+        let (mut connection, _) = engine.request();
+        connection.send(&[STREAM_HEAD, &chunk(HELLO), then].concat());
+        let answer = client.answer();
+        assert_eq!(answer.text(), HELLO, "{then:?}");
+        assert!(!answer.complete, "{then:?}");
+        connection.assert_closed_by_gateway();
+        let told = cases[..=done].iter().filter(|(other, _)| other == cause).count();
+        gateway.await_metric(&faults(cause, told));
+        let record = &gateway.await_records(done + 1)[done];
+        assert_eq!(record["end"], "upstream_error", "{record}");
+        assert_eq!(record["usage"]["source"], "counted", "{record}");
+        assert_eq!(record["usage"]["output_tokens"], 2, "{record}");
+    }
+    // A chunk that is longer than it says: its data passes as far as its size goes.
+    let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+    engine.answer_once(
+        &[STREAM_HEAD, &chunk(HELLO), &chunk(WORLD)[..], b"\r\n", &chunk(STOP), &chunk(DONE)]
+            .concat(),
+    );
+    let answer = client.answer();
+    assert_eq!((answer.text(), answer.complete), ([HELLO, WORLD].concat().as_str(), false));
+}
