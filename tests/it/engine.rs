@@ -19,6 +19,14 @@ impl Engine {
         Self { listener: TcpListener::bind("127.0.0.1:0").expect("bind the engine") }
     }
 
+    /// Its kernel takes in little of what is not read.
+    pub(crate) fn start_with_small_buffers() -> Self {
+        let engine = Self::start();
+        let listener = socket2::SockRef::from(&engine.listener);
+        listener.set_recv_buffer_size(4 << 10).expect("set the buffer's size");
+        engine
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.listener.local_addr().expect("the engine's address")
     }

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, DONE, HELLO, STOP, STREAM_CHAT, WORLD};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Setup};
 use crate::http::{STREAM_HEAD, chunk, post};
 
 const JSON_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
@@ -100,4 +100,21 @@ fn a_body_that_two_readers_could_read_differently_is_cut_where_they_would() {
     );
     let answer = client.answer();
     assert_eq!((answer.text(), answer.complete), ([HELLO, WORLD].concat().as_str(), false));
+}
+
+#[test]
+fn an_engine_that_never_read_its_request_costs_nothing() {
+    let engine = Engine::start_with_small_buffers();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {upstream_head_timeout_seconds: 0.3}")
+        .start();
+    let large = format!(r#"{{"model":"gpt-4o-mini","pad":"{}"}}"#, "x".repeat(16 << 20));
+    let mut client = gateway.chat("", large);
+    let _connection = engine.accept();
+    let answer = client.answer();
+    assert_eq!(answer.status(), 504);
+    assert_eq!(answer.json()["error"]["code"], "upstream_timeout");
+    gateway.await_metric("taximeter_voids_total{taximeter_void_reason=\"not_sent\"} 1");
+    assert!(gateway.records().is_empty());
 }

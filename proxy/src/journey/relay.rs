@@ -184,6 +184,8 @@ async fn exchange(
             };
             Err(Failed::Over(refusal, Unsent::Post(StreamEnd::UpstreamReset)))
         }
+        // What it has in part it cannot have begun to work on.
+        Err(_) if !link.has_sent() => Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Void)),
         Err(_) => {
             let overdue = fare.as_ref().is_some_and(Fare::is_overdue);
             let end = if overdue { StreamEnd::Deadline } else { StreamEnd::UpstreamStalled };

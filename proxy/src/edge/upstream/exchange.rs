@@ -116,10 +116,40 @@ pub(crate) enum SendFault {
     Broken(hyper::Error),
 }
 
+/// A body on its way: tells when the last of it has been given to hyper.
+struct Sending {
+    body: RequestBody,
+    progress: Arc<Progress>,
+}
+
+impl Body for Sending {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if self.body.is_end_stream() {
+            self.progress.given();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// A connection to an engine.
 pub(crate) struct Link {
-    sender: http1::SendRequest<RequestBody>,
-    driver: http1::Connection<TokioIo<Wire>, RequestBody>,
+    sender: http1::SendRequest<Sending>,
+    driver: http1::Connection<TokioIo<Wire>, Sending>,
     progress: Arc<Progress>,
     /// The connection future has finished and must not be polled again.
     over: bool,
@@ -172,7 +202,8 @@ impl Link {
     ) -> Result<Response<Incoming>, SendFault> {
         self.requests += 1;
         let Self { sender, driver, over, progress, .. } = self;
-        progress.begin(request.method() == Method::HEAD);
+        progress.begin(request.method() == Method::HEAD, request.body().is_end_stream());
+        let request = request.map(|body| Sending { body, progress: progress.clone() });
         let mut answer = pin!(sender.try_send_request(request));
         let answer = poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
@@ -190,10 +221,15 @@ impl Link {
                 Ok(answer)
             }
             Err(mut fault) => match fault.take_message() {
-                Some(request) => Err(SendFault::NotSent(Box::new(request))),
+                Some(request) => Err(SendFault::NotSent(Box::new(request.map(|sent| sent.body)))),
                 None => Err(SendFault::Broken(fault.into_error())),
             },
         }
+    }
+
+    /// Whether the kernel has taken all of the last request.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.progress.is_written()
     }
 
     /// Polls the connection, unless it has finished. Its error shows at the body or the answer.

@@ -1,4 +1,5 @@
-//! The socket beneath hyper: looks at an engine's answers before hyper does.
+//! The socket beneath hyper: looks at an engine's answers before hyper does, and knows how much of
+//! a request has left.
 
 use std::io;
 use std::pin::Pin;
@@ -18,13 +19,29 @@ pub(super) struct Progress {
     begun: AtomicBool,
     /// That request is a HEAD.
     to_head: AtomicBool,
+    /// hyper has all of the request's body.
+    given: AtomicBool,
+    /// The kernel has all of the request.
+    written: AtomicBool,
 }
 
 impl Progress {
     /// A request is about to be given to hyper.
-    pub(super) fn begin(&self, to_head: bool) {
+    pub(super) fn begin(&self, to_head: bool, bodiless: bool) {
         self.to_head.store(to_head, Relaxed);
+        self.given.store(bodiless, Relaxed);
+        self.written.store(false, Relaxed);
         self.begun.store(true, Relaxed);
+    }
+
+    /// hyper has been given the last piece of the request.
+    pub(super) fn given(&self) {
+        self.given.store(true, Relaxed);
+    }
+
+    /// Whether the kernel has all of the request.
+    pub(super) fn is_written(&self) -> bool {
+        self.written.load(Relaxed)
     }
 }
 
@@ -95,8 +112,14 @@ impl AsyncWrite for Wire {
         self.socket.is_write_vectored()
     }
 
+    /// hyper asks for this when it has written all that it had.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.socket).poll_flush(cx))?;
+        if this.progress.given.load(Relaxed) {
+            this.progress.written.store(true, Relaxed);
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
