@@ -91,7 +91,7 @@ async fn ride(
         Billing::Free => None,
     };
     let passed = fare.is_none().then(|| head.method.clone());
-    let reply = relay::open(worker, head, chosen, fare).await?;
+    let reply = relay::open(worker, peer, head, chosen, fare).await?;
     if let Some(method) = passed {
         report::passed(gateway, arrival, &method, Some(route.template), reply.status());
     }

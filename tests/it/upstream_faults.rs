@@ -328,19 +328,6 @@ fn a_kept_connection_that_the_engine_has_closed_is_replaced_without_an_error() {
 }
 
 #[test]
-fn an_informational_answer_does_not_disturb_the_final_one() {
-    let engine = Engine::start();
-    let gateway = Gateway::before(&engine);
-    let mut client = gateway.chat("", CHAT);
-    // Far more than anyone needs.
-    let hints = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(100);
-    engine.answer_once(&[hints.as_slice(), &json_answer(CHAT_ANSWER)].concat());
-    let mut answers = std::iter::repeat_with(|| client.answer()).take(9);
-    let answer = answers.find(|answer| answer.status() != 103);
-    assert_eq!(answer.expect("at most eight before it").text(), CHAT_ANSWER);
-}
-
-#[test]
 fn a_stream_that_calls_itself_json_is_read_for_what_it_is() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

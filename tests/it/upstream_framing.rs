@@ -1,9 +1,10 @@
-//! Answers that two readers could read differently.
+//! What an engine sends before its answer, and answers that two readers could read differently.
 
+use crate::client::Client;
 use crate::engine::Engine;
-use crate::fixtures::{CHAT, DONE, HELLO, STOP, STREAM_CHAT, WORLD};
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{STREAM_HEAD, chunk, post};
+use crate::http::{STREAM_HEAD, chunk, json_answer, post};
 
 const JSON_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
@@ -100,6 +101,98 @@ fn a_body_that_two_readers_could_read_differently_is_cut_where_they_would() {
     );
     let answer = client.answer();
     assert_eq!((answer.text(), answer.complete), ([HELLO, WORLD].concat().as_str(), false));
+}
+
+#[test]
+fn interim_answers_reach_the_client_at_once_and_before_the_final_one() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nlink: </b>\r\n\
+          Connection: X-Private\r\nX-Private: 1\r\n\r\n",
+    );
+    let hints = client.head();
+    assert_eq!(hints.first_line, "HTTP/1.1 103 Early Hints");
+    let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(hints.headers, [of("link", "</a>"), of("link", "</b>")]);
+    // With the final answer in one piece.
+    let processing = b"HTTP/1.1 102 Processing\r\n\r\n".as_slice();
+    connection.send(&[processing, &json_answer(CHAT_ANSWER)].concat());
+    assert_eq!(client.head().first_line, "HTTP/1.1 102 Processing");
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+    // Both connections are as good as before.
+    client.send(&post("/v1/chat/completions", "", STREAM_CHAT));
+    connection.request();
+    connection.send(processing);
+    assert_eq!(client.head().status(), 102);
+    connection.send(&crate::http::stream_answer(&[HELLO, STOP, DONE]));
+    assert_eq!(client.answer().text(), [HELLO, STOP, DONE].concat());
+    for record in gateway.records() {
+        assert_eq!((&record["status"], &record["end"]), (&200.into(), &"complete".into()));
+    }
+}
+
+#[test]
+fn eight_interim_answers_pass_and_no_more() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    let hints: String =
+        (0..100).map(|at| format!("HTTP/1.1 103 Early Hints\r\nAt: {at}\r\n\r\n")).collect();
+    engine.answer_once(&[hints.as_bytes(), &json_answer(CHAT_ANSWER)].concat());
+    for at in 0..8 {
+        assert_eq!(client.head().header("at"), Some(at.to_string().as_str()));
+    }
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+}
+
+#[test]
+fn interim_answers_of_pipelined_requests_stay_with_their_own() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let one = post("/v1/chat/completions", "", CHAT);
+    let mut client = Client::saying(gateway.address(), &[one.as_slice(), &one].concat());
+    let (mut connection, _) = engine.request();
+    for body in ["{\"first\":1}", "{\"second\":2}"] {
+        connection
+            .send(&[b"HTTP/1.1 103 Early Hints\r\n\r\n", json_answer(body).as_slice()].concat());
+        assert_eq!(client.head().status(), 103);
+        assert_eq!(client.answer().text(), body);
+        if body.contains("first") {
+            connection.request();
+        }
+    }
+}
+
+#[test]
+fn a_client_is_told_to_continue_once_and_by_us() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let whole = post("/v1/chat/completions", "Expect: 100-continue\r\n", CHAT);
+    let (head, body) = whole.split_at(whole.len() - CHAT.len());
+    let mut client = Client::saying(gateway.address(), head);
+    assert_eq!(client.head().status(), 100);
+    client.send(body);
+    let before = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n".as_bytes();
+    let got = engine.answer_once(&[before, &json_answer(CHAT_ANSWER)].concat());
+    assert_eq!(got.header("expect"), None);
+    assert_eq!(client.head().status(), 103);
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+}
+
+#[test]
+fn a_client_of_http_1_0_gets_no_interim_answer() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let request = post("/v1/chat/completions", "", CHAT);
+    let request = String::from_utf8(request).expect("text").replace("HTTP/1.1", "HTTP/1.0");
+    let mut client = Client::saying(gateway.address(), request.as_bytes());
+    let hints = b"HTTP/1.1 103 Early Hints\r\n\r\n".as_slice();
+    engine.answer_once(&[hints, &json_answer(CHAT_ANSWER)].concat());
+    let answer = client.answer();
+    assert_eq!((answer.status(), answer.text()), (200, CHAT_ANSWER));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! accepts and hands each connection to the worker that carries the fewest.
 
 mod connection;
+mod interim;
 mod peer;
 mod worker;
 mod workers;

@@ -8,6 +8,7 @@ mod fault;
 mod gather;
 mod guard;
 mod headers;
+mod interim;
 mod pieces;
 mod reply;
 mod watch;
@@ -25,7 +26,7 @@ use super::refuse::Refusal;
 use super::route::Chosen;
 use super::settle::Fare;
 use crate::edge::clock;
-use crate::edge::listen::Worker;
+use crate::edge::listen::{Peer, Worker};
 use crate::edge::upstream::{Exchange, Link, RequestBody, SendFault};
 use crate::telemetry::events::{UpstreamRefusedUs, UpstreamUnreachable};
 use fault::is_protocol;
@@ -40,6 +41,7 @@ pub(crate) use reply::ReplyBody;
 /// Errors: the engine cannot be reached, does not answer, or refuses our own credential.
 pub(super) async fn open(
     worker: &Arc<Worker>,
+    peer: &Arc<Peer>,
     head: Parts,
     mut chosen: Chosen,
     mut fare: Option<Fare>,
@@ -50,7 +52,9 @@ pub(super) async fn open(
         Some(fare) if fare.is_read() => Codings::Readable,
         _ => Codings::AsAsked,
     };
-    let request = headers::request(&worker.gateway, head, &mut chosen, codings);
+    let version = head.version;
+    let mut request = headers::request(&worker.gateway, head, &mut chosen, codings);
+    interim::pass_on(&mut request, version, peer);
     let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
         Ok(sent) => sent,
         Err((refusal, settled)) => {

@@ -85,6 +85,7 @@ async fn answer(
 ) -> Response<ReplyBody> {
     let busy = Busy::new(peer.clone());
     let (head, body) = journey::journey(&worker, &peer, request).await.into_parts();
+    poll_fn(|cx| peer.interim.poll_written(cx)).await;
     Response::from_parts(head, body.keeping(busy))
 }
 

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use super::interim::Interim;
 use crate::edge::clock;
 
 /// What a client may still send after it was refused, in bytes and in time.
@@ -24,6 +25,8 @@ const NOT_READING: u64 = u64::MAX;
 /// A client connection, as its requests and its timer see it.
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
+    /// What an engine answers before its answer.
+    pub(crate) interim: Interim,
     opened: Instant,
     requests_open: AtomicU32,
     /// Milliseconds since `opened` at which the last request ended.
@@ -59,9 +62,10 @@ pub(super) enum Verdict {
 }
 
 impl Peer {
-    pub(super) const fn new(address: SocketAddr, opened: Instant) -> Self {
+    pub(super) fn new(address: SocketAddr, opened: Instant) -> Self {
         Self {
             address,
+            interim: Interim::default(),
             opened,
             requests_open: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
@@ -288,6 +292,9 @@ impl AsyncWrite for PeerSocket {
         if this.has_left(cx) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
+        // hyper flushes when it has nothing left to write.
+        let written = this.peer.interim.poll_write(cx, &mut this.socket);
+        ready!(this.watch(cx, written))?;
         Pin::new(&mut this.socket).poll_flush(cx)
     }
 
