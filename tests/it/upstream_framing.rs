@@ -55,6 +55,7 @@ fn a_head_that_two_readers_could_read_differently_is_a_502() {
         // The engine may have worked: its input is on the ledger, and no output.
         let record = &gateway.await_records(done + 1)[done];
         assert_eq!(record["end"], "upstream_error", "{record}");
+        assert_eq!(record["error_type"], "upstream_protocol", "{record}");
         assert_eq!(record["usage"]["output_tokens"], 0, "{record}");
         // What follows on the client's connection is as good as before.
         client.send(&post("/v1/models", "", ""));
@@ -90,6 +91,7 @@ fn a_body_that_two_readers_could_read_differently_is_cut_where_they_would() {
         gateway.await_metric(&faults(cause, told));
         let record = &gateway.await_records(done + 1)[done];
         assert_eq!(record["end"], "upstream_error", "{record}");
+        assert_eq!(record["error_type"], "upstream_protocol", "{record}");
         assert_eq!(record["usage"]["source"], "counted", "{record}");
         assert_eq!(record["usage"]["output_tokens"], 2, "{record}");
     }

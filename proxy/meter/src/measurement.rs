@@ -74,6 +74,8 @@ pub enum StreamEnd {
     Clean,
     /// The upstream's connection broke inside the message.
     UpstreamReset,
+    /// The provider's message is not valid HTTP.
+    UpstreamProtocol,
     /// The upstream was silent for longer than the limit.
     UpstreamStalled,
     /// The client went away.

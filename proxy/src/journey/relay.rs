@@ -29,7 +29,7 @@ use crate::edge::clock;
 use crate::edge::listen::{Peer, Worker};
 use crate::edge::upstream::{Exchange, Link, RequestBody, SendFault};
 use crate::telemetry::events::{UpstreamRefusedUs, UpstreamUnreachable};
-use fault::is_protocol;
+use fault::broken;
 use headers::Codings;
 use taximeter_ledger::VoidReason;
 use taximeter_meter::StreamEnd;
@@ -182,11 +182,12 @@ async fn exchange(
             Err(Failed::NotSent(request))
         }
         Ok(Err(SendFault::Broken(fault))) => {
-            let refusal = match is_protocol(&worker.gateway, upstream, &fault) {
-                true => Refusal::UpstreamProtocol,
-                false => Refusal::UpstreamReset,
+            let end = broken(&worker.gateway, upstream, &fault);
+            let refusal = match end {
+                StreamEnd::UpstreamProtocol => Refusal::UpstreamProtocol,
+                _ => Refusal::UpstreamReset,
             };
-            Err(Failed::Over(refusal, Unsent::Post(StreamEnd::UpstreamReset)))
+            Err(Failed::Over(refusal, Unsent::Post(end)))
         }
         // What it has in part it cannot have begun to work on.
         Err(_) if !link.has_sent() => Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Void)),

@@ -4,6 +4,8 @@ use std::error::Error as _;
 use std::io;
 use std::task::{Context, Poll};
 
+use taximeter_meter::StreamEnd;
+
 use crate::edge::framing::FramingFault;
 use crate::gateway::Gateway;
 use crate::telemetry::events::UpstreamProtocol;
@@ -29,13 +31,13 @@ pub(crate) enum RelayFault {
     Shutdown,
 }
 
-/// Whether an engine's answer broke because it is no valid HTTP, which is told; else its connection
-/// did.
-pub(super) fn is_protocol(gateway: &Gateway, upstream: usize, fault: &hyper::Error) -> bool {
-    let Some(cause) = protocol_cause(fault) else { return false };
+/// How an answer ended that broke: with its connection, or because it is not valid HTTP, which is
+/// told.
+pub(super) fn broken(gateway: &Gateway, upstream: usize, fault: &hyper::Error) -> StreamEnd {
+    let Some(cause) = protocol_cause(fault) else { return StreamEnd::UpstreamReset };
     let upstream = &gateway.upstream(upstream).name;
     gateway.telemetry.emit(&UpstreamProtocol { upstream, cause });
-    true
+    StreamEnd::UpstreamProtocol
 }
 
 /// What is wrong with a message. hyper tells a bad body by the kind of its cause.

@@ -10,7 +10,7 @@ use http::response::Parts;
 use taximeter_meter::StreamEnd;
 
 use super::super::settle::{Fare, Receipt};
-use super::fault::{RelayFault, is_protocol};
+use super::fault::{RelayFault, broken};
 use super::pieces::Pieces;
 use super::reply::ReplyBody;
 use crate::edge::clock;
@@ -44,8 +44,8 @@ pub(super) async fn answer(
             None => break Err((RelayFault::UpstreamStalled, StreamEnd::UpstreamStalled)),
             Some(None) => break Ok(()),
             Some(Some(Err(fault))) => {
-                is_protocol(&worker.gateway, upstream, &fault);
-                break Err((RelayFault::UpstreamReset(fault), StreamEnd::UpstreamReset));
+                let end = broken(&worker.gateway, upstream, &fault);
+                break Err((RelayFault::UpstreamReset(fault), end));
             }
             Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {

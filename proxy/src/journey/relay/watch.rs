@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 use super::super::refuse::stream_error;
 use super::super::settle::{Fare, Settling};
 use super::drain;
-use super::fault::{Flush, RelayFault, is_protocol};
+use super::fault::{Flush, RelayFault, broken};
 use super::pieces::Pieces;
 use crate::edge::clock;
 use crate::edge::listen::Worker;
@@ -182,11 +182,11 @@ impl Watch {
     }
 
     fn broke(&mut self, fault: hyper::Error, out: &mut Pieces) {
-        is_protocol(&self.worker.gateway, self.upstream, &fault);
+        let end = broken(&self.worker.gateway, self.upstream, &fault);
         self.exchange = None;
         self.release(out);
         self.fault = Some(RelayFault::UpstreamReset(fault));
-        self.settle(StreamEnd::UpstreamReset);
+        self.settle(end);
     }
 
     /// What was withheld to see whether it is ours to take out: it was not, or there is no more of

@@ -135,7 +135,8 @@ fn end(ending: Ending, status: Option<u16>) -> End {
         Ending::Complete if status.is_some_and(|status| status >= 400) => End::UpstreamRefused,
         Ending::Complete => End::Complete,
         Ending::Truncated => End::Truncated,
-        Ending::UpstreamError | Ending::Cut(StreamEnd::UpstreamReset) => End::UpstreamError,
+        Ending::UpstreamError
+        | Ending::Cut(StreamEnd::UpstreamReset | StreamEnd::UpstreamProtocol) => End::UpstreamError,
         Ending::Cut(StreamEnd::UpstreamStalled) => End::UpstreamStalled,
         Ending::Cut(StreamEnd::ClientLeft) => End::ClientLeft,
         Ending::Cut(StreamEnd::ClientStalled) => End::ClientStalled,
@@ -150,7 +151,11 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
         End::Complete => return None,
         End::UpstreamRefused => return status.map(|status| status.to_string()),
         End::UpstreamError => {
-            return measurement.error_type.clone().or_else(|| Some("upstream_reset".to_owned()));
+            let ours = match measurement.ending {
+                Ending::Cut(StreamEnd::UpstreamProtocol) => "upstream_protocol",
+                _ => "upstream_reset",
+            };
+            return measurement.error_type.clone().or_else(|| Some(ours.to_owned()));
         }
         End::ClientLeft | End::ClientStalled => "client_disconnect",
         End::UpstreamStalled | End::Deadline => "timeout",
