@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{STREAM_HEAD, chunk, json_answer, post};
+use crate::http::{STREAM_HEAD, bare, chunk, json_answer, post};
 
 const JSON_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
@@ -212,4 +212,41 @@ fn an_engine_that_never_read_its_request_costs_nothing() {
     assert_eq!(answer.json()["error"]["code"], "upstream_timeout");
     gateway.await_metric("taximeter_voids_total{taximeter_void_reason=\"not_sent\"} 1");
     assert!(gateway.records().is_empty());
+}
+
+#[test]
+fn a_kept_connection_that_closes_under_a_request_is_replaced_if_nothing_of_a_body_was_taken() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let models = bare("GET", "/v1/models", "");
+    let mut client = Client::saying(gateway.address(), &models);
+    let (mut kept, _) = engine.request();
+    kept.send(&json_answer("{}"));
+    assert_eq!(client.answer().status(), 200);
+    client.send(&models);
+    kept.request();
+    drop(kept);
+    let (mut kept, again) = engine.request();
+    assert_eq!(again.first_line, "GET /v1/models HTTP/1.1");
+    kept.send(&json_answer("{}"));
+    assert_eq!(client.answer().status(), 200);
+    // With a body, part of an answer, or on a fresh connection: the engine may have worked.
+    client.send(&post("/v1/chat/completions", "", CHAT));
+    kept.request();
+    drop(kept);
+    assert_eq!(client.answer().status(), 502);
+    client.send(&models);
+    drop(engine.request());
+    assert_eq!(client.answer().status(), 502);
+    client.send(&models);
+    let (mut kept, _) = engine.request();
+    kept.send(&json_answer("{}"));
+    assert_eq!(client.answer().status(), 200);
+    client.send(&models);
+    kept.request();
+    kept.send(b"HTTP/1.1 200");
+    drop(kept);
+    assert_eq!(client.answer().status(), 502);
+    engine.assert_untouched();
+    assert_eq!(gateway.record()["error_type"], "upstream_reset");
 }

@@ -119,7 +119,8 @@ enum Unsent {
     Post(StreamEnd),
 }
 
-/// Sends over a pooled connection, or a fresh one where that had closed and nothing was taken.
+/// Sends over a pooled connection, or a fresh one where that had closed and nothing of a body was
+/// taken.
 async fn send(
     worker: &Worker,
     upstream: usize,
@@ -129,10 +130,16 @@ async fn send(
     let pooled = poll_fn(|cx| Poll::Ready(worker.pool.take(upstream, clock::now(), cx))).await;
     let mut request = request;
     if let Some(mut link) = pooled {
-        match exchange(worker, upstream, &mut link, request, fare).await {
-            Ok(answer) => return Ok((link, answer)),
-            Err(Failed::NotSent(back)) => request = *back,
-            Err(Failed::Over(refusal, settled)) => return Err((refusal, settled)),
+        let may_go_again = request.method().is_idempotent() && request.body().len() == 0;
+        let again = may_go_again.then(|| request.clone());
+        match (exchange(worker, upstream, &mut link, request, fare).await, again) {
+            (Ok(answer), _) => return Ok((link, answer)),
+            (Err(Failed::NotSent(back)), _) => request = *back,
+            // The engine may have closed while this was on its way.
+            (Err(Failed::Over(Refusal::UpstreamReset, _)), Some(again)) if !link.has_answer() => {
+                request = again;
+            }
+            (Err(Failed::Over(refusal, settled)), _) => return Err((refusal, settled)),
         }
     }
     let url = &worker.gateway.upstream(upstream).url;

@@ -232,6 +232,11 @@ impl Link {
         self.progress.is_written()
     }
 
+    /// Whether anything of the answer to the last request has come.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.progress.has_answer()
+    }
+
     /// Polls the connection, unless it has finished. Its error shows at the body or the answer.
     fn drive(&mut self, cx: &mut Context<'_>) {
         if !self.over && Pin::new(&mut self.driver).poll(cx).is_ready() {

@@ -15,8 +15,8 @@ use crate::edge::framing::{Broken, Framing, FramingFault};
 /// How far the exchange on a connection has come; shared by those above hyper and beneath it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// A request has begun, and its answer has not.
-    begun: AtomicBool,
+    /// A request has been given to hyper, and nothing of its answer has come.
+    awaits_answer: AtomicBool,
     /// That request is a HEAD.
     to_head: AtomicBool,
     /// hyper has all of the request's body.
@@ -31,12 +31,17 @@ impl Progress {
         self.to_head.store(to_head, Relaxed);
         self.given.store(bodiless, Relaxed);
         self.written.store(false, Relaxed);
-        self.begun.store(true, Relaxed);
+        self.awaits_answer.store(true, Relaxed);
     }
 
     /// hyper has been given the last piece of the request.
     pub(super) fn given(&self) {
         self.given.store(true, Relaxed);
+    }
+
+    /// Whether anything of the answer has come.
+    pub(super) fn has_answer(&self) -> bool {
+        !self.awaits_answer.load(Relaxed)
     }
 
     /// Whether the kernel has all of the request.
@@ -71,11 +76,11 @@ impl AsyncRead for Wire {
         let before = buf.filled().len();
         if this.fault.is_none() {
             ready!(Pin::new(&mut this.socket).poll_read(cx, buf))?;
-            if this.progress.begun.load(Relaxed) {
-                this.progress.begun.store(false, Relaxed);
+            let new = buf.filled().get(before..).unwrap_or_default();
+            if !new.is_empty() && !this.progress.has_answer() {
+                this.progress.awaits_answer.store(false, Relaxed);
                 this.framing.expect(this.progress.to_head.load(Relaxed));
             }
-            let new = buf.filled().get(before..).unwrap_or_default();
             let Err(Broken { at, fault }) = this.framing.read(new) else {
                 return Poll::Ready(Ok(()));
             };
