@@ -141,6 +141,11 @@ impl Framing {
                 Place::Data(left) => Ok(self.skip(left, rest.len())),
                 Place::ChunkSize { digits, size } => self.read_size(digits, size, rest),
                 Place::StatusLine | Place::Fields => self.read_head(rest),
+                // Nearly all lines in a body are so, and there are two a chunk.
+                place if self.line.is_new() && rest.starts_with(b"\r\n") => {
+                    self.place = place.after_line();
+                    Ok(2)
+                }
                 _ => self.read_line(rest),
             };
             let at = bytes.len() - rest.len();
@@ -226,11 +231,8 @@ impl Framing {
                 self.head.field(line, self.line.is_whole())?;
                 Ok(Place::Fields)
             }
-            Place::ChunkStart(0) => Ok(Place::Trailers),
-            Place::ChunkStart(size) => Ok(Place::Data(size)),
-            Place::ChunkEnd => Ok(CHUNK),
-            Place::Trailers if line.is_empty() => Ok(Place::Between),
-            place => Ok(place),
+            Place::Trailers if !line.is_empty() => Ok(Place::Trailers),
+            place => Ok(place.after_line()),
         }
     }
 
@@ -248,6 +250,19 @@ impl Framing {
             (_, Some(length)) => Place::Data(length),
             (_, None) if head.chunked => CHUNK,
             (_, None) => Place::UntilClose,
+        }
+    }
+}
+
+impl Place {
+    /// Behind a line of a body, which is empty where trailers end.
+    const fn after_line(self) -> Self {
+        match self {
+            Self::ChunkStart(0) => Self::Trailers,
+            Self::ChunkStart(size) => Self::Data(size),
+            Self::ChunkEnd => CHUNK,
+            Self::Trailers => Self::Between,
+            place => place,
         }
     }
 }
@@ -299,6 +314,10 @@ impl Line {
 
     fn kept(&self) -> &[u8] {
         self.kept.get(..self.len).unwrap_or(&self.kept)
+    }
+
+    const fn is_new(&self) -> bool {
+        self.len == 0 && !self.ending
     }
 
     const fn is_whole(&self) -> bool {
