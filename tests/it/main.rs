@@ -28,6 +28,7 @@ mod readme;
 mod recognise;
 mod record_docs;
 mod refusals;
+mod request_framing;
 mod robust_answers;
 mod robust_connections;
 mod running_usage;

@@ -1,6 +1,7 @@
 //! Where the messages of an HTTP/1 connection begin and end, read strictly (RFC 9112). What two
 //! readers could read in two ways is a fault; hyper, which reads the same bytes after this, takes a
-//! bare LF for the end of a line and a length that is there twice for one.
+//! bare LF for the end of a line, a length that is there twice for one, and ignores it beside a
+//! coding.
 //!
 //! Fed with bytes as they come. Bodies are skipped by arithmetic, and of a line only its beginning
 //! is kept.
@@ -61,21 +62,29 @@ pub(crate) struct Broken {
     pub(crate) fault: FramingFault,
 }
 
-/// Reads along with a connection that carries answers.
+/// Reads along with one direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Framing {
+    kind: Kind,
     head_bytes_max: usize,
     place: Place,
     line: Line,
     head: Head,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Requests,
+    Answers,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
-    /// No answer is expected: what comes means nothing, and is not looked at.
+    /// A request begins with the next byte; of answers none is expected, and what comes is not
+    /// looked at.
     #[default]
     Between,
-    StatusLine,
+    FirstLine,
     Fields,
     ChunkSize {
         digits: usize,
@@ -118,16 +127,29 @@ struct Line {
 }
 
 impl Framing {
-    /// A connection on which nothing has been asked, for answers with heads of so many bytes.
-    pub(crate) fn new(head_bytes_max: usize) -> Self {
+    /// Requests, one after the other. How large a head may be is hyper's to judge: it answers.
+    pub(crate) fn requests() -> Self {
+        Self::new(Kind::Requests, usize::MAX)
+    }
+
+    /// Answers with heads of so many bytes, of which none is expected yet.
+    pub(crate) fn answers(head_bytes_max: usize) -> Self {
+        Self::new(Kind::Answers, head_bytes_max)
+    }
+
+    fn new(kind: Kind, head_bytes_max: usize) -> Self {
         let (place, line, head) = Default::default();
-        Self { head_bytes_max, place, line, head }
+        Self { kind, head_bytes_max, place, line, head }
     }
 
     /// A request has been sent, whose answer begins with the next byte.
     pub(crate) fn expect(&mut self, to_head: bool) {
-        *self = Self { place: Place::StatusLine, ..Self::new(self.head_bytes_max) };
+        self.begin();
         self.head.to_head = to_head;
+    }
+
+    fn begin(&mut self) {
+        *self = Self { place: Place::FirstLine, ..Self::new(self.kind, self.head_bytes_max) };
     }
 
     /// Reads on. Where reads begin and end carries no meaning.
@@ -136,11 +158,14 @@ impl Framing {
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         let mut rest = bytes;
         while !rest.is_empty() {
+            if self.place == Place::Between && self.kind == Kind::Requests {
+                self.begin();
+            }
             let taken = match self.place {
                 Place::Between | Place::UntilClose => return Ok(()),
                 Place::Data(left) => Ok(self.skip(left, rest.len())),
                 Place::ChunkSize { digits, size } => self.read_size(digits, size, rest),
-                Place::StatusLine | Place::Fields => self.read_head(rest),
+                Place::FirstLine | Place::Fields => self.read_head(rest),
                 // Nearly all lines in a body are so, and there are two a chunk.
                 place if self.line.is_new() && rest.starts_with(b"\r\n") => {
                     self.place = place.after_line();
@@ -222,13 +247,18 @@ impl Framing {
     fn line_ended(&mut self) -> Result<Place, FramingFault> {
         let line = self.line.kept();
         match self.place {
-            Place::StatusLine => {
+            // Empty lines before a request mean nothing (RFC 9112 §2.2).
+            Place::FirstLine if self.kind == Kind::Requests && line.is_empty() => {
+                Ok(Place::FirstLine)
+            }
+            Place::FirstLine if self.kind == Kind::Requests => Ok(Place::Fields),
+            Place::FirstLine => {
                 self.head.status_line(line).ok_or(FramingFault::StatusLine)?;
                 Ok(Place::Fields)
             }
             Place::Fields if line.is_empty() => Ok(self.head_ended()),
             Place::Fields => {
-                self.head.field(line, self.line.is_whole())?;
+                self.head.field(self.kind, line, self.line.is_whole())?;
                 Ok(Place::Fields)
             }
             Place::Trailers if !line.is_empty() => Ok(Place::Trailers),
@@ -239,16 +269,18 @@ impl Framing {
     /// What follows a head (RFC 9112 §6.3).
     fn head_ended(&mut self) -> Place {
         let head = &self.head;
+        let requests = self.kind == Kind::Requests;
         match (head.status, head.length) {
             (101, _) => Place::UntilClose,
             (100..200, _) => {
                 self.head = Head { to_head: head.to_head, bytes: head.bytes, ..Head::default() };
-                Place::StatusLine
+                Place::FirstLine
             }
             (204 | 304, _) | (_, Some(0)) => Place::Between,
             _ if head.to_head => Place::Between,
             (_, Some(length)) => Place::Data(length),
             (_, None) if head.chunked => CHUNK,
+            (_, None) if requests => Place::Between,
             (_, None) => Place::UntilClose,
         }
     }
@@ -279,7 +311,7 @@ impl Head {
         Some(())
     }
 
-    fn field(&mut self, line: &[u8], whole: bool) -> Result<(), FramingFault> {
+    fn field(&mut self, kind: Kind, line: &[u8], whole: bool) -> Result<(), FramingFault> {
         // Most fields begin with neither.
         if !matches!(line.first(), Some(b'C' | b'c' | b'T' | b't')) {
             return Ok(());
@@ -294,7 +326,8 @@ impl Head {
             self.length = Some(length.ok_or(FramingFault::ContentLength)?);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             let one = whole && !self.chunked && value.eq_ignore_ascii_case(b"chunked");
-            if !one || self.http10 {
+            // Another coding of a request has an answer of its own.
+            if kind == Kind::Answers && (!one || self.http10) {
                 return Err(FramingFault::TransferEncoding);
             }
             self.chunked = true;

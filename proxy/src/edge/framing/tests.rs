@@ -5,7 +5,7 @@ use super::*;
 const OK: &str = "HTTP/1.1 200 OK\r\n";
 
 fn framing() -> Framing {
-    Framing::new(1 << 10)
+    Framing::answers(1 << 10)
 }
 
 /// What is wrong with the answer, and how much of it is good; `None` where it ends as it should.
@@ -108,6 +108,37 @@ fn an_answer_that_two_readers_could_read_differently_is_good_up_to_where_they_wo
     for (answer, fault) in UNCLEAR {
         let (answer, at) = unclear(answer);
         assert_eq!(read(&answer), Some((at, fault)), "{answer:?}");
+    }
+}
+
+#[test]
+fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
+    let clear = [
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\r\nPOST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n",
+    ];
+    for (unclear, fault) in [
+        ("|\nGET / HTTP/1.1\r\n", FramingFault::LineEnd),
+        ("\r|\r\n", FramingFault::LineEnd),
+        ("GET /|\n\r\n", FramingFault::LineEnd),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r|\n",
+            FramingFault::ContentLength,
+        ),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r|\n",
+            FramingFault::ClTe,
+        ),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1|_0\r\n", FramingFault::ChunkSize),
+    ] {
+        for before in 0..=clear.len() {
+            let before = clear[..before].concat();
+            let good = before.len() + unclear.find('|').unwrap();
+            let requests = before + &unclear.replace('|', "");
+            let broken = Framing::requests().read(requests.as_bytes());
+            assert_eq!(broken, Err(Broken { at: good, fault }), "{requests:?}");
+        }
     }
 }
 

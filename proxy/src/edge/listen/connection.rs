@@ -149,7 +149,8 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
         };
         match turn {
             Turn::Over(end) => {
-                if let Some(cause) = end.err().as_ref().and_then(unreadable) {
+                let ours = peer.framing_fault().map(|fault| fault.cause());
+                if let Some(cause) = ours.or(end.err().as_ref().and_then(unreadable)) {
                     bad_framing(cause);
                 }
                 return;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,13 @@ use tokio::time::Sleep;
 
 use super::interim::Interim;
 use crate::edge::clock;
+use crate::edge::framing::{Broken, Framing, FramingFault};
 
 /// What a client may still send after it was refused, in bytes and in time.
 const LINGER_BYTES_MAX: usize = 64 << 10;
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
+/// A byte that stands nowhere in a request but in its data.
+const NO_REQUEST_HAS: u8 = 0;
 /// No request head is being read.
 const NOT_READING: u64 = u64::MAX;
 
@@ -35,6 +38,8 @@ pub(crate) struct Peer {
     reading_since: AtomicU64,
     stalled: AtomicBool,
     cut: AtomicBool,
+    /// Why a request could be read in more than one way.
+    broken: OnceLock<FramingFault>,
     /// A request body has not been read to its end.
     unread: AtomicBool,
     /// Open streams of an HTTP/2 connection.
@@ -72,6 +77,7 @@ impl Peer {
             reading_since: AtomicU64::new(NOT_READING),
             stalled: AtomicBool::new(false),
             cut: AtomicBool::new(false),
+            broken: OnceLock::new(),
             unread: AtomicBool::new(false),
             streams: Mutex::new(Vec::new()),
         }
@@ -98,6 +104,11 @@ impl Peer {
     /// Whether the client may still be sending the body of its last request.
     pub(crate) fn body_is_unread(&self, unread: bool) {
         self.unread.store(unread, Relaxed);
+    }
+
+    /// Why a request could be read in more than one way, if one could.
+    pub(super) fn framing_fault(&self) -> Option<FramingFault> {
+        self.broken.get().copied()
     }
 
     /// Looks after a stream while it lives.
@@ -168,6 +179,8 @@ pub(super) struct PeerSocket {
     peer: Arc<Peer>,
     write_timeout: Duration,
     http2: bool,
+    /// Reads along on HTTP/1.
+    framing: Framing,
     /// hyper waits for more bytes, and so will hear of the end.
     watched: bool,
     /// Runs while a write is waiting for the client.
@@ -179,7 +192,7 @@ pub(super) struct PeerSocket {
 }
 
 impl PeerSocket {
-    pub(super) const fn new(
+    pub(super) fn new(
         socket: TcpStream,
         peer: Arc<Peer>,
         write_timeout: Duration,
@@ -190,6 +203,7 @@ impl PeerSocket {
             peer,
             write_timeout,
             http2,
+            framing: Framing::requests(),
             watched: false,
             waiting: None,
             lingering: None,
@@ -225,6 +239,19 @@ impl PeerSocket {
         Poll::Ready(Ok(()))
     }
 
+    /// Spoils a request from where it could be read in more than one way, so that hyper refuses
+    /// it in its place: of several on a connection the ones before it are served.
+    fn spoil(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
+        let new = buf.filled_mut().get_mut(before..).unwrap_or_default();
+        let Err(Broken { at, fault }) = self.framing.read(new) else { return };
+        if let Some(byte) = new.get_mut(at) {
+            *byte = NO_REQUEST_HAS;
+        }
+        buf.set_filled(before + at + 1);
+        // It is told once; nothing is read after it.
+        let _ = self.peer.broken.set(fault);
+    }
+
     fn watch<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -251,12 +278,16 @@ impl AsyncRead for PeerSocket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.peer.broken.get().is_some() {
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
         this.watched = read.is_pending();
         // On HTTP/2 bytes between requests are housekeeping, not the start of a head.
         if buf.filled().len() > before && !this.http2 {
             this.peer.bytes_came();
+            this.spoil(buf, before);
         }
         read
     }
@@ -303,11 +334,8 @@ impl AsyncWrite for PeerSocket {
         if this.lingering.is_none() {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
-        if this.peer.unread.load(Relaxed) && !this.http2 {
-            this.linger(cx)
-        } else {
-            Poll::Ready(Ok(()))
-        }
+        let more_comes = this.peer.unread.load(Relaxed) || this.peer.broken.get().is_some();
+        if more_comes && !this.http2 { this.linger(cx) } else { Poll::Ready(Ok(())) }
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) struct Wire {
 impl Wire {
     /// For answers with heads of at most `head_bytes_max`.
     pub(super) fn new(socket: Socket, progress: Arc<Progress>, head_bytes_max: usize) -> Self {
-        Self { socket, progress, framing: Framing::new(head_bytes_max), fault: None }
+        Self { socket, progress, framing: Framing::answers(head_bytes_max), fault: None }
     }
 }
 

@@ -1,0 +1,105 @@
+//! Requests that two readers could read differently: what passes for one of them may be two to the
+//! engine.
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::gateway::Gateway;
+use crate::http::{json_answer, post};
+
+const START: &str =
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+
+fn told(cause: &str, count: usize) -> String {
+    format!("taximeter_bad_framing_total{{taximeter_cause=\"{cause}\"}} {count}")
+}
+
+fn chunked(body: &str) -> String {
+    format!("{START}Transfer-Encoding: chunked\r\n\r\n{body}")
+}
+
+#[test]
+fn a_request_that_two_readers_could_read_differently_reaches_no_engine() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let length = CHAT.len();
+    let size = format!("{length:x}");
+    let end = "0\r\n\r\n";
+    let both = "Transfer-Encoding: chunked\r\n";
+    let twice = format!("Content-Length: {length}\r\n");
+    let cases = [
+        ("cl_te", format!("{START}{both}{twice}\r\n{size}\r\n{CHAT}\r\n{end}")),
+        ("cl_te", format!("{START}{twice}{both}\r\n{size}\r\n{CHAT}\r\n{end}")),
+        ("content_length", format!("{START}{twice}{twice}\r\n{CHAT}")),
+        ("content_length", format!("{START}Content-Length: {length}, {length}\r\n\r\n{CHAT}")),
+        ("content_length", format!("{START}Content-Length: 9223372036854775809\r\n\r\n{CHAT}")),
+        ("content_length", format!("{START}Content-Length: 7_0\r\n\r\n{CHAT}")),
+        ("content_length", format!("{START}Content-Length:\r\n\r\n{CHAT}")),
+        ("line_end", format!("{START}{twice}\r\n{CHAT}").replacen("\r\n", "\n", 1)),
+        ("line_end", format!("{START}X: 1\n{twice}\r\n{CHAT}")),
+        ("line_end", format!("{START}X: 1\r{twice}\r\n{CHAT}")),
+        ("line_end", format!("{START}{twice}\n{CHAT}")),
+        ("line_end", format!("\n{START}{twice}\r\n{CHAT}")),
+        ("line_end", chunked(&format!("{size}\n{CHAT}\r\n{end}"))),
+        ("line_end", chunked(&format!("{size};a\n{CHAT}\r\n{end}"))),
+        ("line_end", chunked(&format!("{size}\r\n{CHAT}\r\n0\n\r\n"))),
+        ("line_end", chunked(&format!("{size}\r\n{CHAT}\r\n0\r\nX: 1\n\r\n"))),
+        ("chunk", chunked(&format!("{size:0>17}\r\n{CHAT}\r\n{end}"))),
+        ("chunk", chunked(&format!("+{size}\r\n{CHAT}\r\n{end}"))),
+        ("chunk", chunked(&format!("0x{size}\r\n{CHAT}\r\n{end}"))),
+        ("chunk", chunked(&format!("0_{size}\r\n{CHAT}\r\n{end}"))),
+        ("chunk", chunked(&format!("{size} \r\n{CHAT}\r\n{end}"))),
+        ("chunk", chunked(&format!("\r\n{CHAT}\r\n{end}"))),
+        ("chunk", chunked(&format!("{size}\r\n{CHAT}{end}"))),
+    ];
+    for (_, request) in &cases {
+        let mut client = Client::saying(gateway.address(), request.as_bytes());
+        assert_eq!(client.answer().status(), 400, "{request:?}");
+        client.assert_closed();
+    }
+    for (cause, _) in &cases {
+        let count = cases.iter().filter(|(other, _)| other == cause).count();
+        gateway.await_metric(&told(cause, count));
+    }
+    engine.assert_untouched();
+    assert!(gateway.records().is_empty());
+}
+
+#[test]
+fn a_request_before_one_that_cannot_be_read_in_one_way_is_served() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for second in ["GET / HTTP/1.1\nHost: a\r\n\r\n", "\r\r\n"] {
+        let first = post("/v1/chat/completions", "", CHAT);
+        let both = [first.as_slice(), second.as_bytes()].concat();
+        let mut client = Client::saying(gateway.address(), &both);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().text(), CHAT_ANSWER);
+        assert_eq!(client.answer().status(), 400);
+        client.assert_closed();
+    }
+    for record in gateway.records() {
+        assert_eq!(record["end"], "complete", "{record}");
+    }
+}
+
+#[test]
+fn extensions_and_trailers_of_a_request_go_nowhere() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let (one, two) = CHAT.split_at(10);
+    let body = format!(
+        "{:X};a=\"b;c\"\r\n{one}\r\n000{:x}\r\n{two}\r\n0;z\r\nX-Tenant-Id: other\r\n\r\n",
+        one.len(),
+        two.len()
+    );
+    let mut client = Client::saying(gateway.address(), chunked(&body).as_bytes());
+    let got = engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!((got.text(), got.header("x-tenant-id")), (CHAT, None));
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+    assert_eq!(gateway.record()["tenant"], "default");
+    let long = chunked(&format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(17 << 10)));
+    let mut client = Client::saying(gateway.address(), long.as_bytes());
+    assert_eq!(client.answer().status(), 400);
+    client.assert_closed();
+}
