@@ -60,6 +60,23 @@ fn an_http2_client_is_served_by_an_http1_engine() {
 }
 
 #[test]
+fn an_interim_answer_does_not_disturb_an_http2_stream() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let runtime = runtime();
+    let mut sender = runtime.block_on(connect(gateway.address()));
+    let answer = runtime.spawn(async move {
+        let answer = sender.send_request(request(CHAT)).await.expect("an answer");
+        (answer.status(), answer.into_body().collect().await.expect("a body").to_bytes())
+    });
+    let hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".as_slice();
+    engine.answer_once(&[hints, &json_answer(CHAT_ANSWER)].concat());
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+    let (status, body) = answer.expect("in time").expect("the client");
+    assert_eq!((status.as_u16(), &body[..]), (200, CHAT_ANSWER.as_bytes()));
+}
+
+#[test]
 fn streams_of_one_http2_connection_run_side_by_side() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

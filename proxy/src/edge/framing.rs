@@ -28,6 +28,10 @@ pub(crate) enum FramingFault {
     StatusLine,
     #[error("a line does not end with CR LF")]
     LineEnd,
+    #[error("a field has no name, or what is none")]
+    HeaderName,
+    #[error("a field goes on in the next line")]
+    HeaderValue,
     #[error("its length is no number, or there twice")]
     ContentLength,
     #[error("its transfer coding is not `chunked`, once")]
@@ -47,6 +51,8 @@ impl FramingFault {
             Self::HeadTooLarge => "head_too_large",
             Self::StatusLine => "status_line",
             Self::LineEnd => "line_end",
+            Self::HeaderName => "header_name",
+            Self::HeaderValue => "header_value",
             Self::ContentLength => "content_length",
             Self::TransferEncoding => "transfer_encoding",
             Self::ClTe => "cl_te",
@@ -258,6 +264,9 @@ impl Framing {
             }
             Place::Fields if line.is_empty() => Ok(self.head_ended()),
             Place::Fields => {
+                if self.kind == Kind::Requests {
+                    well_formed(line, self.line.is_whole())?;
+                }
                 self.head.field(self.kind, line, self.line.is_whole())?;
                 Ok(Place::Fields)
             }
@@ -361,6 +370,22 @@ impl Line {
 impl Default for Line {
     fn default() -> Self {
         Self { kept: [0; LINE_BYTES_KEPT], len: 0, ending: false }
+    }
+}
+
+/// hyper refuses the same, and does not say why.
+fn well_formed(line: &[u8], whole: bool) -> Result<(), FramingFault> {
+    if let Some(b' ' | b'\t') = line.first() {
+        return Err(FramingFault::HeaderValue);
+    }
+    let end = line.iter().position(|&byte| byte == b':');
+    let name = line.get(..end.unwrap_or(line.len())).unwrap_or_default();
+    let token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let named = end.is_some() || !whole;
+    if named && !name.is_empty() && name.iter().all(token) {
+        Ok(())
+    } else {
+        Err(FramingFault::HeaderName)
     }
 }
 

@@ -122,6 +122,11 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
         ("|\nGET / HTTP/1.1\r\n", FramingFault::LineEnd),
         ("\r|\r\n", FramingFault::LineEnd),
         ("GET /|\n\r\n", FramingFault::LineEnd),
+        ("GET / HTTP/1.1\r\nX: 1\r\n 2\r|\n", FramingFault::HeaderValue),
+        ("GET / HTTP/1.1\r\nX : 1\r|\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\n: 1\r|\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\nX\r|\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\nX\u{e9}: 1\r|\n", FramingFault::HeaderName),
         (
             "POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r|\n",
             FramingFault::ContentLength,
