@@ -87,13 +87,13 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Prices(args) => prices::run(&args, clock::wall(), &mut out)?,
         Command::Bill(args) => {
-            let mut read = journal::reader(args.data_dir());
-            bill::run(&args, clock::wall(), &mut read, &mut out)?;
+            let mut feeds = journal::feeds(args.data_dir());
+            bill::run(&args, clock::wall(), &mut feeds, &mut out)?;
             ExitCode::SUCCESS
         }
         Command::Records(args) => {
-            let mut read = journal::reader(args.data_dir());
-            records::run(&args, &mut read, &mut out, &mut err)?;
+            let mut feeds = journal::feeds(args.data_dir());
+            records::run(&args, &mut feeds, &mut out, &mut err)?;
             ExitCode::SUCCESS
         }
     };

@@ -1,11 +1,11 @@
-//! Rows in, one bill out.
+//! Hours in, one bill out.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::group::Grouping;
+use crate::hours::{Hour, HourKey};
 use crate::period::Period;
-use crate::row::BillRow;
 use crate::sums::Sums;
 
 /// Most lines of one bill; a finer grouping is refused instead of filling the memory.
@@ -61,7 +61,7 @@ pub enum BillError {
     TooManyLines,
 }
 
-/// Takes rows in any order and adds them up.
+/// Takes hours in any order and adds them up.
 #[derive(Debug)]
 pub struct Biller {
     period: Period,
@@ -78,21 +78,18 @@ impl Biller {
         Self { period, by, currency: None, lines: HashMap::new(), total: Sums::default() }
     }
 
-    /// Adds one request; one that was admitted outside the period is left out.
+    /// Adds what an hour has within the period: of an hour that is cut by its start or end, only
+    /// the requests that were admitted inside.
     ///
-    /// Errors: as [`BillError`] says. Nothing of a row that fails should be used: stop there.
-    pub fn add(&mut self, row: &BillRow<'_>) -> Result<(), BillError> {
-        if !self.period.contains(row.started_at) {
-            return Ok(());
-        }
-        if let Some((currency, _)) = row.cost {
+    /// Errors: as [`BillError`] says. Nothing of a bill that fails should be used: stop there.
+    pub fn add_hour(&mut self, key: &HourKey, hour: &Hour) -> Result<(), BillError> {
+        if let Some(currency) = &key.currency {
             self.agree_on(currency)?;
         }
-        let keys = self.by.dimensions().iter().map(|dimension| dimension.value(row)).collect();
-        let sums = Sums::of(row);
-        let overflow = || BillError::Overflow { tenant: row.tenant.to_owned() };
-        self.total.add(&sums).ok_or_else(overflow)?;
-        self.lines.entry(keys).or_default().add(&sums).ok_or_else(overflow)?;
+        let keys = self.by.dimensions().iter().map(|dimension| dimension.value(key)).collect();
+        let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
+        self.total.add(&hour.sums).ok_or_else(overflow)?;
+        self.lines.entry(keys).or_default().add(&hour.sums).ok_or_else(overflow)?;
         if self.lines.len() > LINES_MAX { Err(BillError::TooManyLines) } else { Ok(()) }
     }
 

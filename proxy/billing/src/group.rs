@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::row::BillRow;
+use crate::hours::HourKey;
 
 /// One property of a request that a bill can be split by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -55,19 +55,19 @@ impl Dimension {
         matches!(self, Self::Day | Self::Hour)
     }
 
-    /// What `row` has here; `None` when it has nothing.
-    pub(crate) fn value(&self, row: &BillRow<'_>) -> Option<String> {
+    /// What requests of `key` have here; `None` when they have nothing.
+    pub(crate) fn value(&self, key: &HourKey) -> Option<String> {
         match self {
-            Self::Tenant => Some(row.tenant.to_owned()),
-            Self::Model => row.model.map(str::to_owned),
-            Self::Provider => Some(row.provider.to_owned()),
-            Self::Upstream => Some(row.upstream.to_owned()),
-            Self::Operation => Some(row.operation.to_owned()),
-            Self::Route => Some(row.route.to_owned()),
-            Self::Key => row.key_id.map(str::to_owned),
-            Self::Day => Some(row.started_at.strftime("%Y-%m-%d").to_string()),
-            Self::Hour => Some(row.started_at.strftime("%Y-%m-%dT%H:00Z").to_string()),
-            Self::Label(name) => row.labels.get(name).cloned(),
+            Self::Tenant => Some(key.tenant.clone()),
+            Self::Model => key.model.clone(),
+            Self::Provider => Some(key.provider.clone()),
+            Self::Upstream => Some(key.upstream.clone()),
+            Self::Operation => Some(key.operation.clone()),
+            Self::Route => Some(key.route.clone()),
+            Self::Key => key.key_id.clone(),
+            Self::Day => Some(key.hour.strftime("%Y-%m-%d").to_string()),
+            Self::Hour => Some(key.hour.strftime("%Y-%m-%dT%H:00Z").to_string()),
+            Self::Label(name) => key.labels.get(name).cloned(),
         }
     }
 }

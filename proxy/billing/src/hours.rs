@@ -7,16 +7,20 @@ use std::collections::BTreeMap;
 
 use jiff::{Timestamp, TimestampRound, Unit};
 use rust_decimal::Decimal;
-use taximeter_ledger::{Record, RecordCost, RecordLine};
+use serde::{Deserialize, Serialize};
+use taximeter_ledger::{Correction, RecordCost, RecordLine};
 use taximeter_pricing::Source;
 
 use crate::row::BillRow;
-use crate::sums::Sums;
+use crate::sums::{Sums, add_exactly};
 
 /// Which requests are added up: those that agree in all of this.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// As JSON it is without its hour: the combination of the rest comes again in every hour.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HourKey {
     /// Its first instant, UTC; admission decides.
+    #[serde(skip)]
     pub hour: Timestamp,
     /// Who pays.
     pub tenant: String,
@@ -50,7 +54,7 @@ pub struct Hour {
 }
 
 /// One meter at one price.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LineKey {
     /// `input`, `cache_read`, `output` and so on.
     pub meter: String,
@@ -87,7 +91,7 @@ impl HourKey {
             route: row.route.to_owned(),
             key_id: row.key_id.map(str::to_owned),
             labels: row.labels.clone(),
-            currency: row.cost.map(|(currency, _)| currency.to_owned()),
+            currency: row.cost.map(|cost| cost.currency.clone()),
             correction: false,
         }
     }
@@ -96,10 +100,10 @@ impl HourKey {
 impl Hour {
     /// One request.
     #[must_use]
-    pub fn of(record: &Record) -> Self {
-        let mut hour = Self { sums: Sums::of(&BillRow::from(record)), lines: BTreeMap::new() };
-        if let Some(cost) = &record.cost {
-            hour.add_lines(cost, record.usage.source, Decimal::ONE);
+    pub fn of(row: &BillRow<'_>) -> Self {
+        let mut hour = Self { sums: Sums::of(row), lines: BTreeMap::new() };
+        if let Some(cost) = row.cost {
+            hour.add_lines(cost, row.source, Decimal::ONE);
         }
         hour
     }
@@ -117,12 +121,20 @@ impl Hour {
     /// Adds `other`, which has the same key.
     ///
     /// # Errors
-    /// [`TooLarge`]; nothing of what is half added should be used.
+    /// [`TooLarge`]; nothing was added then.
     pub fn add(&mut self, other: &Self) -> Result<(), TooLarge> {
-        self.sums.add(&other.sums).ok_or(TooLarge)?;
+        let mut sums = self.sums.clone();
+        sums.add(&other.sums).ok_or(TooLarge)?;
         for (key, quantity) in &other.lines {
-            let sum = self.lines.entry(key.clone()).or_default();
-            *sum = sum.checked_add(*quantity).ok_or(TooLarge)?;
+            let sum = self.lines.get(key).copied().unwrap_or_default();
+            add_exactly(sum, *quantity).ok_or(TooLarge)?;
+        }
+        self.sums = sums;
+        for (key, quantity) in &other.lines {
+            match self.lines.get_mut(key) {
+                Some(sum) => *sum += quantity,
+                None => drop(self.lines.insert(key.clone(), *quantity)),
+            }
         }
         Ok(())
     }
@@ -149,6 +161,18 @@ impl LineKey {
     }
 }
 
+/// What a correction of a request adds to its hour: what was owed is taken back, then what is owed
+/// is charged.
+#[must_use]
+pub fn corrected(row: &BillRow<'_>, correction: &Correction) -> [(HourKey, Hour); 2] {
+    let before = (correction.before.as_ref(), Decimal::NEGATIVE_ONE);
+    let after = (correction.after.as_ref(), Decimal::ONE);
+    [before, after].map(|(cost, sign)| {
+        let key = HourKey { correction: true, ..HourKey::of(&BillRow { cost, ..*row }) };
+        (key, Hour::corrected(cost, sign, row.source))
+    })
+}
+
 /// The hour that `at` lies in, UTC.
 #[must_use]
 pub fn hour_of(at: Timestamp) -> Timestamp {
@@ -158,7 +182,7 @@ pub fn hour_of(at: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use taximeter_ledger::{Reserve, died};
+    use taximeter_ledger::{Record, Reserve, died};
 
     use super::*;
 
@@ -219,7 +243,7 @@ mod tests {
             let mut record = record();
             let input = line("input", tokens, "0.0000005", Some("0.00000060"));
             record.cost = Some(cost(vec![input, line("output", 3, "0.0000015", None)]));
-            whole.add(&Hour::of(&record)).unwrap();
+            whole.add(&Hour::of(&BillRow::from(&record))).unwrap();
         }
         assert_eq!(whole.lines.len(), 2);
         assert_eq!((whole.sums.requests, whole.sums.unknown_cost_requests), (49, 0));
@@ -235,7 +259,7 @@ mod tests {
             cost(vec![line("input", 10, "0.4", None)]),
         );
         record.cost = Some(before.clone());
-        let mut hour = Hour::of(&record);
+        let mut hour = Hour::of(&BillRow::from(&record));
         hour.add(&Hour::corrected(Some(&before), Decimal::NEGATIVE_ONE, Source::Reported)).unwrap();
         hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Reported)).unwrap();
         assert_eq!(hour.sums.cost, Some(Decimal::from(4)));
@@ -245,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_cost_that_becomes_known_is_no_longer_unknown() {
-        let mut hour = Hour::of(&record());
+        let mut hour = Hour::of(&BillRow::from(&record()));
         let after = cost(vec![line("input", 10, "0.4", None)]);
         hour.add(&Hour::corrected(None, Decimal::NEGATIVE_ONE, Source::Unknown)).unwrap();
         hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Unknown)).unwrap();
@@ -256,6 +280,7 @@ mod tests {
     fn sums_that_cannot_be_kept_are_an_error() {
         let huge = cost(vec![line("input", 1, &Decimal::MAX.to_string(), None)]);
         let mut hour = Hour::corrected(Some(&huge), Decimal::ONE, Source::Reported);
-        assert_eq!(hour.add(&hour.clone()), Err(TooLarge));
+        let before = hour.clone();
+        assert_eq!((hour.add(&before), &hour), (Err(TooLarge), &before));
     }
 }

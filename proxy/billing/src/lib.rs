@@ -16,7 +16,7 @@ mod sums;
 
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use group::{Dimension, GroupError, Grouping};
-pub use hours::{Hour, HourKey, LineKey, TooLarge, hour_of};
+pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};
 pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantPart};
 pub use period::{Period, PeriodError, instant};
 pub use render::{csv, invoice, json, table};

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::hours::hour_of;
 
 /// A span of time, start included, end not; UTC, to the microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,21 @@ impl Period {
         self.to
     }
 
+    /// Its part before the first whole hour, its whole hours, and its part after the last one; of a
+    /// period without a whole hour all is in the first.
+    #[must_use]
+    pub fn by_hours(&self) -> [Option<Self>; 3] {
+        let begun = hour_of(self.from);
+        let hour = SignedDuration::from_hours(i64::from(begun < self.from));
+        let first = begun.checked_add(hour);
+        let last = hour_of(self.to);
+        match first {
+            Ok(first) if first < last => [(self.from, first), (first, last), (last, self.to)]
+                .map(|(from, to)| Self::new(from, to).ok()),
+            _ => [Some(*self), None, None],
+        }
+    }
+
     /// Whether something admitted `at` belongs to it.
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {
@@ -130,6 +147,25 @@ mod tests {
         assert!(leap.contains(instant("2028-02-29T23:59:59.999999Z").unwrap()));
         assert!(!leap.contains(leap.to()));
         assert_eq!(Period::month("2026-12").unwrap().to(), instant("2027-01-01").unwrap());
+    }
+
+    #[test]
+    fn a_period_is_its_whole_hours_and_what_is_cut_at_its_ends() {
+        let shown = |from: &str, to: &str| {
+            let period = Period::new(instant(from).unwrap(), instant(to).unwrap()).unwrap();
+            period.by_hours().map(|part| {
+                let minutes = |at: Timestamp| at.strftime("%H:%M").to_string();
+                part.map_or(String::new(), |part| minutes(part.from()) + "-" + &minutes(part.to()))
+            })
+        };
+        let day = shown("2026-11-20", "2026-11-21");
+        assert_eq!(day, ["", "00:00-00:00", ""]);
+        let cut = shown("2026-11-20T10:30:00Z", "2026-11-20T13:15:00Z");
+        assert_eq!(cut, ["10:30-11:00", "11:00-13:00", "13:00-13:15"]);
+        let short = shown("2026-11-20T10:30:00Z", "2026-11-20T11:15:00Z");
+        assert_eq!(short, ["10:30-11:15", "", ""]);
+        let inside = shown("2026-11-20T10:00:00Z", "2026-11-20T10:15:00Z");
+        assert_eq!(inside, ["10:00-10:15", "", ""]);
     }
 
     #[test]

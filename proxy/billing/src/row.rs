@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use rust_decimal::Decimal;
-use taximeter_ledger::Record;
+use taximeter_ledger::{Record, RecordCost};
 use taximeter_pricing::Source;
 
 /// What a bill needs to know of one request.
@@ -38,10 +37,8 @@ pub struct BillRow<'a> {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// Currency and amount owed; `None` is unknown, never zero.
-    pub cost: Option<(&'a str, Decimal)>,
-    /// The same at list price.
-    pub list_cost: Option<Decimal>,
+    /// What is owed; `None` is unknown, never zero.
+    pub cost: Option<&'a RecordCost>,
 }
 
 impl<'a> From<&'a Record> for BillRow<'a> {
@@ -61,8 +58,7 @@ impl<'a> From<&'a Record> for BillRow<'a> {
             cache_read_input_tokens: record.usage.cache_read_input_tokens,
             output_tokens: record.usage.output_tokens,
             reasoning_output_tokens: record.usage.reasoning_output_tokens,
-            cost: record.cost.as_ref().map(|cost| (cost.currency.as_str(), cost.amount)),
-            list_cost: record.cost.as_ref().map(|cost| cost.list_amount),
+            cost: record.cost.as_ref(),
         }
     }
 }

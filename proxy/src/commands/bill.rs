@@ -10,7 +10,7 @@ use taximeter_billing::{Biller, Grouping, Period, csv, instant, json, table};
 
 use super::failure::Failure;
 use super::ledger;
-use crate::edge::store::{ReadJournal, Store};
+use crate::edge::store::{Feed, Store};
 
 /// Characters a line when the output is no terminal.
 const WIDTH: usize = 120;
@@ -98,18 +98,18 @@ impl BillArgs {
 
 /// Writes the bill to `out`, or to the file that was named.
 ///
-/// `read` reads the journal of the data directory, for what the store lacks; `now` decides what the
-/// current month is.
+/// `feeds` are the journals of the data directory, for what the store lacks; `now` decides what
+/// the current month is.
 /// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
 pub(crate) fn run(
     args: &BillArgs,
     now: Timestamp,
-    read: &mut ReadJournal<'_>,
+    feeds: &mut [Feed<'_>],
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let period = args.period(now)?;
-    let (store, _) = ledger::open(&args.data_dir, read)?;
-    let text = render(args, period, &store)?;
+    let mut store = ledger::open(&args.data_dir, feeds)?;
+    let text = render(args, period, &mut store)?;
     match &args.output {
         Some(path) => {
             fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })
@@ -118,10 +118,11 @@ pub(crate) fn run(
     }
 }
 
-fn render(args: &BillArgs, period: Period, store: &Store) -> Result<String, Failure> {
+fn render(args: &BillArgs, period: Period, store: &mut Store) -> Result<String, Failure> {
     let mut biller = Biller::new(period, args.by.clone());
-    store
-        .bill_rows(period, args.tenant.as_deref(), |row| biller.add(row).map_err(Failure::from))?;
+    store.hours(period, args.tenant.as_deref(), |key, hour| {
+        biller.add_hour(key, hour).map_err(Failure::from)
+    })?;
     let bill = biller.finish();
     Ok(match args.format {
         Format::Table if store.is_empty()? => ledger::empty(&args.data_dir),

@@ -4,18 +4,14 @@ use std::io;
 use std::path::Path;
 
 use super::failure::Failure;
-use crate::edge::store::{Entries, ReadJournal, Store};
+use crate::edge::store::{Feed, Store};
 
-/// Opens the store and feeds it what the journal has, so that answers are right whether or not the
-/// gateway runs. The reader stays where the journal ends so far.
-pub(super) fn open(
-    data_dir: &Path,
-    read: &mut ReadJournal<'_>,
-) -> Result<(Store, Option<Entries>), Failure> {
+/// Opens the store and feeds it what the journals have, so that answers are right whether or not
+/// the gateway runs.
+pub(super) fn open(data_dir: &Path, feeds: &mut [Feed<'_>]) -> Result<Store, Failure> {
     let mut store = Store::open(data_dir)?;
-    let mut entries = None;
-    store.catch_up(&mut entries, read)?;
-    Ok((store, entries))
+    store.catch_up(feeds)?;
+    Ok(store)
 }
 
 /// What to say when no request was ever settled.

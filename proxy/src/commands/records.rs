@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
 use super::ledger;
-use crate::edge::store::{Filter, ReadJournal, Store};
+use crate::edge::store::{Feed, Filter, Store};
 
 /// How often `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -73,15 +73,15 @@ impl RecordsArgs {
 
 /// Writes the records to `out`, and to `notes` a sentence when the ledger has none at all.
 ///
-/// `read` reads the journal of the data directory, for what the store lacks.
+/// `feeds` are the journals of the data directory, for what the store lacks.
 /// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
 pub(crate) fn run(
     args: &RecordsArgs,
-    read: &mut ReadJournal<'_>,
+    feeds: &mut [Feed<'_>],
     out: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let (mut store, mut entries) = ledger::open(&args.data_dir, read)?;
+    let mut store = ledger::open(&args.data_dir, feeds)?;
     if store.is_empty()? {
         notes.write_all(ledger::empty(&args.data_dir).as_bytes())?;
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(
         if !pause.as_mut().is_some_and(Pause::wait) {
             return Ok(false);
         }
-        store.catch_up(&mut entries, read)?;
+        store.catch_up(feeds)?;
         Ok(true)
     };
     ledger::unless_reader_left(show(args, &mut store, out, again))

@@ -178,13 +178,16 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
 fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let dir = gateway.config.data_dir.clone();
-    let store = Store::open(&dir).context("cannot open the store")?;
-    let telemetry = gateway.telemetry.clone();
-    let feeder = Feeder::start(store, Box::new(journal::reader(&dir)), move |fed| {
-        if let Err(fault) = fed {
-            telemetry.emit(&StoreFailed { reason: fault.to_string() });
-        }
-    })?;
+    let (telemetry, feeds) = (gateway.telemetry.clone(), journal::feeds(&dir));
+    let feeder = Feeder::start(
+        move || Store::open(&dir),
+        feeds,
+        move |fed| {
+            if let Err(fault) = fed {
+                telemetry.emit(&StoreFailed { reason: fault.to_string() });
+            }
+        },
+    )?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway));
     gateway.background.spawn(async move {
         let mut fed = 0;

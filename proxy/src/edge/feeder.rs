@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use crate::edge::store::{Entries, Fed, ReadError, Store, StoreError};
+use crate::edge::store::{Fed, Feed, Store, StoreError};
 
 /// Least time between two feedings: many entries make one transaction.
 const FEED_INTERVAL: Duration = Duration::from_millis(500);
+/// Time between two attempts while the store cannot be used.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Reads the journal on the feeder's thread, from this sequence number on.
-pub(crate) type ReadJournal = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send>;
+/// Opens the store.
+type Open = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
 
-/// A thread that keeps the store up with the journal.
+/// A thread that keeps the store up with the journals.
 #[derive(Debug)]
 pub(crate) struct Feeder {
     signals: Arc<Signals>,
@@ -37,18 +39,19 @@ struct Signals {
 impl Feeder {
     /// Starts with a first feeding; `told` hears what each one did.
     ///
-    /// A feeding that fails is tried again after the interval; the journal keeps what is missing.
+    /// A store that cannot be opened or fed is opened again after a while; the journals keep what
+    /// is missing.
     /// Errors: the system has no thread for it.
     pub(crate) fn start(
-        store: Store,
-        read: ReadJournal,
+        open: impl FnMut() -> Result<Store, StoreError> + Send + 'static,
+        feeds: impl Into<Vec<Feed<'static>>>,
         told: impl FnMut(Result<Fed, StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
         let signals = Arc::new(Signals { grown: true.into(), stop: false.into() });
-        let shared = signals.clone();
+        let (shared, feeds) = (signals.clone(), feeds.into());
         let thread = thread::Builder::new()
             .name("feeder".to_owned())
-            .spawn(move || feed_until_stopped(store, read, told, &shared))?;
+            .spawn(move || feed_until_stopped(Box::new(open), feeds, told, &shared))?;
         Ok(Self { signals, thread })
     }
 
@@ -77,25 +80,33 @@ impl Bell {
 }
 
 fn feed_until_stopped(
-    mut store: Store,
-    mut read: ReadJournal,
+    mut open: Open,
+    mut feeds: Vec<Feed<'_>>,
     mut told: impl FnMut(Result<Fed, StoreError>),
     signals: &Signals,
 ) {
-    let mut open = None;
+    let mut opened = None;
     loop {
         let stop = signals.stop.load(Ordering::Acquire);
         if signals.grown.swap(false, Ordering::AcqRel) || stop {
-            let fed = store.catch_up(&mut open, &mut *read);
-            if fed.is_err() {
+            let store = opened.take().map_or_else(&mut *open, Ok);
+            let fed = store.and_then(|mut store| {
+                let fed = store.catch_up(&mut feeds)?;
+                opened = Some(store);
+                Ok(fed)
+            });
+            let pause = if fed.is_ok() {
+                FEED_INTERVAL
+            } else {
                 signals.grown.store(true, Ordering::Release);
-            }
+                RETRY_INTERVAL
+            };
             told(fed);
             if stop {
                 return;
             }
             // An early wake is harmless: it only makes a smaller transaction.
-            thread::park_timeout(FEED_INTERVAL);
+            thread::park_timeout(pause);
         } else {
             thread::park();
         }
@@ -108,6 +119,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::edge::store::Entries;
     use crate::edge::store::samples::{journal, record};
 
     #[test]
@@ -127,10 +139,15 @@ mod tests {
             };
             Ok(Box::new(std::iter::from_fn(next)) as Entries)
         };
-        let store = Store::open(dir.path()).unwrap();
-        let feeder = Feeder::start(store, Box::new(read), move |fed| {
-            let _ = told.send(fed.unwrap().records);
-        })
+        let path = dir.path().to_owned();
+        let feeds = [Feed::new("journal", read)];
+        let feeder = Feeder::start(
+            move || Store::open(&path),
+            feeds,
+            move |fed| {
+                let _ = told.send(fed.unwrap().records);
+            },
+        )
         .unwrap();
         assert_eq!(heard.recv().unwrap(), 2);
 

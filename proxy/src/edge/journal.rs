@@ -34,10 +34,13 @@ pub(crate) use self::recover::Recovery;
 
 use self::disk::{Disk, Kernel};
 use self::queue::Queue;
-use super::store::{Entries as StoreEntries, ReadError as StoreFault};
+use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault};
 
 /// A segment that is this long is followed by another one, in bytes.
 const SEGMENT_BYTES: u64 = 64 << 20;
+/// The directory inside the data directory of the journal that corrections are written to, also
+/// while the gateway writes its own.
+const CORRECTIONS: &str = "corrections";
 
 /// The journal of this gateway, open for writing. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -163,8 +166,15 @@ impl Drop for Append {
     }
 }
 
-/// How the store reads the journal in `dir`.
-pub(crate) fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, StoreFault> + use<> {
+/// The journals of a data directory, as the store is fed from them: requests, then corrections.
+pub(crate) fn feeds(data_dir: &Path) -> [Feed<'static>; 2] {
+    [
+        Feed::new("journal", reader(data_dir)),
+        Feed::new(CORRECTIONS, reader(&data_dir.join(CORRECTIONS))),
+    ]
+}
+
+fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, StoreFault> + use<> {
     let dir = dir.to_owned();
     move |from| {
         let entries = read(&dir, from).map(|framed| framed.map_err(StoreFault::from));

@@ -3,10 +3,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
+use taximeter_ledger::RecordCost;
 use taximeter_pricing::Source;
 
 use super::*;
-use crate::{csv, json};
+use crate::{BillRow, csv, json};
 
 /// The owned form of a [`BillRow`], for making many.
 #[derive(Debug, Clone)]
@@ -40,10 +41,11 @@ fn november() -> Period {
 
 fn bill_of(rides: &[Ride], period: Period, by: &str) -> Result<Bill, BillError> {
     let mut biller = Biller::new(period, by.parse().unwrap());
-    for ride in rides {
+    for ride in rides.iter().filter(|ride| period.contains(at(ride.at))) {
         let labels = ride.team.map(|team| ("team".to_owned(), team.to_owned()));
         let labels = labels.into_iter().collect();
-        biller.add(&BillRow {
+        let cost = ride.cost.map(|amount| cost("USD", amount));
+        let row = BillRow {
             started_at: at(ride.at),
             tenant: ride.tenant,
             model: ride.model,
@@ -58,11 +60,21 @@ fn bill_of(rides: &[Ride], period: Period, by: &str) -> Result<Bill, BillError> 
             cache_read_input_tokens: ride.cached,
             output_tokens: ride.output,
             reasoning_output_tokens: None,
-            cost: ride.cost.map(|amount| ("USD", amount)),
-            list_cost: ride.cost,
-        })?;
+            cost: cost.as_ref(),
+        };
+        biller.add_hour(&HourKey::of(&row), &Hour::of(&row))?;
     }
     Ok(biller.finish())
+}
+
+fn cost(currency: &str, amount: Decimal) -> RecordCost {
+    RecordCost {
+        currency: currency.to_owned(),
+        amount,
+        list_amount: amount,
+        price_id: "b@1#m".to_owned(),
+        lines: Vec::new(),
+    }
 }
 
 /// Seconds after the start of November.
@@ -238,29 +250,31 @@ fn lines_go_by_time_then_by_cost_then_by_name() {
 
 #[test]
 fn two_currencies_are_not_added() {
-    let labels = BTreeMap::new();
+    let (labels, dollar, euro) =
+        (BTreeMap::new(), cost("USD", Decimal::ONE), cost("EUR", Decimal::ONE));
     let mut biller = Biller::new(november(), Grouping::default());
-    let mut row = BillRow {
-        started_at: at(0),
-        tenant: "acme",
-        model: None,
-        provider: "vllm",
-        upstream: "local",
-        operation: "chat",
-        route: "/v1/chat/completions",
-        key_id: None,
-        labels: &labels,
-        source: Source::Reported,
-        input_tokens: Some(1),
-        cache_read_input_tokens: None,
-        output_tokens: Some(1),
-        reasoning_output_tokens: None,
-        cost: Some(("USD", Decimal::ONE)),
-        list_cost: Some(Decimal::ONE),
+    let mut add = |cost| {
+        let row = BillRow {
+            started_at: at(0),
+            tenant: "acme",
+            model: None,
+            provider: "vllm",
+            upstream: "local",
+            operation: "chat",
+            route: "/v1/chat/completions",
+            key_id: None,
+            labels: &labels,
+            source: Source::Reported,
+            input_tokens: Some(1),
+            cache_read_input_tokens: None,
+            output_tokens: Some(1),
+            reasoning_output_tokens: None,
+            cost: Some(cost),
+        };
+        biller.add_hour(&HourKey::of(&row), &Hour::of(&row))
     };
-    biller.add(&row).unwrap();
-    row.cost = Some(("EUR", Decimal::ONE));
-    assert!(matches!(biller.add(&row), Err(BillError::Currencies { .. })));
+    add(&dollar).unwrap();
+    assert!(matches!(add(&euro), Err(BillError::Currencies { .. })));
 }
 
 #[test]

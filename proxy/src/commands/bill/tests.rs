@@ -2,7 +2,7 @@ use clap::Parser;
 use tempfile::TempDir;
 
 use super::*;
-use crate::edge::store::samples::{journal, read, record};
+use crate::edge::store::samples::{feed, journal, record};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -27,7 +27,7 @@ fn now() -> Timestamp {
 fn bill(dir: &TempDir, line: &[&str], numbers: std::ops::Range<u32>) -> String {
     let entries = journal(numbers.map(record));
     let mut out = Vec::new();
-    run(&args(dir, line), now(), &mut |from| read(&entries, from), &mut out).unwrap();
+    run(&args(dir, line), now(), &mut [feed(&entries)], &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -88,7 +88,7 @@ fn a_missing_data_directory_is_exit_69() {
     let dir = tempfile::tempdir().unwrap();
     let mut args = args(&dir, &[]);
     args.data_dir = dir.path().join("nowhere");
-    let failure = run(&args, now(), &mut |from| read(&[], from), &mut Vec::new()).unwrap_err();
+    let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
     assert_eq!(failure.exit_code(), 69);
 }
 
@@ -96,7 +96,7 @@ fn a_missing_data_directory_is_exit_69() {
 fn a_span_that_ends_before_it_starts_is_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let args = args(&dir, &["--from", "2026-11-02", "--to", "2026-11-01"]);
-    let failure = run(&args, now(), &mut |from| read(&[], from), &mut Vec::new()).unwrap_err();
+    let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
     assert_eq!(failure.exit_code(), 2);
 }
 
@@ -112,7 +112,7 @@ fn a_reader_that_leaves_is_no_failure() {
         }
     }
     let dir = tempfile::tempdir().unwrap();
-    run(&args(&dir, &[]), now(), &mut |from| read(&[], from), &mut Gone).unwrap();
+    run(&args(&dir, &[]), now(), &mut [feed(&[])], &mut Gone).unwrap();
 }
 
 #[test]

@@ -91,8 +91,8 @@ impl Gateway {
             std::ffi::OsStr::new("--data-dir"),
             self.data_dir.as_os_str(),
         ])?;
-        let mut read = journal::reader(&self.data_dir);
-        bill::run(&line.bill, clock::wall(), &mut read, out)?;
+        let mut feeds = journal::feeds(&self.data_dir);
+        bill::run(&line.bill, clock::wall(), &mut feeds, out)?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@ use taximeter_ledger::Record;
 use tempfile::TempDir;
 
 use super::*;
-use crate::edge::store::samples::{journal, read, record};
+use crate::edge::store::samples::{feed, journal, record};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -28,7 +28,7 @@ fn each_request_is_one_line_of_json() {
     let entries = journal((1..=3).map(record));
     let (mut out, mut notes) = (Vec::new(), Vec::new());
     let args = args(&dir, &["--limit", "2"]);
-    run(&args, &mut |from| read(&entries, from), &mut out, &mut notes).unwrap();
+    run(&args, &mut [feed(&entries)], &mut out, &mut notes).unwrap();
     assert_eq!(ids(&out), ["client-2", "client-3"]);
     assert_eq!(notes, b"");
     let last = std::str::from_utf8(&out).unwrap().lines().last().unwrap();
@@ -47,7 +47,7 @@ fn a_record_is_shown_with_all_its_members_in_order() {
     bare.finish_reasons.clear();
     let entries = journal([bare.clone()]);
     let mut out = Vec::new();
-    run(&args(&dir, &[]), &mut |from| read(&entries, from), &mut out, &mut Vec::new()).unwrap();
+    run(&args(&dir, &[]), &mut [feed(&entries)], &mut out, &mut Vec::new()).unwrap();
     bare.seq = 1;
     assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&bare).unwrap() + "\n");
     let shown = serde_json::to_value(&bare).unwrap();
@@ -58,7 +58,7 @@ fn a_record_is_shown_with_all_its_members_in_order() {
 fn an_empty_ledger_is_noted_beside_the_output() {
     let dir = tempfile::tempdir().unwrap();
     let (mut out, mut notes) = (Vec::new(), Vec::new());
-    run(&args(&dir, &[]), &mut |from| read(&[], from), &mut out, &mut notes).unwrap();
+    run(&args(&dir, &[]), &mut [feed(&[])], &mut out, &mut notes).unwrap();
     assert_eq!(out, b"");
     assert!(String::from_utf8(notes).unwrap().contains("is empty"));
 }
@@ -68,11 +68,11 @@ fn following_shows_each_record_once_as_it_comes() {
     let dir = tempfile::tempdir().unwrap();
     let all = journal([record(5), record(1), record(9), record(7)]);
     let mut store = Store::open(dir.path()).unwrap();
-    store.feed(all[..2].iter().cloned().map(Ok)).unwrap();
-    let mut later = all[2..].iter().cloned();
+    store.catch_up(&mut [feed(&all[..2])]).unwrap();
+    let mut later = 3..=all.len();
     let again = |store: &mut Store| {
         let next = later.next();
-        store.feed(next.clone().into_iter().map(Ok))?;
+        store.catch_up(&mut [feed(&all[..next.unwrap_or(all.len())])])?;
         Ok(next.is_some())
     };
     let mut out = Vec::new();

@@ -1,138 +1,165 @@
-//! From the journal into the store.
+//! From the journals into the store.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, TransactionBehavior, params};
-use serde_json::value::RawValue;
+use std::fmt;
+
 use taximeter_ledger::{Framed, Kind, Position};
 
-use super::post::{Post, Text};
-use super::{Entries, Fed, ReadError, ReadJournal, Store, StoreError, schema};
+use super::Store;
+use super::batch::Batch;
+use super::database::{Database, Rebuilt};
+use super::error::{ReadError, StoreError};
 
-/// Most entries in one transaction: bounds its memory, and how long other writers wait.
-const BATCH_ENTRIES_MAX: usize = 4096;
+/// Most entries in one transaction: bounds how long other writers wait.
+const BATCH_ENTRIES_MAX: u64 = 4096;
+/// Most bytes of entries in one transaction, but for its last one: bounds its memory.
+const BATCH_BYTES_MAX: usize = 8 << 20;
 
-impl Store {
-    /// Feeds what the journal has and the store does not yet.
-    ///
-    /// `open` keeps the reader for the next call, which goes on where this one ended; begin with
-    /// `None`. When the journal does not go on where the store stopped (its tail was lost, or it
-    /// was replaced), it is fed whole: requests that are already there stay as they are.
-    /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
-    pub(crate) fn catch_up(
-        &mut self,
-        open: &mut Option<Entries>,
-        read: &mut ReadJournal<'_>,
-    ) -> Result<Fed, StoreError> {
-        let mut entries = match open.take() {
-            Some(entries) => entries,
-            None => self.unread(read)?,
-        };
-        let fed = self.feed(&mut entries)?;
-        *open = Some(entries);
-        Ok(fed)
+/// Entries of a journal, in order. `None` may be the end so far.
+pub(crate) type Entries = Box<dyn Iterator<Item = Result<Framed, ReadError>> + Send>;
+
+/// Reads a journal from this sequence number on, or from its first entry after it.
+type Read<'a> = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send + 'a>;
+
+/// A journal that feeds the store; it is read on from where the last feeding ended.
+pub(crate) struct Feed<'a> {
+    name: &'a str,
+    read: Read<'a>,
+    open: Option<Entries>,
+}
+
+/// What a feeding did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Fed {
+    /// Entries read.
+    pub(crate) entries: u64,
+    /// Records that were new to the store.
+    pub(crate) records: u64,
+    /// Corrections that were new to the store.
+    pub(crate) corrections: u64,
+}
+
+/// Entries that are added together, and how reading them ended.
+struct Piece {
+    /// Those that leave something in the store, and the last one.
+    framed: Vec<Framed>,
+    entries: u64,
+    end: Result<(), ReadError>,
+}
+
+impl<'a> Feed<'a> {
+    /// The journal that `read` reads; the store knows it by `name`.
+    pub(crate) fn new(
+        name: &'a str,
+        read: impl FnMut(u64) -> Result<Entries, ReadError> + Send + 'a,
+    ) -> Self {
+        Self { name, read: Box::new(read), open: None }
     }
 
-    /// What the journal has behind the last entry that is here.
-    fn unread(&self, read: &mut ReadJournal<'_>) -> Result<Entries, StoreError> {
-        if let Some(cursor) = self.cursor()? {
-            let mut entries = read(cursor.seq).map_err(StoreError::Journal)?;
-            let last = entries.next().transpose().map_err(StoreError::Journal)?;
+    /// What the journal has behind `cursor`. When it does not go on there (its tail was lost, or it
+    /// was replaced), all that it has: requests that are in the store stay as they are.
+    fn unread(&mut self, cursor: Option<Position>) -> Result<Entries, ReadError> {
+        if let Some(cursor) = cursor {
+            let mut entries = (self.read)(cursor.seq)?;
+            let last = entries.next().transpose()?;
             if last.is_some_and(|last| last.position() == cursor) {
                 return Ok(entries);
             }
         }
-        read(0).map_err(StoreError::Journal)
-    }
-
-    /// Feeds entries that follow each other, from anywhere at or before the end of what is here.
-    ///
-    /// Errors: as [`Store::catch_up`].
-    pub(crate) fn feed(
-        &mut self,
-        entries: impl Iterator<Item = Result<Framed, ReadError>>,
-    ) -> Result<Fed, StoreError> {
-        let mut entries = entries.peekable();
-        let mut fed = Fed::default();
-        while entries.peek().is_some() {
-            let batch = entries.by_ref().take(BATCH_ENTRIES_MAX);
-            let outcome = feed_batch(&mut self.connection, batch, &mut fed);
-            outcome.map_err(|error| self.fault(error))?.map_err(StoreError::Journal)?;
-        }
-        Ok(fed)
-    }
-
-    /// The last entry of the journal that is here.
-    fn cursor(&self) -> Result<Option<Position>, StoreError> {
-        let cursor = self.connection.query_row(schema::CURSOR, [], |row| {
-            let seq: i64 = row.get(0)?;
-            Ok(Position { seq: seq.cast_unsigned(), chain: row.get(1)? })
-        });
-        cursor.optional().map_err(|error| self.fault(error))
+        (self.read)(0)
     }
 }
 
-/// Feeds all of `entries` in one transaction. The inner error is the journal's: what came before it
-/// is kept.
-fn feed_batch(
-    connection: &mut Connection,
-    entries: impl Iterator<Item = Result<Framed, ReadError>>,
+impl fmt::Debug for Feed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Feeds what the journals have and the store does not yet, one journal after the other.
+    ///
+    /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
+    pub(crate) fn catch_up(&mut self, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
+        feed_all(&mut *self.database, feeds)
+    }
+
+    /// Builds the store anew from the journals, and keeps what it has beyond them: the journals may
+    /// have dropped old segments. The store is as it was until all is done, and after an error.
+    ///
+    /// Errors: as [`Store::catch_up`].
+    #[cfg_attr(not(test), expect(dead_code, reason = "`verify --rebuild` calls it"))]
+    pub(crate) fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {
+        for feed in &mut *feeds {
+            feed.open = None;
+        }
+        self.database.rebuild(&mut |database| feed_all(database, feeds).map(|_| ()))
+    }
+}
+
+fn feed_all(database: &mut dyn Database, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
+    let mut fed = Fed::default();
+    for feed in feeds {
+        let mut entries = match feed.open.take() {
+            Some(entries) => entries,
+            None => feed.unread(database.cursor(feed.name)?).map_err(StoreError::Journal)?,
+        };
+        feed_from(database, feed.name, &mut entries, &mut fed)?;
+        feed.open = Some(entries);
+    }
+    Ok(fed)
+}
+
+fn feed_from(
+    database: &mut dyn Database,
+    journal: &str,
+    entries: &mut Entries,
     fed: &mut Fed,
-) -> rusqlite::Result<Result<(), ReadError>> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut add = transaction.prepare_cached(schema::ADD)?;
-    let mut last = None;
-    let mut outcome = Ok(());
-    for framed in entries {
-        let framed = match framed {
-            Ok(framed) => framed,
-            Err(error) => {
-                outcome = Err(error);
+) -> Result<(), StoreError> {
+    loop {
+        let mut piece = Piece::read(entries);
+        let mut batch = Batch::default();
+        for framed in &piece.framed {
+            if let Err(fault) = batch.push(journal, framed) {
+                piece.end = Err(fault.into());
                 break;
             }
-        };
-        if framed.kind == Kind::Post {
-            match Post::read(&framed) {
-                Ok(post) => fed.records += u64::from(add_post(&mut add, &post)?),
-                Err(fault) => {
-                    outcome = Err(fault.into());
+        }
+        if batch.end.is_none() {
+            return piece.end.map_err(StoreError::Journal);
+        }
+        let added = database.add(&batch)?;
+        fed.entries += piece.entries;
+        fed.records += added.posts;
+        fed.corrections += added.corrections;
+        piece.end.map_err(StoreError::Journal)?;
+    }
+}
+
+impl Piece {
+    fn read(entries: &mut Entries) -> Self {
+        let mut piece = Self { framed: Vec::new(), entries: 0, end: Ok(()) };
+        let mut bytes = 0;
+        let mut passed = None;
+        while piece.entries < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
+            match entries.next() {
+                None => break,
+                Some(Err(error)) => {
+                    piece.end = Err(error);
                     break;
+                }
+                Some(Ok(framed)) => {
+                    piece.entries += 1;
+                    if matches!(framed.kind, Kind::Post | Kind::Correction) {
+                        bytes += framed.payload.len();
+                        passed = None;
+                        piece.framed.push(framed);
+                    } else {
+                        passed = Some(framed);
+                    }
                 }
             }
         }
-        fed.entries += 1;
-        last = Some(framed.position());
+        piece.framed.extend(passed);
+        piece
     }
-    drop(add);
-    if let Some(Position { seq, chain }) = last {
-        let mut set = transaction.prepare_cached(schema::SET_CURSOR)?;
-        set.execute(params![seq.cast_signed(), chain])?;
-    }
-    transaction.commit()?;
-    Ok(outcome)
-}
-
-/// Whether the request was new.
-fn add_post(add: &mut CachedStatement<'_>, post: &Post<'_>) -> rusqlite::Result<bool> {
-    let (usage, cost) = (&post.usage, post.cost.as_ref());
-    let added = add.execute(params![
-        post.started_at.as_microsecond(),
-        post.id.0.as_bytes(),
-        post.tenant,
-        post.model(),
-        post.provider,
-        post.upstream,
-        post.operation,
-        post.route,
-        post.key_id.as_ref().map(Text::as_str),
-        post.labels.map(RawValue::get),
-        usage.source.as_str(),
-        usage.input_tokens.map(u64::cast_signed),
-        usage.cache_read_input_tokens.map(u64::cast_signed),
-        usage.output_tokens.map(u64::cast_signed),
-        usage.reasoning_output_tokens.map(u64::cast_signed),
-        cost.map(|cost| &cost.currency),
-        cost.map(|cost| &cost.amount),
-        post.seq.cast_signed(),
-        post.record,
-    ])?;
-    Ok(added > 0)
 }

@@ -1,40 +1,40 @@
 //! What the store asks of a post: a few members, borrowed from its JSON.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use taximeter_ledger::{Fault, Framed, RequestId};
+use taximeter_billing::BillRow;
+use taximeter_ledger::{RecordCost, RequestId};
 use taximeter_pricing::Source;
 
-/// The members of a record that have columns; the others are not looked at.
+/// The members of a record that are added up or have columns; the others are not looked at.
 #[derive(Debug, Deserialize)]
 pub(super) struct Post<'a> {
     pub(super) id: RequestId,
     pub(super) started_at: Timestamp,
+    pub(super) ended_at: Timestamp,
     #[serde(borrow)]
     pub(super) tenant: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) key_id: Option<Text<'a>>,
-    /// An object, absent when it is empty.
+    key_id: Option<Text<'a>>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     #[serde(borrow)]
-    pub(super) labels: Option<&'a RawValue>,
+    operation: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) operation: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(super) route: Cow<'a, str>,
+    route: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) upstream: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) provider: Cow<'a, str>,
+    provider: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) request_model: Option<Text<'a>>,
+    request_model: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) response_model: Option<Text<'a>>,
+    response_model: Option<Text<'a>>,
     pub(super) usage: Usage,
-    #[serde(borrow)]
-    pub(super) cost: Option<Cost<'a>>,
+    cost: Option<RecordCost>,
     /// Its entry.
     #[serde(skip)]
     pub(super) seq: u64,
@@ -45,43 +45,49 @@ pub(super) struct Post<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
-    pub(super) source: Source,
+    source: Source,
     pub(super) input_tokens: Option<u64>,
-    pub(super) cache_read_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
     pub(super) output_tokens: Option<u64>,
-    pub(super) reasoning_output_tokens: Option<u64>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Cost<'a> {
-    #[serde(borrow)]
-    pub(super) currency: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(super) amount: Cow<'a, str>,
+    reasoning_output_tokens: Option<u64>,
 }
 
 /// `serde` borrows through an `Option` only in a type of its own.
 #[derive(Debug, Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl Text<'_> {
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Post<'a> {
-    /// Reads the payload of a post.
+    /// Reads the JSON of entry `seq`.
     ///
-    /// Errors: `Unreadable`.
-    pub(super) fn read(framed: &'a Framed) -> Result<Self, Fault> {
-        let record = str::from_utf8(&framed.payload).map_err(|error| framed.unreadable(&error))?;
-        let post: Self = serde_json::from_str(record).map_err(|e| framed.unreadable(&e))?;
-        Ok(Self { seq: framed.seq, record, ..post })
+    /// Errors: it is no record.
+    pub(super) fn read(seq: u64, record: &'a str) -> Result<Self, serde_json::Error> {
+        let post: Self = serde_json::from_str(record)?;
+        Ok(Self { seq, record, ..post })
     }
 
     /// The answer's model, or the request's when there was no answer.
     pub(super) fn model(&self) -> Option<&str> {
-        self.response_model.as_ref().or(self.request_model.as_ref()).map(Text::as_str)
+        self.response_model.as_ref().or(self.request_model.as_ref()).map(|Text(model)| &**model)
+    }
+
+    /// As bills see it.
+    pub(super) fn row(&self) -> BillRow<'_> {
+        BillRow {
+            started_at: self.started_at,
+            tenant: &self.tenant,
+            model: self.model(),
+            provider: &self.provider,
+            upstream: &self.upstream,
+            operation: &self.operation,
+            route: &self.route,
+            key_id: self.key_id.as_ref().map(|Text(key)| &**key),
+            labels: &self.labels,
+            source: self.usage.source,
+            input_tokens: self.usage.input_tokens,
+            cache_read_input_tokens: self.usage.cache_read_input_tokens,
+            output_tokens: self.usage.output_tokens,
+            reasoning_output_tokens: self.usage.reasoning_output_tokens,
+            cost: self.cost.as_ref(),
+        }
     }
 }

@@ -11,7 +11,7 @@ use taximeter_ledger::{
 use taximeter_pricing::Source;
 use uuid::Uuid;
 
-use super::{Entries, ReadError};
+use super::Feed;
 
 /// 2026-11-01T00:00:00Z, in microseconds since 1970.
 const NOVEMBER: i64 = 1_793_491_200_000_000;
@@ -108,8 +108,15 @@ pub(crate) fn void(number: u32) -> Entry {
     Entry::Void(Void { id, reason: VoidReason::NotSent, ended_at })
 }
 
-/// Reads `entries` as a journal is read.
-pub(crate) fn read(entries: &[Framed], from: u64) -> Result<Entries, ReadError> {
-    let entries: Vec<_> = entries.iter().filter(|framed| framed.seq >= from).cloned().collect();
-    Ok(Box::new(entries.into_iter().map(Ok)))
+/// `entries` as the journal of requests.
+pub(crate) fn feed(entries: &[Framed]) -> Feed<'_> {
+    feed_as("journal", entries)
+}
+
+/// `entries` as the journal `name`.
+pub(crate) fn feed_as<'a>(name: &'a str, entries: &'a [Framed]) -> Feed<'a> {
+    Feed::new(name, |from| {
+        let entries: Vec<_> = entries.iter().filter(|framed| framed.seq >= from).cloned().collect();
+        Ok(Box::new(entries.into_iter().map(Ok)))
+    })
 }

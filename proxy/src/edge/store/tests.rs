@@ -1,9 +1,13 @@
+mod hours;
+mod rebuild;
+
 use proptest::prelude::*;
-use taximeter_billing::{Bill, BillRow, Biller, Period};
-use taximeter_ledger::{Entry, Record};
+use taximeter_billing::{Bill, BillRow, Biller, Hour, HourKey, Period};
+use taximeter_ledger::{Entry, Framed, Record};
 use tempfile::TempDir;
 
-use super::samples::{journal, read, record, segment, void};
+use super::database::{Interval, Rebuilt};
+use super::samples::{feed, feed_as, journal, record, segment, void};
 use super::*;
 
 fn open() -> (TempDir, Store) {
@@ -12,21 +16,26 @@ fn open() -> (TempDir, Store) {
     (dir, store)
 }
 
-fn catch_up(store: &mut Store, entries: &[Framed]) -> Fed {
-    store.catch_up(&mut None, &mut |from| read(entries, from)).unwrap()
+fn connect(dir: &TempDir) -> rusqlite::Connection {
+    rusqlite::Connection::open(dir.path().join("store.sqlite")).unwrap()
 }
 
-fn records(store: &Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
+fn catch_up(store: &mut Store, entries: &[Framed]) -> Fed {
+    store.catch_up(&mut [feed(entries)]).unwrap()
+}
+
+fn records(store: &mut Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
     let mut found = Vec::new();
     let take = |record: &Record| {
         found.push(record.clone());
         Ok::<_, StoreError>(())
     };
-    store.records(filter, store.newest().unwrap(), limit, take).unwrap();
+    let newest = store.newest().unwrap();
+    store.records(filter, newest, limit, take).unwrap();
     found
 }
 
-fn request_ids(store: &Store, filter: &Filter, limit: Option<u32>) -> Vec<String> {
+fn request_ids(store: &mut Store, filter: &Filter, limit: Option<u32>) -> Vec<String> {
     records(store, filter, limit).into_iter().map(|record| record.request_id).collect()
 }
 
@@ -34,13 +43,13 @@ fn november() -> Period {
     Period::month("2026-11").unwrap()
 }
 
-fn bill(store: &Store, by: &str) -> Bill {
+fn bill(store: &mut Store, by: &str) -> Bill {
     let mut biller = Biller::new(november(), by.parse().unwrap());
-    let add = |row: &BillRow<'_>| {
-        biller.add(row).unwrap();
+    let add = |key: &HourKey, hour: &Hour| {
+        biller.add_hour(key, hour).unwrap();
         Ok::<_, StoreError>(())
     };
-    store.bill_rows(november(), None, add).unwrap();
+    store.hours(november(), None, add).unwrap();
     biller.finish()
 }
 
@@ -55,10 +64,10 @@ fn a_record_comes_back_whole_with_its_sequence_number() {
         7,
         [void(1), Entry::Post(Box::new(record(1))), Entry::Post(Box::new(bare.clone()))],
     );
-    let fed = store.feed(entries.into_iter().map(Ok)).unwrap();
-    assert_eq!(fed, Fed { entries: 3, records: 2 });
+    let fed = catch_up(&mut store, &entries);
+    assert_eq!(fed, Fed { entries: 3, records: 2, corrections: 0 });
     let expected = [Record { seq: 8, ..record(1) }, Record { seq: 9, ..bare }];
-    assert_eq!(records(&store, &Filter::default(), None), expected);
+    assert_eq!(records(&mut store, &Filter::default(), None), expected);
 }
 
 #[test]
@@ -75,9 +84,10 @@ fn a_bill_from_the_store_equals_one_from_the_records() {
         catch_up(&mut store, &journal(all.clone()));
         let mut biller = Biller::new(november(), by.parse().unwrap());
         for record in &all {
-            biller.add(&record.into()).unwrap();
+            let row = BillRow::from(record);
+            biller.add_hour(&HourKey::of(&row), &Hour::of(&row)).unwrap();
         }
-        assert_eq!(bill(&store, by), biller.finish());
+        assert_eq!(bill(&mut store, by), biller.finish());
     }
 }
 
@@ -85,11 +95,11 @@ fn a_bill_from_the_store_equals_one_from_the_records() {
 fn what_is_fed_again_counts_once() {
     let (_dir, mut store) = open();
     let entries = journal([record(1), record(2)]);
-    assert_eq!(store.feed(entries.iter().cloned().map(Ok)).unwrap().records, 2);
-    assert_eq!(store.feed(entries.iter().cloned().map(Ok)).unwrap().records, 0);
+    assert_eq!(catch_up(&mut store, &entries).records, 2);
+    assert_eq!(catch_up(&mut store, &entries).records, 0);
     let reposted = segment(3, [Entry::Post(Box::new(record(1)))]);
-    assert_eq!(store.feed(reposted.into_iter().map(Ok)).unwrap().records, 0);
-    assert_eq!(bill(&store, "tenant").total.requests, 2);
+    assert_eq!(catch_up(&mut store, &reposted).records, 0);
+    assert_eq!(bill(&mut store, "tenant").total.requests, 2);
 }
 
 #[test]
@@ -100,22 +110,22 @@ fn catching_up_reads_only_what_is_new() {
     let entries = segment(1, [one, two, void(3), four]);
     assert_eq!(catch_up(&mut store, &entries[..2]).entries, 2);
     assert_eq!(catch_up(&mut store, &entries[..2]), Fed::default());
-    assert_eq!(catch_up(&mut store, &entries), Fed { entries: 2, records: 1 });
+    assert_eq!(catch_up(&mut store, &entries), Fed { entries: 2, records: 1, corrections: 0 });
 }
 
 #[test]
 fn an_open_reader_goes_on_where_it_stopped() {
     let (_dir, mut store) = open();
     let (write, written) = std::sync::mpsc::channel();
-    let mut source = Some(Box::new(std::iter::from_fn(move || written.try_recv().ok().map(Ok))));
-    let mut read = |_from| Ok(source.take().expect("the journal is opened only once") as Entries);
-    let mut reader = None;
+    let mut opened = Some(Box::new(std::iter::from_fn(move || written.try_recv().ok().map(Ok))));
+    let read = |_from| Ok(opened.take().expect("the journal is opened only once") as Entries);
+    let mut feeds = [Feed::new("journal", read)];
     for entry in journal([record(1), record(2)]) {
         write.send(entry).unwrap();
-        let fed = store.catch_up(&mut reader, &mut read).unwrap();
-        assert_eq!(fed, Fed { entries: 1, records: 1 });
+        let fed = store.catch_up(&mut feeds).unwrap();
+        assert_eq!(fed, Fed { entries: 1, records: 1, corrections: 0 });
     }
-    assert_eq!(store.catch_up(&mut reader, &mut read).unwrap(), Fed::default());
+    assert_eq!(store.catch_up(&mut feeds).unwrap(), Fed::default());
 }
 
 #[test]
@@ -126,7 +136,7 @@ fn a_journal_that_lost_its_tail_and_grew_again_is_fed_whole() {
     assert_eq!(catch_up(&mut store, &shorter).records, 1);
     let regrown = journal([record(1), record(9), record(10), record(11)]);
     assert_eq!(catch_up(&mut store, &regrown).records, 2);
-    let ids = request_ids(&store, &Filter::default(), None);
+    let ids = request_ids(&mut store, &Filter::default(), None);
     assert_eq!(ids, ["client-1", "client-2", "client-3", "client-9", "client-10", "client-11"]);
 }
 
@@ -136,17 +146,19 @@ fn a_journal_without_its_old_segments_goes_on_where_the_store_stopped() {
     catch_up(&mut store, &journal([record(1), record(2)]));
     let all = journal([record(1), record(2), record(3)]);
     assert_eq!(catch_up(&mut store, &all[2..]).records, 1);
-    assert_eq!(bill(&store, "tenant").total.requests, 3);
+    assert_eq!(bill(&mut store, "tenant").total.requests, 3);
 }
 
 #[test]
 fn what_comes_before_a_fault_of_the_journal_is_kept() {
     let (_dir, mut store) = open();
-    let entries = journal([record(1), record(2)]).into_iter().map(Ok);
-    let torn = entries.chain([Err(ReadError::from("torn at byte 812"))]);
-    let error = store.feed(torn).unwrap_err();
+    let read = |_from| {
+        let entries = journal([record(1), record(2)]).into_iter().map(Ok);
+        Ok(Box::new(entries.chain([Err("torn at byte 812".into())])) as Entries)
+    };
+    let error = store.catch_up(&mut [Feed::new("journal", read)]).unwrap_err();
     assert_eq!(error.to_string(), "cannot read the journal: torn at byte 812");
-    assert_eq!(bill(&store, "tenant").total.requests, 2);
+    assert_eq!(bill(&mut store, "tenant").total.requests, 2);
 }
 
 #[test]
@@ -154,11 +166,11 @@ fn a_post_that_cannot_be_read_is_a_fault_of_the_journal() {
     let (_dir, mut store) = open();
     let mut entries = journal([record(1), record(2), record(3)]);
     entries[1].payload = b"{\"id\":7}".to_vec();
-    let error = store.catch_up(&mut None, &mut |from| read(&entries, from)).unwrap_err();
+    let error = store.catch_up(&mut [feed(&entries)]).unwrap_err();
     assert!(error.to_string().starts_with("cannot read the journal: entry 2 at byte "), "{error}");
-    assert_eq!(request_ids(&store, &Filter::default(), None), ["client-1"]);
+    assert_eq!(request_ids(&mut store, &Filter::default(), None), ["client-1"]);
     let repaired = journal([record(1), record(2), record(3)]);
-    assert_eq!(catch_up(&mut store, &repaired), Fed { entries: 2, records: 2 });
+    assert_eq!(catch_up(&mut store, &repaired), Fed { entries: 2, records: 2, corrections: 0 });
 }
 
 #[test]
@@ -170,7 +182,7 @@ fn two_processes_may_feed_and_ask_at_the_same_time() {
     assert_eq!(catch_up(&mut asking, &entries[..1]), Fed::default());
     assert_eq!(catch_up(&mut asking, &entries).records, 1);
     assert_eq!(catch_up(&mut serving, &entries), Fed::default());
-    assert_eq!(bill(&serving, "tenant"), bill(&asking, "tenant"));
+    assert_eq!(bill(&mut serving, "tenant"), bill(&mut asking, "tenant"));
 }
 
 #[test]
@@ -179,21 +191,21 @@ fn records_are_filtered_by_tenant_and_admission() {
     let mut other = record(2);
     other.tenant = taximeter_ledger::TenantId("beta".into());
     catch_up(&mut store, &journal([record(3), other, record(1)]));
-    let only = |filter: Filter| request_ids(&store, &filter, None);
+    let mut only = |filter: Filter| request_ids(&mut store, &filter, None);
     assert_eq!(only(Filter::default()), ["client-1", "client-2", "client-3"]);
     let acme = Filter { tenant: Some("acme".to_owned()), ..Filter::default() };
     assert_eq!(only(acme.clone()), ["client-1", "client-3"]);
     let from = Some(record(2).started_at);
     assert_eq!(only(Filter { from, ..Filter::default() }), ["client-2", "client-3"]);
     assert_eq!(only(Filter { to: from, ..Filter::default() }), ["client-1"]);
-    assert_eq!(request_ids(&store, &acme, Some(1)), ["client-3"]);
+    assert_eq!(request_ids(&mut store, &acme, Some(1)), ["client-3"]);
 }
 
 #[test]
 fn a_limit_keeps_the_latest_in_order() {
     let (_dir, mut store) = open();
     catch_up(&mut store, &journal((1..=1200).map(record)));
-    let ids = |limit| request_ids(&store, &Filter::default(), limit);
+    let mut ids = |limit| request_ids(&mut store, &Filter::default(), limit);
     assert_eq!(ids(Some(0)), Vec::<String>::new());
     assert_eq!(ids(Some(2)), ["client-1199", "client-1200"]);
     assert_eq!(ids(Some(5000)).len(), 1200);
@@ -227,8 +239,11 @@ fn faults_say_where_and_what_to_do() {
     assert!(matches!(missing, StoreError::NoDataDir(_)));
     assert!(missing.to_string().contains("--data-dir"), "{missing}");
 
-    std::fs::write(dir.path().join(FILE), "this was never a database, only some text".repeat(99))
-        .unwrap();
+    std::fs::write(
+        dir.path().join("store.sqlite"),
+        "this was never a database, only some text".repeat(99),
+    )
+    .unwrap();
     let damaged = Store::open(dir.path()).unwrap_err();
     assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged}");
     assert!(damaged.to_string().contains("move it away"), "{damaged}");
@@ -236,14 +251,10 @@ fn faults_say_where_and_what_to_do() {
 
 #[test]
 fn the_store_of_a_later_version_is_left_alone() {
-    let (dir, store) = open();
-    store.connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(store);
+    let (dir, _) = open();
+    connect(&dir).pragma_update(None, "user_version", 99).unwrap();
     let error = Store::open(dir.path()).unwrap_err();
-    assert!(
-        matches!(error, StoreError::Newer { found: 99, known: schema::VERSION, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 2, .. }), "{error}");
 }
 
 proptest! {
@@ -261,14 +272,14 @@ proptest! {
             catch_up(&mut pieces, &entries[..cut.min(entries.len())]);
         }
         catch_up(&mut pieces, &entries);
-        prop_assert_eq!(bill(&whole, "tenant,model"), bill(&pieces, "tenant,model"));
+        prop_assert_eq!(bill(&mut whole, "tenant,model"), bill(&mut pieces, "tenant,model"));
         let mut distinct = numbers;
         distinct.sort_unstable();
         distinct.dedup();
-        prop_assert_eq!(bill(&whole, "tenant").total.requests, distinct.len() as u64);
+        prop_assert_eq!(bill(&mut whole, "tenant").total.requests, distinct.len() as u64);
         prop_assert_eq!(
-            records(&whole, &Filter::default(), None).len(),
-            records(&pieces, &Filter::default(), None).len()
+            records(&mut whole, &Filter::default(), None).len(),
+            records(&mut pieces, &Filter::default(), None).len()
         );
     }
 }

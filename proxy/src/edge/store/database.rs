@@ -1,0 +1,164 @@
+//! What a database has to do to be a store.
+//!
+//! Answers are the same whichever it is. What is shared lies outside: reading entries (`batch`,
+//! `post`), adding them up by hour (`batch::Hours`), feeding (`feed`) and questions (`ask`).
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_ledger::{Correction, Position, Record};
+
+use super::batch::{Added, Batch};
+use super::error::StoreError;
+use super::post::Post;
+
+/// A database that keeps requests, corrections, and what both add up to by the hour.
+///
+/// Errors of all of it: `Damaged`, `Unavailable`. What a deadlock or a lost race undid is tried
+/// again inside, a bounded number of times; `Unavailable` means that later is better than now.
+pub(super) trait Database: fmt::Debug + Send {
+    /// The last entry of `journal` that is here.
+    fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError>;
+
+    /// Adds a batch whole, or nothing of it: the requests and corrections that are not here yet (by
+    /// their ids), what these add to their hours, and the cursor of the batch's journal.
+    ///
+    /// A correction whose request is not here counts in no hour until the request comes.
+    fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError>;
+
+    /// Begins anew: an empty store, `refill`, then what was here before and is not any more. Others
+    /// see the store as it was until all of it is done, and after an error.
+    fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError>;
+
+    /// The number of the newest request, 0 when there is none. Numbers are given in order of
+    /// arrival, and none is seen before all lower ones are.
+    fn newest(&mut self) -> Result<i64, StoreError>;
+
+    /// Shows each hour of whole hours `hours`, of one tenant or of all, in order of time; of one
+    /// key several where their sum would be too large.
+    fn hours(
+        &mut self,
+        hours: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Shows each request that was admitted in `period`, in order of admission.
+    fn posts(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Shows each correction of a request that was admitted in `period` and is here, beside its
+    /// request; of one request in the order in which they were written.
+    fn corrections(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Shows when each request ran that was admitted in `period`, of one upstream or of all, in
+    /// order of admission.
+    fn intervals(
+        &mut self,
+        period: Period,
+        upstream: Option<&str>,
+        visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// The first `limit` records in order of admission with a number up to `newest`, from `start`
+    /// on.
+    fn admitted(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Record)>, StoreError>;
+
+    /// Where the last `count` of those begin; `None` when there are fewer.
+    fn place_of_last(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        count: u32,
+    ) -> Result<Option<Place>, StoreError>;
+
+    /// The first `limit` records in order of arrival with a number above `after` and up to
+    /// `newest`.
+    fn arrived(
+        &mut self,
+        filter: &Filter,
+        after: i64,
+        newest: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Record)>, StoreError>;
+}
+
+/// Fills an empty store.
+pub(super) type Refill<'a> = dyn FnMut(&mut dyn Database) -> Result<(), StoreError> + 'a;
+
+/// What rebuilding found that the journals do not have, and kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Rebuilt {
+    /// Requests.
+    pub(crate) kept_records: u64,
+    /// Corrections.
+    pub(crate) kept_corrections: u64,
+}
+
+/// Which records are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    /// Of this tenant only.
+    pub(crate) tenant: Option<String>,
+    /// Admitted at or after, to the microsecond.
+    pub(crate) from: Option<Timestamp>,
+    /// Admitted before, to the microsecond.
+    pub(crate) to: Option<Timestamp>,
+}
+
+impl Filter {
+    /// Admitted at or after, in microseconds since 1970.
+    pub(super) fn since(&self) -> i64 {
+        self.from.map_or(i64::MIN, Timestamp::as_microsecond)
+    }
+
+    /// Admitted before, in microseconds since 1970.
+    pub(super) fn before(&self) -> i64 {
+        self.to.map_or(i64::MAX, Timestamp::as_microsecond)
+    }
+}
+
+/// A place in the order of admission, of a record or between two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Admission, in microseconds since 1970.
+    pub(super) at: i64,
+    /// Id, as bytes; a prefix of it is before it.
+    pub(super) id: Vec<u8>,
+}
+
+/// When a request ran, and how much it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interval<'a> {
+    /// Upstream's name.
+    pub(crate) upstream: &'a str,
+    /// Admission.
+    pub(crate) started_at: Timestamp,
+    /// End.
+    pub(crate) ended_at: Timestamp,
+    /// Who pays.
+    pub(crate) tenant: &'a str,
+    /// The answer's model, or the request's when there was no answer.
+    pub(crate) model: Option<&'a str>,
+    /// All input.
+    pub(crate) input_tokens: Option<u64>,
+    /// All output.
+    pub(crate) output_tokens: Option<u64>,
+}

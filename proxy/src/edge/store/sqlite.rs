@@ -1,0 +1,224 @@
+//! SQLite in the data directory: needs nothing, and one machine is enough for it.
+
+mod add;
+mod ask;
+mod hours;
+mod rebuild;
+mod schema;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_ledger::{Correction, Position, Record};
+
+use self::hours::Lines;
+use super::batch::{Added, Batch};
+use super::database::{Database, Filter, Interval, Place, Rebuilt, Refill};
+use super::error::StoreError;
+use super::post::Post;
+
+/// The store's file in the data directory.
+const FILE: &str = "store.sqlite";
+/// How long to wait for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Sqlite {
+    connection: Connection,
+    path: PathBuf,
+    lines: Lines,
+}
+
+impl Sqlite {
+    /// Opens the database in `data_dir`; makes one when there is none, and brings an older one up
+    /// to date.
+    ///
+    /// Errors: `NoDataDir`, `Newer`, `Damaged`, `Unavailable`.
+    pub(super) fn open(data_dir: &Path) -> Result<Self, StoreError> {
+        if !data_dir.is_dir() {
+            return Err(StoreError::NoDataDir(data_dir.to_owned()));
+        }
+        let path = data_dir.join(FILE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connect = || {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            schema::set_up(&connection)?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|source| fault(&path, source))?;
+        let mut sqlite = Self { connection, path, lines: Lines::default() };
+        match sqlite.ask(schema::version)? {
+            schema::VERSION => {}
+            found if found > schema::VERSION => {
+                let store = sqlite.path.display().to_string();
+                return Err(StoreError::Newer { store, found, known: schema::VERSION });
+            }
+            _ => sqlite.change(bring_up_to_date)?,
+        }
+        Ok(sqlite)
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        question(&self.connection).map_err(|source| fault(&self.path, source))
+    }
+
+    /// Does all of `change` or nothing: in a transaction of its own, unless one is open.
+    fn change<T>(
+        &mut self,
+        change: impl FnOnce(&Connection, &mut Lines) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let Self { connection, path, lines } = self;
+        let changed = if connection.is_autocommit() {
+            let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            begun.and_then(|transaction| {
+                let changed = change(&transaction, lines)?;
+                transaction.commit()?;
+                Ok(changed)
+            })
+        } else {
+            change(connection, lines)
+        };
+        changed.map_err(|source| {
+            // What was numbered since the transaction began is not there any more.
+            *lines = Lines::default();
+            fault(path, source)
+        })
+    }
+}
+
+impl Database for Sqlite {
+    fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError> {
+        self.ask(|connection| ask::cursor(connection, journal))
+    }
+
+    fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
+        self.change(|connection, lines| add::batch(connection, lines, batch))
+    }
+
+    fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {
+        self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+        let rebuilt = self
+            .change(|connection, _| rebuild::set_aside(connection))
+            .and_then(|()| {
+                self.lines = Lines::default();
+                refill(self)
+            })
+            .and_then(|()| self.change(rebuild::keep));
+        let end = if rebuilt.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = self.ask(|connection| connection.execute_batch(end));
+        rebuilt.and_then(|rebuilt| ended.map(|()| rebuilt)).inspect_err(|_| {
+            self.lines = Lines::default();
+        })
+    }
+
+    fn newest(&mut self) -> Result<i64, StoreError> {
+        self.ask(ask::newest)
+    }
+
+    fn hours(
+        &mut self,
+        hours: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let Self { connection, path, lines } = self;
+        hours::visit(connection, lines, hours, tenant, visit).map_err(|source| fault(path, source))
+    }
+
+    fn posts(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|connection| ask::posts(connection, period, tenant, visit))
+    }
+
+    fn corrections(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|connection| ask::corrections(connection, period, tenant, visit))
+    }
+
+    fn intervals(
+        &mut self,
+        period: Period,
+        upstream: Option<&str>,
+        visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|connection| ask::intervals(connection, period, upstream, visit))
+    }
+
+    fn admitted(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Record)>, StoreError> {
+        self.ask(|connection| ask::admitted(connection, filter, newest, start, limit))
+    }
+
+    fn place_of_last(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        count: u32,
+    ) -> Result<Option<Place>, StoreError> {
+        self.ask(|connection| ask::place_of_last(connection, filter, newest, count))
+    }
+
+    fn arrived(
+        &mut self,
+        filter: &Filter,
+        after: i64,
+        newest: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Record)>, StoreError> {
+        self.ask(|connection| ask::arrived(connection, filter, after, newest, limit))
+    }
+}
+
+fn bring_up_to_date(connection: &Connection, lines: &mut Lines) -> rusqlite::Result<()> {
+    // Another process may have done it while this one waited.
+    match schema::version(connection)? {
+        0 => schema::create(connection),
+        1 => {
+            rebuild::set_aside_format_1(connection)?;
+            rebuild::keep(connection, lines).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn fault(path: &Path, source: rusqlite::Error) -> StoreError {
+    let store = path.display().to_string();
+    let damaged = matches!(
+        source.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    ) || matches!(
+        source,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+    );
+    let source = Box::new(source);
+    if damaged {
+        StoreError::Damaged { store, source }
+    } else {
+        StoreError::Unavailable { store, source }
+    }
+}

@@ -1,0 +1,205 @@
+//! What the hours hold, corrections included.
+
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use taximeter_billing::corrected;
+use taximeter_ledger::{Correction, RecordCost, RequestId};
+use uuid::Uuid;
+
+use super::*;
+
+/// The `number`th correction of the request: `amount` is owed from now on.
+fn correction(number: u32, of: &Record, before: Option<&RecordCost>, amount: i64) -> Correction {
+    let mut after = record(0).cost.unwrap();
+    after.lines[0].unit_price = Decimal::new(amount, 2);
+    after.lines[0].amount = Decimal::from(40) * Decimal::new(amount, 2);
+    after.amount = after.lines[0].amount;
+    Correction {
+        id: RequestId(Uuid::from_u128(u128::from(number) + 1)),
+        corrects: of.id,
+        started_at: of.started_at,
+        tenant: of.tenant.clone(),
+        made_at: of.ended_at + SignedDuration::from_secs(i64::from(number)),
+        reason: "a price was wrong".to_owned(),
+        before: before.cloned(),
+        after: Some(after),
+    }
+}
+
+fn entries(corrections: &[Correction]) -> Vec<Framed> {
+    let entry = |correction: &Correction| Entry::Correction(Box::new(correction.clone()));
+    segment(1, corrections.iter().map(entry))
+}
+
+fn changed(entries: &[Framed]) -> Feed<'_> {
+    feed_as("corrections", entries)
+}
+
+/// The `number`th request of one in every ten minutes, of one of many kinds.
+fn ride(number: u32) -> Record {
+    let mut ride = record(number);
+    ride.started_at = record(0).started_at + SignedDuration::from_mins(10 * i64::from(number));
+    ride.ended_at = ride.started_at + SignedDuration::from_secs(2);
+    ride.tenant = taximeter_ledger::TenantId(["acme", "beta"][number as usize % 2].into());
+    ride.upstream = ["local", "cloud"][number as usize / 2 % 2].to_owned();
+    if number.is_multiple_of(3) {
+        (ride.cost, ride.response_model, ride.request_model) = (None, None, None);
+    }
+    if number.is_multiple_of(5) {
+        ride.labels.clear();
+        ride.key_id = None;
+    }
+    ride
+}
+
+/// A correction of each fourth request, and another one of each eighth.
+fn corrections(rides: &[Record]) -> Vec<Correction> {
+    let mut all = Vec::new();
+    for (number, ride) in (0_u32..).zip(rides) {
+        if number % 4 == 0 {
+            all.push(correction(2 * number, ride, ride.cost.as_ref(), 3));
+        }
+        if number % 8 == 0 {
+            let before = all.last().unwrap().after.clone();
+            all.push(correction(2 * number + 1, ride, before.as_ref(), 2));
+        }
+    }
+    all
+}
+
+fn bill_of(store: &mut Store, period: Period, tenant: Option<&str>, by: &str) -> Bill {
+    let mut biller = Biller::new(period, by.parse().unwrap());
+    let add = |key: &HourKey, hour: &Hour| {
+        biller.add_hour(key, hour).unwrap();
+        Ok::<_, StoreError>(())
+    };
+    store.hours(period, tenant, add).unwrap();
+    biller.finish()
+}
+
+/// The same bill, without a store.
+fn expected(
+    rides: &[Record],
+    corrections: &[Correction],
+    period: Period,
+    tenant: Option<&str>,
+    by: &str,
+) -> Bill {
+    let mut biller = Biller::new(period, by.parse().unwrap());
+    for ride in rides {
+        let row = BillRow::from(ride);
+        if !period.contains(row.started_at) || tenant.is_some_and(|tenant| tenant != row.tenant) {
+            continue;
+        }
+        biller.add_hour(&HourKey::of(&row), &Hour::of(&row)).unwrap();
+        for correction in corrections.iter().filter(|correction| correction.corrects == ride.id) {
+            for (key, hour) in corrected(&row, correction) {
+                biller.add_hour(&key, &hour).unwrap();
+            }
+        }
+    }
+    biller.finish()
+}
+
+fn minute(minute: i64) -> Timestamp {
+    record(0).started_at + SignedDuration::from_mins(minute)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn a_bill_from_hours_equals_one_from_the_records(
+        count in 1_u32..60,
+        early in 0_usize..60,
+        from in 0_i64..600,
+        minutes in 1_i64..300,
+        tenant in prop::option::of(prop::sample::select(vec!["acme", "beta", "nobody"])),
+    ) {
+        let rides: Vec<_> = (0..count).map(ride).collect();
+        let corrections = corrections(&rides);
+        let (posts, changes) = (journal(rides.iter().cloned()), entries(&corrections));
+        let (_dir, mut store) = open();
+        // Some corrections come before their requests, and all of it comes twice.
+        store.catch_up(&mut [changed(&changes[..early.min(changes.len())])]).unwrap();
+        store.catch_up(&mut [feed(&posts), changed(&changes)]).unwrap();
+        store.catch_up(&mut [changed(&changes[..0])]).unwrap();
+        let period = Period::new(minute(from), minute(from + minutes)).unwrap();
+        for period in [period, november()] {
+            for by in ["tenant,model", "hour,key,label:team", "day,provider,upstream,operation,route"] {
+                let expected = expected(&rides, &corrections, period, tenant, by);
+                prop_assert_eq!(bill_of(&mut store, period, tenant, by), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn corrections_come_in_the_order_in_which_they_were_written() {
+    let rides = [ride(1)];
+    let first = correction(7, &rides[0], rides[0].cost.as_ref(), 3);
+    let second = correction(3, &rides[0], first.after.as_ref(), 2);
+    let second = Correction { made_at: first.made_at + SignedDuration::from_secs(9), ..second };
+    let (_dir, mut store) = open();
+    let written = [first, second];
+    store.catch_up(&mut [feed(&journal(rides)), changed(&entries(&written))]).unwrap();
+    let mut found = Vec::new();
+    let take = |correction: &Correction| {
+        found.push(correction.clone());
+        Ok::<_, StoreError>(())
+    };
+    store.corrections(november(), None, take).unwrap();
+    assert_eq!(found, written);
+}
+
+#[test]
+fn sums_that_are_too_large_together_are_kept_apart() {
+    let (_dir, mut store) = open();
+    let huge = |number| {
+        let mut huge = record(number);
+        huge.usage.output_tokens = Some(u64::MAX - 20);
+        huge
+    };
+    catch_up(&mut store, &journal([huge(1), record(2), huge(3)]));
+    catch_up(&mut store, &journal([huge(1), record(2), huge(3), record(4), huge(5)]));
+    let mut parts = Vec::new();
+    let take = |_: &HourKey, hour: &Hour| {
+        parts.push((hour.sums.requests, hour.sums.output_tokens));
+        Ok::<_, StoreError>(())
+    };
+    store.hours(november(), None, take).unwrap();
+    let huge = u64::MAX - 20;
+    assert_eq!(parts, [(2, Some(huge + 10)), (1, Some(huge)), (2, Some(huge + 10))]);
+}
+
+#[test]
+fn hours_come_in_order_whatever_came_first() {
+    let (_dir, mut store) = open();
+    let mut backwards: Vec<_> = (0..30).map(ride).collect();
+    backwards.reverse();
+    catch_up(&mut store, &journal(backwards));
+    let mut keys = Vec::new();
+    let take = |key: &HourKey, _: &Hour| {
+        keys.push(key.clone());
+        Ok::<_, StoreError>(())
+    };
+    store.hours(november(), None, take).unwrap();
+    assert!(keys.is_sorted() && keys.len() > 10, "{keys:?}");
+}
+
+#[test]
+fn intervals_say_when_an_upstream_was_busy_and_with_whom() {
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &journal((0..8).map(ride)));
+    let mut found = Vec::new();
+    let take = |interval: &Interval<'_>| {
+        let busy = interval.started_at.duration_until(interval.ended_at).as_secs();
+        let model = interval.model.unwrap_or("-").to_owned();
+        found.push((interval.tenant.to_owned(), model, interval.input_tokens, busy));
+        Ok::<_, StoreError>(())
+    };
+    store.intervals(november(), Some("cloud"), take).unwrap();
+    let row = |tenant: &str, model: &str| (tenant.to_owned(), model.to_owned(), Some(100), 2);
+    let expected =
+        [row("acme", "m-2026"), row("beta", "-"), row("acme", "-"), row("beta", "m-2026")];
+    assert_eq!(found, expected);
+}
