@@ -159,4 +159,27 @@ mod tests {
         feeder.stop();
         assert_eq!(heard.iter().sum::<u64>(), 1);
     }
+
+    #[test]
+    fn a_store_that_comes_late_gets_all_that_the_journal_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mounted later");
+        let (opened, told) = (path.clone(), mpsc::channel());
+        let feeds = [Feed::new("journal", |_| {
+            Ok(Box::new(journal([record(1), record(2)]).into_iter().map(Ok)) as Entries)
+        })];
+        let feeder = Feeder::start(
+            move || Store::open(&opened),
+            feeds,
+            move |fed| {
+                let _ = told.0.send(fed.map(|fed| fed.records));
+            },
+        )
+        .unwrap();
+        assert!(matches!(told.1.recv().unwrap(), Err(StoreError::NoDataDir(_))));
+
+        std::fs::create_dir(&path).unwrap();
+        feeder.stop();
+        assert_eq!(told.1.iter().filter_map(Result::ok).sum::<u64>(), 2);
+    }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Feed<'a> {
     name: &'a str,
     read: Read<'a>,
     open: Option<Entries>,
+    /// Sequence number of the last entry of it that the store has.
+    stored: u64,
 }
 
 /// What a feeding did.
@@ -36,6 +38,9 @@ pub(crate) struct Fed {
     pub(crate) records: u64,
     /// Corrections that were new to the store.
     pub(crate) corrections: u64,
+    /// Sequence number of the last entry of the first journal that the store has, 0 for none: what
+    /// the journal may drop.
+    pub(crate) stored: u64,
 }
 
 /// Entries that are added together, and how reading them ended.
@@ -52,7 +57,7 @@ impl<'a> Feed<'a> {
         name: &'a str,
         read: impl FnMut(u64) -> Result<Entries, ReadError> + Send + 'a,
     ) -> Self {
-        Self { name, read: Box::new(read), open: None }
+        Self { name, read: Box::new(read), open: None, stored: 0 }
     }
 
     /// What the journal has behind `cursor`. When it does not go on there (its tail was lost, or it
@@ -62,10 +67,40 @@ impl<'a> Feed<'a> {
             let mut entries = (self.read)(cursor.seq)?;
             let last = entries.next().transpose()?;
             if last.is_some_and(|last| last.position() == cursor) {
+                self.stored = cursor.seq;
                 return Ok(entries);
             }
         }
+        self.stored = 0;
         (self.read)(0)
+    }
+
+    /// Feeds all of `entries`.
+    fn drain(
+        &mut self,
+        database: &mut dyn Database,
+        entries: &mut Entries,
+        fed: &mut Fed,
+    ) -> Result<(), StoreError> {
+        loop {
+            let mut piece = Piece::read(entries);
+            let mut batch = Batch::default();
+            for framed in &piece.framed {
+                if let Err(fault) = batch.push(self.name, framed) {
+                    piece.end = Err(fault.into());
+                    break;
+                }
+            }
+            let Some((_, end)) = batch.end else {
+                return piece.end.map_err(StoreError::Journal);
+            };
+            let added = database.add(&batch)?;
+            self.stored = end.seq;
+            fed.entries += piece.entries;
+            fed.records += added.posts;
+            fed.corrections += added.corrections;
+            piece.end.map_err(StoreError::Journal)?;
+        }
     }
 }
 
@@ -98,41 +133,16 @@ impl Store {
 
 fn feed_all(database: &mut dyn Database, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
     let mut fed = Fed::default();
-    for feed in feeds {
+    for feed in &mut *feeds {
         let mut entries = match feed.open.take() {
             Some(entries) => entries,
             None => feed.unread(database.cursor(feed.name)?).map_err(StoreError::Journal)?,
         };
-        feed_from(database, feed.name, &mut entries, &mut fed)?;
+        feed.drain(database, &mut entries, &mut fed)?;
         feed.open = Some(entries);
     }
+    fed.stored = feeds.first().map_or(0, |feed| feed.stored);
     Ok(fed)
-}
-
-fn feed_from(
-    database: &mut dyn Database,
-    journal: &str,
-    entries: &mut Entries,
-    fed: &mut Fed,
-) -> Result<(), StoreError> {
-    loop {
-        let mut piece = Piece::read(entries);
-        let mut batch = Batch::default();
-        for framed in &piece.framed {
-            if let Err(fault) = batch.push(journal, framed) {
-                piece.end = Err(fault.into());
-                break;
-            }
-        }
-        if batch.end.is_none() {
-            return piece.end.map_err(StoreError::Journal);
-        }
-        let added = database.add(&batch)?;
-        fed.entries += piece.entries;
-        fed.records += added.posts;
-        fed.corrections += added.corrections;
-        piece.end.map_err(StoreError::Journal)?;
-    }
 }
 
 impl Piece {

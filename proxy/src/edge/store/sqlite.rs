@@ -14,7 +14,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record};
 
-use self::hours::Lines;
 use super::batch::{Added, Batch};
 use super::database::{Database, Filter, Interval, Place, Rebuilt, Refill};
 use super::error::StoreError;
@@ -30,7 +29,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,
-    lines: Lines,
 }
 
 impl Sqlite {
@@ -53,7 +51,7 @@ impl Sqlite {
             Ok(connection)
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
-        let mut sqlite = Self { connection, path, lines: Lines::default() };
+        let mut sqlite = Self { connection, path };
         match sqlite.ask(schema::version)? {
             schema::VERSION => {}
             found if found > schema::VERSION => {
@@ -75,24 +73,20 @@ impl Sqlite {
     /// Does all of `change` or nothing: in a transaction of its own, unless one is open.
     fn change<T>(
         &mut self,
-        change: impl FnOnce(&Connection, &mut Lines) -> rusqlite::Result<T>,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let Self { connection, path, lines } = self;
+        let Self { connection, path } = self;
         let changed = if connection.is_autocommit() {
             let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
             begun.and_then(|transaction| {
-                let changed = change(&transaction, lines)?;
+                let changed = change(&transaction)?;
                 transaction.commit()?;
                 Ok(changed)
             })
         } else {
-            change(connection, lines)
+            change(connection)
         };
-        changed.map_err(|source| {
-            // What was numbered since the transaction began is not there any more.
-            *lines = Lines::default();
-            fault(path, source)
-        })
+        changed.map_err(|source| fault(path, source))
     }
 }
 
@@ -102,23 +96,23 @@ impl Database for Sqlite {
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
-        self.change(|connection, lines| add::batch(connection, lines, batch))
+        self.change(|connection| add::batch(connection, batch))
     }
 
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {
         self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
         let rebuilt = self
-            .change(|connection, _| rebuild::set_aside(connection))
-            .and_then(|()| {
-                self.lines = Lines::default();
-                refill(self)
-            })
+            .change(rebuild::set_aside)
+            .and_then(|()| refill(self))
             .and_then(|()| self.change(rebuild::keep));
-        let end = if rebuilt.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = self.ask(|connection| connection.execute_batch(end));
-        rebuilt.and_then(|rebuilt| ended.map(|()| rebuilt)).inspect_err(|_| {
-            self.lines = Lines::default();
-        })
+        let done = rebuilt.and_then(|rebuilt| {
+            self.ask(|connection| connection.execute_batch("COMMIT")).map(|()| rebuilt)
+        });
+        // Some faults have undone it already.
+        if done.is_err() && !self.connection.is_autocommit() {
+            self.ask(|connection| connection.execute_batch("ROLLBACK"))?;
+        }
+        done
     }
 
     fn newest(&mut self) -> Result<i64, StoreError> {
@@ -131,8 +125,7 @@ impl Database for Sqlite {
         tenant: Option<&str>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let Self { connection, path, lines } = self;
-        hours::visit(connection, lines, hours, tenant, visit).map_err(|source| fault(path, source))
+        self.ask(|connection| hours::visit(connection, hours, tenant, visit))
     }
 
     fn posts(
@@ -192,13 +185,13 @@ impl Database for Sqlite {
     }
 }
 
-fn bring_up_to_date(connection: &Connection, lines: &mut Lines) -> rusqlite::Result<()> {
+fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
     // Another process may have done it while this one waited.
     match schema::version(connection)? {
         0 => schema::create(connection),
         1 => {
             rebuild::set_aside_format_1(connection)?;
-            rebuild::keep(connection, lines).map(|_| ())
+            rebuild::keep(connection).map(|_| ())
         }
         _ => Ok(()),
     }

@@ -24,6 +24,10 @@ fn catch_up(store: &mut Store, entries: &[Framed]) -> Fed {
     store.catch_up(&mut [feed(entries)]).unwrap()
 }
 
+fn fed(entries: u64, records: u64, stored: u64) -> Fed {
+    Fed { entries, records, stored, corrections: 0 }
+}
+
 fn records(store: &mut Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
     let mut found = Vec::new();
     let take = |record: &Record| {
@@ -64,8 +68,7 @@ fn a_record_comes_back_whole_with_its_sequence_number() {
         7,
         [void(1), Entry::Post(Box::new(record(1))), Entry::Post(Box::new(bare.clone()))],
     );
-    let fed = catch_up(&mut store, &entries);
-    assert_eq!(fed, Fed { entries: 3, records: 2, corrections: 0 });
+    assert_eq!(catch_up(&mut store, &entries), fed(3, 2, 9));
     let expected = [Record { seq: 8, ..record(1) }, Record { seq: 9, ..bare }];
     assert_eq!(records(&mut store, &Filter::default(), None), expected);
 }
@@ -109,8 +112,8 @@ fn catching_up_reads_only_what_is_new() {
     let [one, two, four] = posts;
     let entries = segment(1, [one, two, void(3), four]);
     assert_eq!(catch_up(&mut store, &entries[..2]).entries, 2);
-    assert_eq!(catch_up(&mut store, &entries[..2]), Fed::default());
-    assert_eq!(catch_up(&mut store, &entries), Fed { entries: 2, records: 1, corrections: 0 });
+    assert_eq!(catch_up(&mut store, &entries[..2]), fed(0, 0, 2));
+    assert_eq!(catch_up(&mut store, &entries), fed(2, 1, 4));
 }
 
 #[test]
@@ -120,12 +123,11 @@ fn an_open_reader_goes_on_where_it_stopped() {
     let mut opened = Some(Box::new(std::iter::from_fn(move || written.try_recv().ok().map(Ok))));
     let read = |_from| Ok(opened.take().expect("the journal is opened only once") as Entries);
     let mut feeds = [Feed::new("journal", read)];
-    for entry in journal([record(1), record(2)]) {
+    for (stored, entry) in (1..).zip(journal([record(1), record(2)])) {
         write.send(entry).unwrap();
-        let fed = store.catch_up(&mut feeds).unwrap();
-        assert_eq!(fed, Fed { entries: 1, records: 1, corrections: 0 });
+        assert_eq!(store.catch_up(&mut feeds).unwrap(), fed(1, 1, stored));
     }
-    assert_eq!(store.catch_up(&mut feeds).unwrap(), Fed::default());
+    assert_eq!(store.catch_up(&mut feeds).unwrap(), fed(0, 0, 2));
 }
 
 #[test]
@@ -170,7 +172,7 @@ fn a_post_that_cannot_be_read_is_a_fault_of_the_journal() {
     assert!(error.to_string().starts_with("cannot read the journal: entry 2 at byte "), "{error}");
     assert_eq!(request_ids(&mut store, &Filter::default(), None), ["client-1"]);
     let repaired = journal([record(1), record(2), record(3)]);
-    assert_eq!(catch_up(&mut store, &repaired), Fed { entries: 2, records: 2, corrections: 0 });
+    assert_eq!(catch_up(&mut store, &repaired), fed(2, 2, 3));
 }
 
 #[test]
@@ -179,9 +181,9 @@ fn two_processes_may_feed_and_ask_at_the_same_time() {
     let mut asking = Store::open(dir.path()).unwrap();
     let entries = journal([record(1), record(2)]);
     catch_up(&mut serving, &entries[..1]);
-    assert_eq!(catch_up(&mut asking, &entries[..1]), Fed::default());
+    assert_eq!(catch_up(&mut asking, &entries[..1]), fed(0, 0, 1));
     assert_eq!(catch_up(&mut asking, &entries).records, 1);
-    assert_eq!(catch_up(&mut serving, &entries), Fed::default());
+    assert_eq!(catch_up(&mut serving, &entries), fed(0, 0, 2));
     assert_eq!(bill(&mut serving, "tenant"), bill(&mut asking, "tenant"));
 }
 

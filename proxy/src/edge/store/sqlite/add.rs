@@ -4,7 +4,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::unreadable;
-use super::hours::{self, Lines};
+use super::hours;
 use crate::edge::store::batch::{Added, Amendment, Batch, Hours};
 use crate::edge::store::post::Post;
 
@@ -25,11 +25,7 @@ const WAIT_NO_LONGER: &str = "
 const SET_CURSOR: &str = "INSERT OR REPLACE INTO cursors VALUES (?1, ?2, ?3)";
 
 /// Adds what is new, to the hours as well. Needs an open transaction.
-pub(super) fn batch(
-    connection: &Connection,
-    lines: &mut Lines,
-    batch: &Batch<'_>,
-) -> rusqlite::Result<Added> {
+pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Result<Added> {
     let mut hours = Hours::default();
     let mut added = Added::default();
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
@@ -46,7 +42,7 @@ pub(super) fn batch(
     for amendment in &batch.corrections {
         added.corrections += u64::from(add_correction(connection, amendment, &mut hours)?);
     }
-    hours::add(connection, lines, &mut hours)?;
+    hours::add(connection, &mut hours)?;
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;
         set.execute(params![journal, end.seq.cast_signed(), end.chain])?;

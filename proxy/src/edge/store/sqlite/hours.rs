@@ -38,26 +38,24 @@ const HOURS: &str = "
     WHERE hour >= ?1 AND hour < ?2 AND (?3 IS NULL OR tenant = ?3)
     ORDER BY hour, combination, part";
 
-/// What the numbers of lines stand for, as far as they were met.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
+/// What the numbers of lines stand for, as far as they were met since the transaction or question
+/// began: another process may number them anew.
+#[derive(Default)]
+struct Lines {
     by_number: HashMap<i64, LineKey>,
     numbers: HashMap<LineKey, i64>,
 }
 
 /// Adds `added` to the hours that are here. Needs an open transaction.
-pub(super) fn add(
-    connection: &Connection,
-    lines: &mut Lines,
-    added: &mut Hours,
-) -> rusqlite::Result<()> {
+pub(super) fn add(connection: &Connection, added: &mut Hours) -> rusqlite::Result<()> {
+    let mut lines = Lines::default();
     for (key, parts) in added.take() {
         let combination = combination(connection, &key)?;
         for added in parts {
             let hour = key.hour.as_microsecond();
             let mut last = connection.prepare_cached(LAST_PART)?;
             let last = last.query_row((hour, combination), |row| {
-                Ok((row.get(11)?, read(row, connection, lines)?))
+                Ok((row.get(11)?, read(row, connection, &mut lines)?))
             });
             let (part, sum) = match last.optional()? {
                 None => (0, added),
@@ -66,7 +64,7 @@ pub(super) fn add(
                     Err(_) => (part + 1, added),
                 },
             };
-            write(connection, lines, (hour, combination, part), &sum)?;
+            write(connection, &mut lines, (hour, combination, part), &sum)?;
         }
     }
     Ok(())
@@ -75,12 +73,12 @@ pub(super) fn add(
 /// Shows the sums of whole hours, in order of time.
 pub(super) fn visit(
     connection: &Connection,
-    lines: &mut Lines,
     hours: Period,
     tenant: Option<&str>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let (from, to) = (hours.from().as_microsecond(), hours.to().as_microsecond());
+    let mut lines = Lines::default();
     let mut combinations: HashMap<i64, HourKey> = HashMap::new();
     let mut query = connection.prepare_cached(HOURS)?;
     let mut rows = query.query(params![from, to, tenant])?;
@@ -96,7 +94,7 @@ pub(super) fn visit(
             }
         };
         let hour = Timestamp::from_microsecond(row.get(11)?).map_err(|e| unreadable(11, e))?;
-        let sums = read(row, connection, lines)?;
+        let sums = read(row, connection, &mut lines)?;
         if visit(HourKey { hour, ..key }, sums).is_break() {
             break;
         }

@@ -4,7 +4,6 @@ use rusqlite::Connection;
 
 use super::add;
 use super::ask::unreadable;
-use super::hours::Lines;
 use super::schema;
 use crate::edge::store::batch::{Amendment, Batch};
 use crate::edge::store::database::Rebuilt;
@@ -51,12 +50,12 @@ pub(super) fn set_aside_format_1(connection: &Connection) -> rusqlite::Result<()
 }
 
 /// Adds what was set aside and is not here again, and drops the rest.
-pub(super) fn keep(connection: &Connection, lines: &mut Lines) -> rusqlite::Result<Rebuilt> {
+pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     let mut kept = Rebuilt::default();
     each_page(connection, OLD_REQUESTS, |rows| {
         let posts = rows.iter().map(|(seq, record)| Post::read(*seq, record));
         let posts = posts.collect::<Result<_, _>>().map_err(|error| unreadable(2, error))?;
-        let added = add::batch(connection, lines, &Batch { posts, ..Batch::default() })?;
+        let added = add::batch(connection, &Batch { posts, ..Batch::default() })?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
@@ -64,7 +63,7 @@ pub(super) fn keep(connection: &Connection, lines: &mut Lines) -> rusqlite::Resu
         let corrections = rows.iter().map(|(seq, json)| Amendment::read(*seq, json));
         let corrections =
             corrections.collect::<Result<_, _>>().map_err(|error| unreadable(2, error))?;
-        let added = add::batch(connection, lines, &Batch { corrections, ..Batch::default() })?;
+        let added = add::batch(connection, &Batch { corrections, ..Batch::default() })?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;
