@@ -181,7 +181,7 @@ impl Month {
     fn record(&self, number: u32) -> Result<Record> {
         let started_at = self.pattern.started_at + self.interval * i32::try_from(number)?;
         let started_at = Timestamp::from_microsecond(started_at.as_microsecond())?;
-        let bits = u128::from(self.pattern.id.0.as_u128()) + u128::from(number);
+        let bits = self.pattern.id.0.as_u128() + u128::from(number);
         let (tenant, model) = (number % TENANTS, number / TENANTS % MODELS);
         Ok(Record {
             id: RequestId(Uuid::from_u128(bits)),

@@ -40,7 +40,7 @@ use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault};
 const SEGMENT_BYTES: u64 = 64 << 20;
 /// The directory inside the data directory of the journal that corrections are written to, also
 /// while the gateway writes its own.
-const CORRECTIONS: &str = "corrections";
+pub(crate) const CORRECTIONS: &str = "corrections";
 
 /// The journal of this gateway, open for writing. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -8,11 +8,8 @@ use taximeter_ledger::{Contradiction, Entry, Record, Replay};
 
 use super::tally::Tally;
 use crate::commands::progress::Progress;
-use crate::edge::journal::{self, Examination, JournalError, examine};
+use crate::edge::journal::{self, CORRECTIONS, Examination, JournalError, examine};
 use crate::edge::store::{Filter, Store, StoreError};
-
-/// Corrections are written beside the gateway, in a journal of their own.
-const CORRECTIONS: &str = "corrections";
 
 /// Faults of one kind that are told; of more, the number is.
 const TOLD_MAX: usize = 20;
@@ -56,8 +53,7 @@ pub(super) fn verify(data_dir: &Path, store: &mut Store) -> anyhow::Result<Findi
     }
     // A journal that is not whole has been told, and cannot be fed.
     if requests.examination.faults.is_empty() {
-        let mut read = journal::reader(data_dir);
-        store.catch_up(&mut None, &mut read)?;
+        store.catch_up(&mut journal::feeds(data_dir))?;
     }
     findings.compare(&requests, &stored(store, &requests)?);
     Ok(findings)
@@ -101,7 +97,7 @@ impl Account {
 }
 
 /// What the store has of the requests that the journal has.
-fn stored(store: &Store, requests: &Account) -> Result<BTreeMap<String, Tally>, StoreError> {
+fn stored(store: &mut Store, requests: &Account) -> Result<BTreeMap<String, Tally>, StoreError> {
     let first = requests.examination.first.unwrap_or(u64::MAX);
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     let mut progress = Progress::new("reading the store");
@@ -112,7 +108,8 @@ fn stored(store: &Store, requests: &Account) -> Result<BTreeMap<String, Tally>, 
         }
         Ok::<_, StoreError>(())
     };
-    store.records(&Filter::default(), store.newest()?, None, add)?;
+    let newest = store.newest()?;
+    store.records(&Filter::default(), newest, None, add)?;
     progress.end();
     Ok(tallies)
 }

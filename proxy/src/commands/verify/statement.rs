@@ -12,12 +12,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taximeter_billing::{BillRow, Hour, HourKey, Period, Statement};
+use taximeter_billing::{Hour, HourKey, Period, Statement};
 
 use crate::commands::ledger;
 use crate::edge::journal;
 use crate::edge::signing::{PublicKey, SigningKey};
-use crate::edge::store::{Filter, StoreError};
 
 /// The only way in which statements are signed.
 const ALGORITHM: &str = "Ed25519";
@@ -122,17 +121,12 @@ fn make(
 }
 
 fn hours(data_dir: &Path, tenant: &str, month: Period) -> anyhow::Result<BTreeMap<HourKey, Hour>> {
-    let (store, _) = ledger::open(data_dir, &mut journal::reader(data_dir))?;
-    let filter =
-        Filter { tenant: Some(tenant.to_owned()), from: Some(month.from()), to: Some(month.to()) };
+    let mut store = ledger::open(data_dir, &mut journal::feeds(data_dir))?;
     let mut hours: BTreeMap<HourKey, Hour> = BTreeMap::new();
-    let mut outcome = Ok(());
-    store.records(&filter, store.newest()?, None, |record| {
-        let key = HourKey::of(&BillRow::from(record));
-        outcome = outcome.and(hours.entry(key).or_default().add(&Hour::of(record)));
-        Ok::<_, StoreError>(())
+    store.hours(month, Some(tenant), |key, hour| {
+        hours.entry(key.clone()).or_default().add(hour)?;
+        Ok::<_, anyhow::Error>(())
     })?;
-    outcome?;
     Ok(hours)
 }
 
