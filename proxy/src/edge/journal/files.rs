@@ -113,6 +113,17 @@ pub(super) fn path(dir: &Path, first_seq: u64) -> PathBuf {
     dir.join(format!("journal-{first_seq:020}.{EXTENSION}"))
 }
 
+/// Makes the journal's directory. `synced`, a power cut cannot take it away, whoever made it.
+pub(super) fn create_dir(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<()> {
+    let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && disk.status(dir).is_err();
+    let made = dir.ancestors().take_while(is_missing).count();
+    disk.create_dir(dir)?;
+    for above in dir.ancestors().skip(1).take(if synced { made.max(1) } else { 0 }) {
+        disk.sync_dir(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
+    }
+    Ok(())
+}
+
 /// The segments of a journal by their first sequence number, in order.
 pub(super) fn list(dir: &Path, disk: &dyn Disk) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut segments = Vec::new();

@@ -118,6 +118,10 @@ struct Unsynced {
     spare: Vec<u8>,
     files: Vec<Arc<dyn OpenFile>>,
     syncer_sleeps: bool,
+    /// The syncer is at it.
+    syncing: bool,
+    /// The writer waits for the syncer.
+    hurried: bool,
     /// A sync failed or a file was lost: the batches are to be written anew.
     doubtful: bool,
 }
@@ -356,6 +360,20 @@ impl Queue {
         let mut state = self.lock();
         let unsynced = mem::take(&mut state.unsynced);
         state.unsynced.syncer_sleeps = unsynced.syncer_sleeps;
+        state.unsynced.syncing = unsynced.syncing;
+    }
+
+    /// Waits until the syncer has synced all that is written, or has failed.
+    pub(super) fn wait_for_sync(&self) {
+        let mut state = self.lock();
+        state.unsynced.hurried = true;
+        self.sync_work.notify_one();
+        let is_pending = |state: &mut State| {
+            let Unsynced { files, syncing, doubtful, .. } = &state.unsynced;
+            (*syncing || !files.is_empty()) && !doubtful
+        };
+        state = self.work.wait_while(state, is_pending).unwrap_or_else(PoisonError::into_inner);
+        state.unsynced.hurried = false;
     }
 
     /// Nothing more will be written: the syncer is to sync a last time.
@@ -378,10 +396,11 @@ impl Queue {
 
     // For the syncer.
 
-    /// Waits for files to sync, and a little for company; `None` when there will be no more.
+    /// Waits for files to sync, and a little for company; `None` when there will be no more. In
+    /// doubt there is nothing to sync: after a failure the kernel says that all is well.
     pub(super) fn take_unsynced(&self) -> Option<(Vec<Arc<dyn OpenFile>>, u64)> {
         let mut state = self.lock();
-        while state.unsynced.files.is_empty() {
+        while state.unsynced.files.is_empty() || state.unsynced.doubtful {
             if state.stage >= Stage::Written {
                 return None;
             }
@@ -390,16 +409,26 @@ impl Queue {
         }
         let (mut state, _) = self
             .sync_work
-            .wait_timeout_while(state, SYNC_DELAY, |state| state.stage < Stage::Written)
+            .wait_timeout_while(state, SYNC_DELAY, |state| {
+                state.stage < Stage::Written && !state.unsynced.hurried
+            })
             .unwrap_or_else(PoisonError::into_inner);
         let files = mem::take(&mut state.unsynced.files);
+        state.unsynced.syncing = true;
         Some((files, state.written))
     }
 
     /// All entries up to `seq` are on the disk, or it is in doubt which are.
     pub(super) fn synced(&self, seq: u64, result: &io::Result<()>) {
+        let mut state = self.lock();
+        state.unsynced.syncing = false;
+        // What a file that was taken from us has does not count.
+        if result.is_ok() && !state.unsynced.doubtful {
+            state.unsynced.forget(|batch| batch.last.seq <= seq);
+        }
+        drop(state);
         match result {
-            Ok(()) => self.lock().unsynced.forget(|batch| batch.last.seq <= seq),
+            Ok(()) => self.work.notify_one(),
             Err(error) => {
                 self.tell(&Event::SyncFailed { error });
                 self.doubt();

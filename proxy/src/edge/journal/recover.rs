@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
+use taximeter_config::Durability;
 use taximeter_ledger::{Contradiction, Draft, Entry, Fault, Position, Record, Replay, died};
 
 use super::disk::{Disk, How, OpenFile};
@@ -50,7 +51,8 @@ pub(super) fn open(
     disk: Arc<dyn Disk>,
     segment_bytes: u64,
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
-    disk.create_dir(dir).map_err(JournalError::io("create", dir))?;
+    let synced = options.durability != Durability::Os;
+    files::create_dir(dir, &*disk, synced).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
     let mut entries = Entries::new(Arc::clone(&disk), dir, 1);
     let place = Place { dir: dir.to_owned(), disk, segment_bytes, _lock: lock };

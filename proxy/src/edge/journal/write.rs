@@ -117,6 +117,11 @@ impl Writer {
     pub(super) fn commit(&mut self, batch: &Batch) -> io::Result<()> {
         self.settle(batch.before)?;
         if self.segment.length() >= self.place.segment_bytes {
+            if self.queue.options.durability == Durability::Group {
+                // What follows a segment says that all of it is there.
+                self.queue.wait_for_sync();
+                self.settle(batch.before)?;
+            }
             self.segment = self.place.begin(&self.queue.options, batch.before, &[])?;
         }
         self.segment.append(&batch.bytes)?;
@@ -138,10 +143,14 @@ impl Writer {
         }
         let Some((before, frames)) = self.queue.doubtful(last) else { return Ok(()) };
         self.segment = self.place.begin(&self.queue.options, before, &frames)?;
-        for (first, path) in files::list(&self.place.dir, &*self.place.disk)? {
+        let Place { dir, disk, .. } = &self.place;
+        for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
-                self.place.disk.remove(&path)?;
+                disk.remove(&path)?;
             }
+        }
+        if self.queue.options.durability != Durability::Os {
+            disk.sync_dir(dir)?;
         }
         self.queue.renewed();
         Ok(())
