@@ -1,6 +1,12 @@
 //! The journal on real files, with a disk that fails on demand.
 
 mod bench;
+mod bits;
+mod faults;
+mod memory;
+mod model;
+mod power;
+mod random;
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
