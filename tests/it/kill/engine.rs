@@ -1,0 +1,88 @@
+//! An engine that serves any number of requests, at a pace, and keeps a log of what it wrote.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::{LONG_CHAT, pass};
+use crate::fixtures::{CHAT_ANSWER, DONE, HELLO, STOP, USAGE, WORLD};
+use crate::http::{LAST_CHUNK, Message, STREAM_HEAD, Unframed, chunk, json_answer, read_message};
+
+/// Between two events.
+const PACE: Duration = Duration::from_millis(2);
+/// Between two events of a slow stream.
+const SLOW_PACE: Duration = Duration::from_millis(90);
+/// Events with text in a slow stream.
+const SLOW_EVENTS: usize = 30;
+/// Larger than what a gateway gathers before it answers.
+const LONG_BYTES: usize = 200_000;
+/// What all answers say they have used.
+pub(super) const OUTPUT_TOKENS: u64 = 100;
+
+/// Output tokens that the engine has written, by request. What it says it has used is the last that
+/// it writes, and counts in place of the text.
+pub(super) type Log = BTreeMap<String, u64>;
+
+pub(super) struct PacingEngine {
+    pub(super) address: SocketAddr,
+    log: Arc<Mutex<Log>>,
+}
+
+impl PacingEngine {
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().expect("the log")
+    }
+}
+
+pub(super) fn start() -> PacingEngine {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind the engine");
+    let address = listener.local_addr().expect("the engine's address");
+    let log = Arc::<Mutex<Log>>::default();
+    let engine = PacingEngine { address, log: Arc::clone(&log) };
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || while serve(&stream, &log).is_ok() {});
+        }
+    });
+    engine
+}
+
+fn serve(mut stream: &TcpStream, log: &Mutex<Log>) -> std::io::Result<()> {
+    let request = read_message(&mut stream, &mut Vec::new(), Unframed::Empty)?;
+    if !request.complete {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    let request_id = request.header("x-request-id").expect("an id");
+    let is_writing = |tokens: u64| {
+        let mut log = log.lock().expect("the log");
+        let written = log.entry(request_id.to_owned()).or_default();
+        *written = if tokens == OUTPUT_TOKENS { tokens } else { *written + tokens };
+    };
+    is_writing(0);
+    if request.json()["stream"] == true {
+        stream.write_all(STREAM_HEAD)?;
+        for (pace, event, tokens) in events(&request) {
+            pass(pace);
+            is_writing(tokens);
+            stream.write_all(&chunk(event))?;
+        }
+        stream.write_all(LAST_CHUNK)
+    } else {
+        pass(PACE);
+        is_writing(OUTPUT_TOKENS);
+        let blanks = if request.text() == LONG_CHAT { LONG_BYTES } else { 0 };
+        stream.write_all(&json_answer(CHAT_ANSWER.to_owned() + &" ".repeat(blanks)))
+    }
+}
+
+/// The events of a stream, with their tokens by OpenAI's tokenizer.
+fn events(request: &Message) -> impl Iterator<Item = (Duration, &'static str, u64)> {
+    let is_slow = request.json()["user"] == "slow";
+    let (pace, count) = if is_slow { (SLOW_PACE, SLOW_EVENTS) } else { (PACE, 6) };
+    let text = [(HELLO, 2), (WORLD, 1)].into_iter().cycle().take(count);
+    let end = [(STOP, 0), (USAGE, OUTPUT_TOKENS), (DONE, 0)];
+    text.chain(end).map(move |(event, tokens)| (pace, event, tokens))
+}

@@ -1,0 +1,79 @@
+//! Holds the ledger against what the engine and the clients have seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Ride;
+use super::engine::{Log, OUTPUT_TOKENS};
+use crate::gateway::{records, taximeter};
+
+/// Fails unless every request is on the ledger once, with what it used. Prints what was counted.
+pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {
+    let records = records(data_dir);
+    let verified = verify(data_dir);
+    let mut by_request: BTreeMap<&str, &Value> = BTreeMap::new();
+    let mut ids = BTreeSet::new();
+    let mut twice = Vec::new();
+    for record in &records {
+        let request_id = record["request_id"].as_str().expect("a request id");
+        let is_new = ids.insert(record["id"].as_str());
+        if by_request.insert(request_id, record).is_some() || !is_new {
+            twice.push(request_id);
+        }
+    }
+    let finished: Vec<_> = rides.iter().filter(|ride| ride.finished).collect();
+    let is_billed = |ride: &&&Ride| {
+        by_request.get(ride.request_id.as_str()).is_some_and(|record| {
+            record["end"] == "complete" && record["usage"]["output_tokens"] == OUTPUT_TOKENS
+        })
+    };
+    let unbilled: Vec<_> = finished.iter().filter(|ride| !is_billed(ride)).collect();
+    let open = verified.lines().filter(|line| line.contains(" is open ")).count();
+
+    let ended = |end: &str| records.iter().filter(|record| record["end"] == end).count();
+    println!(
+        "{kills} kills: {} requests, {} reached the engine, {} completed, {} aborted, {} died, {} \
+         voided, {} segments",
+        count(&verified, "reservations"),
+        log.len(),
+        ended("complete"),
+        ended("client_left"),
+        ended("gateway_died"),
+        count(&verified, "voids"),
+        count(&verified, "segments"),
+    );
+    println!("{} completed-but-unbilled, {} twice, {open} open", unbilled.len(), twice.len());
+    let lost: Vec<_> = unbilled.iter().map(|ride| &ride.request_id).collect();
+    assert!(lost.is_empty(), "answered and not billed: {lost:?}");
+    assert!(twice.is_empty(), "twice on the ledger: {twice:?}");
+    assert!(verified.ends_with("Nothing is wrong.\n"), "{verified}");
+
+    assert!(finished.len() >= kills, "too little load to learn anything");
+    assert!(ended("gateway_died") > kills / 2, "kills met too few running requests");
+    for (request_id, written) in log {
+        // Reserved before it was sent, so it must have ended on the ledger, one way or another.
+        let record = by_request.get(request_id.as_str());
+        let record = record.unwrap_or_else(|| panic!("{request_id} reached the engine, is lost"));
+        let billed = record["usage"]["output_tokens"].as_u64().unwrap_or(0);
+        assert!(billed <= *written, "more than the {written} that were written: {record:#}");
+    }
+    let asked: BTreeSet<&str> = rides.iter().map(|ride| ride.request_id.as_str()).collect();
+    let unasked: Vec<_> = by_request.keys().filter(|id| !asked.contains(*id)).collect();
+    assert!(unasked.is_empty(), "never asked: {unasked:?}");
+}
+
+/// What the gateway's own command says of the whole ledger.
+fn verify(data_dir: &Path) -> String {
+    let output = taximeter(["verify", "--data-dir", data_dir.to_str().expect("UTF-8")]);
+    String::from_utf8(output.stdout).expect("findings in UTF-8")
+}
+
+/// The number before `word`; 0 where it is not there.
+fn count(findings: &str, word: &str) -> u64 {
+    let words: Vec<_> = findings.split([' ', ',', '\n']).collect();
+    let number =
+        words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok());
+    number.unwrap_or(0)
+}
