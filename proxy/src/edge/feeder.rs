@@ -118,9 +118,24 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc;
 
+    use taximeter_ledger::Framed;
+
     use super::*;
-    use crate::edge::store::Entries;
     use crate::edge::store::samples::{journal, record};
+
+    /// A journal that can be written to.
+    fn growing(entries: &Arc<Mutex<Vec<Framed>>>) -> Feed<'static> {
+        let entries = entries.clone();
+        Feed::new("journal", move |_from| {
+            let (entries, mut at) = (entries.clone(), 0);
+            let next = move || {
+                let next = entries.lock().unwrap().get(at).cloned();
+                at += usize::from(next.is_some());
+                next.map(Ok)
+            };
+            Ok(Box::new(std::iter::from_fn(next)))
+        })
+    }
 
     #[test]
     fn it_feeds_at_the_start_at_the_bell_and_at_the_end() {
@@ -129,18 +144,7 @@ mod tests {
         let (fourth, third) = (entries.pop().unwrap(), entries.pop().unwrap());
         let entries = Arc::new(Mutex::new(entries));
         let (told, heard) = mpsc::channel();
-        let source = entries.clone();
-        let read = move |_from| {
-            let (source, mut at) = (source.clone(), 0);
-            let next = move || {
-                let next = source.lock().unwrap().get(at).cloned();
-                at += usize::from(next.is_some());
-                next.map(Ok)
-            };
-            Ok(Box::new(std::iter::from_fn(next)) as Entries)
-        };
-        let path = dir.path().to_owned();
-        let feeds = [Feed::new("journal", read)];
+        let (path, feeds) = (dir.path().to_owned(), [growing(&entries)]);
         let feeder = Feeder::start(
             move || Store::open(&path),
             feeds,
@@ -161,12 +165,38 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_is_moved_away_is_built_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut entries = journal([record(1), record(2)]);
+        let second = entries.pop().unwrap();
+        let entries = Arc::new(Mutex::new(entries));
+        let (told, heard) = mpsc::channel();
+        let (path, feeds) = (dir.path().to_owned(), [growing(&entries)]);
+        let feeder = Feeder::start(
+            move || Store::open(&path),
+            feeds,
+            move |fed| {
+                let _ = told.send(fed.map(|fed| fed.records));
+            },
+        )
+        .unwrap();
+        assert_eq!(heard.recv().unwrap().unwrap(), 1);
+
+        std::fs::rename(dir.path().join("store.sqlite"), dir.path().join("old")).unwrap();
+        entries.lock().unwrap().push(second);
+        feeder.bell().ring();
+        assert!(matches!(heard.recv().unwrap(), Err(StoreError::Unavailable { .. })));
+        feeder.stop();
+        assert_eq!(heard.iter().filter_map(Result::ok).sum::<u64>(), 2);
+    }
+
+    #[test]
     fn a_store_that_comes_late_gets_all_that_the_journal_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("mounted later");
         let (opened, told) = (path.clone(), mpsc::channel());
         let feeds = [Feed::new("journal", |_| {
-            Ok(Box::new(journal([record(1), record(2)]).into_iter().map(Ok)) as Entries)
+            Ok(Box::new(journal([record(1), record(2)]).into_iter().map(Ok)))
         })];
         let feeder = Feeder::start(
             move || Store::open(&opened),

@@ -6,7 +6,10 @@ mod hours;
 mod rebuild;
 mod schema;
 
+use std::fs;
+use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +32,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,
+    /// Device and inode of its file.
+    file: (u64, u64),
 }
 
 impl Sqlite {
@@ -51,7 +56,8 @@ impl Sqlite {
             Ok(connection)
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
-        let mut sqlite = Self { connection, path };
+        let file = file_at(&path)?;
+        let mut sqlite = Self { connection, path, file };
         match sqlite.ask(schema::version)? {
             schema::VERSION => {}
             found if found > schema::VERSION => {
@@ -70,12 +76,17 @@ impl Sqlite {
         question(&self.connection).map_err(|source| fault(&self.path, source))
     }
 
-    /// Does all of `change` or nothing: in a transaction of its own, unless one is open.
+    /// Does all of `change` or nothing: in a transaction of its own, unless one is open. A file that
+    /// was moved away is not written to: nobody would find that.
     fn change<T>(
         &mut self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let Self { connection, path } = self;
+        if file_at(&self.path)? != self.file {
+            let (store, source) = (self.path.display().to_string(), "it was replaced".into());
+            return Err(StoreError::Unavailable { store, source });
+        }
+        let Self { connection, path, .. } = self;
         let changed = if connection.is_autocommit() {
             let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
             begun.and_then(|transaction| {
@@ -195,6 +206,15 @@ fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Which file is at `path`: device and inode.
+fn file_at(path: &Path) -> Result<(u64, u64), StoreError> {
+    let found = fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    found.map_err(|source: io::Error| {
+        let (store, source) = (path.display().to_string(), source.into());
+        StoreError::Unavailable { store, source }
+    })
 }
 
 fn fault(path: &Path, source: rusqlite::Error) -> StoreError {

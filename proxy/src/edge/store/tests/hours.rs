@@ -9,7 +9,12 @@ use uuid::Uuid;
 use super::*;
 
 /// The `number`th correction of the request: `amount` is owed from now on.
-fn correction(number: u32, of: &Record, before: Option<&RecordCost>, amount: i64) -> Correction {
+pub(super) fn correction(
+    number: u32,
+    of: &Record,
+    before: Option<&RecordCost>,
+    amount: i64,
+) -> Correction {
     let mut after = record(0).cost.unwrap();
     after.lines[0].unit_price = Decimal::new(amount, 2);
     after.lines[0].amount = Decimal::from(40) * Decimal::new(amount, 2);
@@ -26,12 +31,12 @@ fn correction(number: u32, of: &Record, before: Option<&RecordCost>, amount: i64
     }
 }
 
-fn entries(corrections: &[Correction]) -> Vec<Framed> {
+pub(super) fn entries(corrections: &[Correction]) -> Vec<Framed> {
     let entry = |correction: &Correction| Entry::Correction(Box::new(correction.clone()));
     segment(1, corrections.iter().map(entry))
 }
 
-fn changed(entries: &[Framed]) -> Feed<'_> {
+pub(super) fn changed(entries: &[Framed]) -> Feed<'_> {
     feed_as("corrections", entries)
 }
 

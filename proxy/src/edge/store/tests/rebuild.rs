@@ -1,5 +1,6 @@
 //! Stores that are built anew, and stores of an earlier format.
 
+use super::hours::{changed, correction, entries as correction_entries};
 use super::*;
 
 /// The tables of format 1, with the records that `posts` made there.
@@ -64,6 +65,22 @@ fn what_the_journal_no_longer_has_survives_a_rebuild() {
     assert_eq!(rebuilt, Rebuilt { kept_records: 700, kept_corrections: 0 });
     assert_eq!(bill(&mut store, "tenant,model,hour"), bill_of_all(&entries));
     assert_eq!(catch_up(&mut store, &entries), fed(0, 0, 1200));
+}
+
+#[test]
+fn corrections_survive_a_rebuild_as_well() {
+    let (_dir, mut store) = open();
+    let (posts, ride) = (journal((0..10).map(record)), record(3));
+    let changes = correction_entries(&[correction(1, &ride, ride.cost.as_ref(), 3)]);
+    store.catch_up(&mut [feed(&posts), changed(&changes)]).unwrap();
+    let before = bill(&mut store, "tenant,model,hour");
+    assert_ne!(before, bill_of_all(&posts));
+    let rebuilt = store.rebuild(&mut [feed(&posts)]).unwrap();
+    assert_eq!(rebuilt, Rebuilt { kept_records: 0, kept_corrections: 1 });
+    assert_eq!(bill(&mut store, "tenant,model,hour"), before);
+    let rebuilt = store.rebuild(&mut [changed(&changes)]).unwrap();
+    assert_eq!(rebuilt, Rebuilt { kept_records: 10, kept_corrections: 0 });
+    assert_eq!(bill(&mut store, "tenant,model,hour"), before);
 }
 
 #[test]
