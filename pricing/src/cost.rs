@@ -1,12 +1,16 @@
 //! The arithmetic: tokens × rates = money.
 
-use jiff::civil::DateTime;
+use std::collections::BTreeMap;
+
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
-use crate::row::{Currency, MeterName, Row, ServiceTier, Tariff};
-use crate::usage::{Modalities, Usage};
+use crate::currency::Currency;
+use crate::meter::{Kind, MeterName};
+use crate::quantities;
+use crate::row::{Row, ServiceTier, Tariff, Terms};
+use crate::usage::Usage;
 
 /// What one request costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +21,8 @@ pub struct Cost {
     pub amount: Decimal,
     /// The same at list price.
     pub list_amount: Decimal,
-    /// Row that priced the request, [`Row::price_id`].
+    /// Row that priced the request, [`Row::price_id`]; with the exchange rate behind it where there
+    /// was one: `…;USD*0.92`.
     pub price_id: String,
     /// One per meter with a quantity; further passes after the request's own.
     pub lines: Vec<CostLine>,
@@ -30,11 +35,11 @@ pub struct CostLine {
     pub meter: MeterName,
     /// Model of a further pass; `None` on the request's own.
     pub model: Option<String>,
-    /// Quantity.
-    pub tokens: u64,
-    /// Money per token, exact.
+    /// How many, in [`MeterName::unit`].
+    pub quantity: Decimal,
+    /// Money for one, exact.
     pub unit_price: Decimal,
-    /// `tokens` × `unit_price`, exact.
+    /// `quantity` × `unit_price`, exact.
     pub amount: Decimal,
 }
 
@@ -46,32 +51,20 @@ const FREE_UNIT: &str = "web_fetch_requests";
 #[non_exhaustive]
 pub enum PriceError {
     /// No row covers the model.
-    #[error("the price book has no price for model {model:?}; add it to the overrides")]
+    #[error(
+        "the price book has no price in {currency} for model {model:?}; add it to the overrides"
+    )]
     UnknownModel {
         /// As the answer calls it, else the request.
         model: String,
+        /// What it was to be priced in.
+        currency: Currency,
     },
-    /// The row does not say what this part of the input or output costs.
-    #[error("{price_id} has no rate for {meter}; add it to the overrides")]
+    /// The row does not say what this part costs.
+    #[error("{price_id} has no rate for {part}; add it to the overrides")]
     NoRate {
-        /// The part.
-        meter: MeterName,
-        /// The row.
-        price_id: String,
-    },
-    /// The row prices text, and these are none.
-    #[error("{price_id} has no rate for {part}")]
-    NoModalityRate {
-        /// The part, by its name on records.
-        part: &'static str,
-        /// The row.
-        price_id: String,
-    },
-    /// What is charged by the call or the second beside tokens, and the row prices tokens.
-    #[error("{price_id} has no rate for {unit}")]
-    NoUnitRate {
-        /// What is charged, by its name on records.
-        unit: String,
+        /// The meter, or the name on records of what has none.
+        part: String,
         /// The row.
         price_id: String,
     },
@@ -97,13 +90,13 @@ pub enum PriceError {
 impl PriceBook {
     /// Cost of `usage` at the prices in force at `query.at`.
     ///
-    /// Tokens in, money out; exact, not rounded. Each pass is priced by its own model, with its own
+    /// Usage in, money out; exact, not rounded. Each pass is priced by its own model, with its own
     /// input for the long context. A part larger than its whole is charged as reported and the rest
     /// is none, so no line is negative.
     ///
     /// Errors: the cost is unknown, and why – never a silent zero.
-    /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`; service tiers, long context
-    /// and caches as the providers' lists say.
+    /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`; service tiers, long context,
+    /// caches and factors as the providers' lists say.
     pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, PriceError> {
         let row = self.row(query)?;
         let mut lines = Vec::new();
@@ -113,16 +106,17 @@ impl PriceBook {
             .try_fold(Decimal::ZERO, |sum, line| plus(sum, line.amount))
             .ok_or(PriceError::Overflow)?;
         Ok(Cost {
-            currency: Currency::Usd,
+            currency: self.currency(),
             amount,
             list_amount: amount,
-            price_id: row.price_id.clone(),
+            price_id: self.price_id(row, query),
             lines,
         })
     }
 
-    /// The most that a request without further passes can cost: every context length up to
-    /// `input_tokens_max`, every service tier, every state of the cache.
+    /// The most that a request without further passes can cost in tokens and for itself: every
+    /// context length up to `input_tokens_max`, every service tier, every state of the cache, every
+    /// condition. What it may call beside has no bound.
     ///
     /// `None` when the book has no price, or not one that is exact.
     #[must_use]
@@ -133,26 +127,55 @@ impl PriceBook {
         output_tokens_max: u64,
     ) -> Option<Decimal> {
         let row = self.find(query)?;
-        let at = TimeZone::UTC.to_datetime(query.at);
+        let terms = Terms {
+            at: TimeZone::UTC.to_datetime(query.at),
+            tier: None,
+            input_tokens: 0,
+            conditions: &BTreeMap::new(),
+        };
+        let effects = || row.when.values().flat_map(BTreeMap::values);
         let steps = row.long_context.iter().map(|long| long.threshold.first());
         let mut most = Decimal::ZERO;
         for input_tokens in std::iter::once(0).chain(steps).filter(|step| *step <= input_tokens_max)
         {
             for tier in std::iter::once(None).chain(ServiceTier::ALL.map(Some)) {
-                let tariff = row.tariff(at, tier, input_tokens);
-                let input = times(input_tokens_max, dearest(&tariff, &INPUT_METERS))?;
-                let output = times(output_tokens_max, dearest(&tariff, &OUTPUT_METERS))?;
-                most = most.max(plus(input, output)?);
+                let tariff = row.tariff(&Terms { tier, input_tokens, ..terms });
+                let rate = |meter| {
+                    let conditional = effects().filter_map(|effect| effect.rates.rate(meter));
+                    tariff.rate(meter).into_iter().chain(conditional).max()
+                };
+                let dearest = |kind| {
+                    let meters = MeterName::ALL.into_iter().filter(|meter| meter.kind() == kind);
+                    meters.filter_map(rate).max().unwrap_or_default()
+                };
+                let input = times(input_tokens_max.into(), dearest(Kind::InputTokens))?;
+                let output = times(output_tokens_max.into(), dearest(Kind::OutputTokens))?;
+                let tokens = row.when.values().try_fold(plus(input, output)?, |most, words| {
+                    let factors = words.values().filter_map(|effect| effect.times);
+                    times(most, factors.fold(Decimal::ONE, Decimal::max))
+                })?;
+                let itself = rate(MeterName::Requests).unwrap_or_default();
+                most = most.max(plus(tokens, itself)?);
             }
         }
-        Some(most)
+        times(most, self.exchange(row.currency, query.at)?)
     }
 
     fn row(&self, query: &Query<'_>) -> Result<&Row, PriceError> {
         self.find(query).ok_or_else(|| {
             let model = query.response_model.or(query.request_model).unwrap_or_default();
-            PriceError::UnknownModel { model: model.to_owned() }
+            PriceError::UnknownModel { model: model.to_owned(), currency: self.currency() }
         })
+    }
+
+    /// Which row in which version, and the exchange rate.
+    fn price_id(&self, row: &Row, query: &Query<'_>) -> String {
+        match self.exchange(row.currency, query.at) {
+            Some(rate) if row.currency != self.currency() => {
+                format!("{};{}*{}", row.price_id, row.currency, rate.normalize())
+            }
+            _ => row.price_id.clone(),
+        }
     }
 
     /// Adds the lines of one run, then those of its passes.
@@ -164,10 +187,10 @@ impl PriceBook {
         pass: Option<&str>,
         lines: &mut Vec<CostLine>,
     ) -> Result<(), PriceError> {
-        let at = TimeZone::UTC.to_datetime(query.at);
-        run(row, query.service_tier, at, usage, pass, lines)?;
-        for pass in &usage.passes {
-            let model = pass.model.as_deref();
+        let exchange = self.exchange(row.currency, query.at).ok_or(PriceError::Overflow)?;
+        Run { query, row, usage, pass, exchange }.charge(lines)?;
+        for further in &usage.passes {
+            let model = further.model.as_deref();
             let (query, row) = match model {
                 Some(_) => {
                     let query = Query { response_model: model, request_model: None, ..*query };
@@ -175,85 +198,111 @@ impl PriceBook {
                 }
                 None => (*query, row),
             };
-            self.charge(&query, row, &pass.usage, Some(model.unwrap_or(&row.model)), lines)?;
+            self.charge(&query, row, &further.usage, Some(model.unwrap_or(&row.model)), lines)?;
         }
         Ok(())
     }
 }
 
-const INPUT_METERS: [MeterName; 4] =
-    [MeterName::Input, MeterName::CacheRead, MeterName::CacheWrite, MeterName::CacheWriteLong];
-const OUTPUT_METERS: [MeterName; 2] = [MeterName::Output, MeterName::Reasoning];
-
-fn dearest(tariff: &Tariff<'_>, meters: &[MeterName]) -> Decimal {
-    meters.iter().filter_map(|meter| tariff.rate(*meter)).max().unwrap_or_default()
+/// One model run.
+struct Run<'a> {
+    query: &'a Query<'a>,
+    row: &'a Row,
+    usage: &'a Usage,
+    /// Model of a further pass.
+    pass: Option<&'a str>,
+    /// What one of the row's currency is worth in that of the bills.
+    exchange: Decimal,
 }
 
-/// Adds the lines of one model run.
-fn run(
-    row: &Row,
-    service_tier: Option<&str>,
-    at: DateTime,
-    usage: &Usage,
-    pass: Option<&str>,
-    lines: &mut Vec<CostLine>,
-) -> Result<(), PriceError> {
-    if let Some(part) = usage.modalities.as_deref().and_then(Modalities::beyond_text) {
-        return Err(PriceError::NoModalityRate { part, price_id: row.price_id.clone() });
-    }
-    let mut charged = usage.units.iter().filter(|(name, _)| *name != FREE_UNIT);
-    if let Some((unit, _)) = charged.find(|(_, count)| !count.is_zero()) {
-        let (unit, price_id) = (unit.clone(), row.price_id.clone());
-        return Err(PriceError::NoUnitRate { unit, price_id });
-    }
-    let unknown = |meter| PriceError::UsageUnknown { meter };
-    let input = usage.input_tokens.ok_or_else(|| unknown(MeterName::Input))?;
-    let output = match usage.output_tokens {
-        None if row.input_only => 0,
-        tokens => tokens.ok_or_else(|| unknown(MeterName::Output))?,
-    };
-    let tariff = row.tariff(at, tier(row, service_tier)?, input);
-    for (meter, tokens) in quantities(usage, input, output, &tariff) {
-        if tokens == 0 {
-            continue;
-        }
-        let unit_price = tariff
-            .rate(meter)
-            .ok_or_else(|| PriceError::NoRate { meter, price_id: row.price_id.clone() })?;
-        lines.push(CostLine {
-            meter,
-            model: pass.map(str::to_owned),
-            tokens,
-            unit_price,
-            amount: times(tokens, unit_price).ok_or(PriceError::Overflow)?,
+impl Run<'_> {
+    /// Adds its lines, by meter.
+    fn charge(&self, lines: &mut Vec<CostLine>) -> Result<(), PriceError> {
+        let tariff = self.row.tariff(&Terms {
+            at: TimeZone::UTC.to_datetime(self.query.at),
+            tier: tier(self.row, self.query.service_tier)?,
+            input_tokens: self.usage.input_tokens.unwrap_or(0),
+            conditions: &self.usage.conditions,
         });
+        let (beside, mut counted) = self.units()?;
+        let tokens_priced = self.tokens_are_reported() && tariff.prices_tokens();
+        if tokens_priced || counted.is_empty() {
+            counted = self.tokens(&tariff, !beside.is_empty())?;
+        }
+        counted.extend(beside);
+        counted.retain(|(_, quantity)| !quantity.is_zero());
+        if !counted.is_empty() && self.pass.is_none() && tariff.rate(MeterName::Requests).is_some()
+        {
+            counted.push((MeterName::Requests, Decimal::ONE));
+        }
+        counted.sort_unstable_by_key(|(meter, _)| *meter);
+        for (meter, quantity) in counted {
+            let unit_price = self.unit_price(&tariff, meter)?;
+            lines.push(CostLine {
+                meter,
+                model: self.pass.map(str::to_owned),
+                quantity,
+                unit_price,
+                amount: times(quantity, unit_price).ok_or(PriceError::Overflow)?,
+            });
+        }
+        Ok(())
     }
-    Ok(())
+
+    const fn tokens_are_reported(&self) -> bool {
+        self.usage.input_tokens.is_some() || self.usage.output_tokens.is_some()
+    }
+
+    /// What is counted beside tokens, and in their place.
+    fn units(&self) -> Result<(Counted, Counted), PriceError> {
+        let charged =
+            self.usage.units.iter().filter(|(name, count)| *name != FREE_UNIT && !count.is_zero());
+        let mut units = (Vec::new(), Vec::new());
+        for (name, count) in charged {
+            let meter = MeterName::ALL.into_iter().find(|meter| meter.as_str() == name);
+            match meter.map(|meter| (meter, meter.kind())) {
+                Some((meter, Kind::Beside)) => units.0.push((meter, *count)),
+                Some((meter, Kind::InPlaceOfTokens)) => units.1.push((meter, *count)),
+                _ => return Err(self.no_rate(name)),
+            }
+        }
+        Ok(units)
+    }
+
+    /// The disjoint parts of the tokens. Those that are free, and those of a row that prices none,
+    /// need not be known where something `else_counted` is.
+    fn tokens(&self, tariff: &Tariff<'_>, else_counted: bool) -> Result<Counted, PriceError> {
+        let generated = self.usage.modalities.as_deref().and_then(|told| told.output.multimodal);
+        if generated > Some(0) && tariff.tells_apart(MeterName::OutputImage) {
+            return Err(self.no_rate("multimodal_output_tokens"));
+        }
+        let needs_none = |whole| tariff.is_free(whole) || (else_counted && !tariff.prices_tokens());
+        let unknown = |meter| PriceError::UsageUnknown { meter };
+        let input = match self.usage.input_tokens {
+            None if needs_none(MeterName::Input) => 0,
+            tokens => tokens.ok_or_else(|| unknown(MeterName::Input))?,
+        };
+        let output = match self.usage.output_tokens {
+            None if self.row.input_only || needs_none(MeterName::Output) => 0,
+            tokens => tokens.ok_or_else(|| unknown(MeterName::Output))?,
+        };
+        let input = quantities::of_input(self.usage, input, tariff);
+        let output = quantities::of_output(self.usage, output, tariff);
+        Ok(input.chain(output).map(|(meter, tokens)| (meter, tokens.into())).collect())
+    }
+
+    fn unit_price(&self, tariff: &Tariff<'_>, meter: MeterName) -> Result<Decimal, PriceError> {
+        let rate = tariff.rate(meter).ok_or_else(|| self.no_rate(meter.as_str()))?;
+        let factors = tariff.factors().filter(|_| meter.counts_tokens());
+        factors.chain([self.exchange]).try_fold(rate, times).ok_or(PriceError::Overflow)
+    }
+
+    fn no_rate(&self, part: &str) -> PriceError {
+        PriceError::NoRate { part: part.to_owned(), price_id: self.row.price_id.clone() }
+    }
 }
 
-/// The disjoint parts of a usage. A part that nobody reported is billed with its whole.
-fn quantities(
-    usage: &Usage,
-    input: u64,
-    output: u64,
-    tariff: &Tariff<'_>,
-) -> [(MeterName, u64); 6] {
-    let read = usage.cache_read_input_tokens.unwrap_or(0);
-    let write_long = usage.cache_write_long_input_tokens.unwrap_or(0);
-    let write = usage.cache_write_input_tokens.unwrap_or(0).max(write_long);
-    let reasoning = match tariff.rate(MeterName::Reasoning) {
-        Some(_) => usage.reasoning_output_tokens.unwrap_or(0),
-        None => 0,
-    };
-    [
-        (MeterName::Input, input.saturating_sub(read).saturating_sub(write)),
-        (MeterName::CacheRead, read),
-        (MeterName::CacheWrite, write - write_long),
-        (MeterName::CacheWriteLong, write_long),
-        (MeterName::Output, output.saturating_sub(reasoning)),
-        (MeterName::Reasoning, reasoning),
-    ]
-}
+type Counted = Vec<(MeterName, Decimal)>;
 
 /// The tier that a word of the answer means; `None` is the standard one.
 ///
@@ -275,9 +324,10 @@ fn tier(row: &Row, word: Option<&str>) -> Result<Option<ServiceTier>, PriceError
     }
 }
 
-/// `tokens` × `rate`; `None` where `Decimal` would round.
-fn times(tokens: u64, rate: Decimal) -> Option<Decimal> {
-    exact(rate.mantissa().checked_mul(i128::from(tokens))?, rate.scale())
+/// `a` × `b`; `None` where `Decimal` would round.
+fn times(a: Decimal, b: Decimal) -> Option<Decimal> {
+    let (a, b) = (a.normalize(), b.normalize());
+    exact(a.mantissa().checked_mul(b.mantissa())?, a.scale().checked_add(b.scale())?)
 }
 
 /// `a` + `b`; `None` where `Decimal` would round.

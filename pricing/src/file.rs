@@ -5,8 +5,12 @@ use std::collections::HashSet;
 use jiff::civil::Date;
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
+use crate::currency::Currency;
+use crate::meter::MeterName;
+use crate::off_peak::OffPeak;
+use crate::rates::Rates;
 use crate::row::{
-    CacheWithoutRate, Card, Currency, LongContext, OffPeak, Rates, Row, Threshold, Tiers,
+    CacheWithoutRate, Card, LongContext, ModalityWithoutRate, Row, Threshold, Tiers, When,
 };
 
 /// A price file that cannot be used.
@@ -32,12 +36,15 @@ pub enum BookError {
 #[serde(deny_unknown_fields)]
 struct RawFile {
     version: Option<Date>,
-    // Only checked: there is one.
-    #[serde(default, rename = "currency")]
-    _currency: Currency,
+    #[serde(default)]
+    currency: Currency,
     provider: Option<String>,
+    from: Option<Date>,
+    until: Option<Date>,
     #[serde(default)]
     cache_without_rate: CacheWithoutRate,
+    #[serde(default)]
+    modality_without_rate: ModalityWithoutRate,
     models: Vec<RawRow>,
 }
 
@@ -49,6 +56,7 @@ struct RawRow {
     #[serde(default)]
     aliases: Vec<String>,
     from: Option<Date>,
+    until: Option<Date>,
     #[serde(default)]
     input_only: bool,
     rates: Rates,
@@ -57,6 +65,8 @@ struct RawRow {
     #[serde(default)]
     long_context: Vec<RawLongContext>,
     off_peak: Option<OffPeak>,
+    #[serde(default)]
+    when: When,
 }
 
 #[derive(serde::Deserialize)]
@@ -77,9 +87,25 @@ pub(crate) struct File {
     pub(crate) rows: Vec<Row>,
 }
 
-/// Reads `text`, a file called `name`, of the book called `book`.
-pub(crate) fn read(book: &str, name: &str, text: &str) -> Result<File, BookError> {
-    let file: RawFile = serde_saphyr::from_str(text).map_err(|error| {
+/// The names that rows are found by, each with its provider and first day: no two rows may share
+/// one.
+pub(crate) type Names = HashSet<(Option<String>, Option<Date>, String)>;
+
+/// Those of one row.
+pub(crate) fn names(row: &Row) -> impl Iterator<Item = (Option<String>, Option<Date>, String)> {
+    std::iter::once(&row.model)
+        .chain(&row.aliases)
+        .map(|name| (row.provider.clone(), row.from, name.clone()))
+}
+
+/// Reads `text`, a file called `name`, of the book called `book`, in which `taken` are named already.
+pub(crate) fn read(
+    book: &str,
+    name: &str,
+    text: &str,
+    taken: &mut Names,
+) -> Result<File, BookError> {
+    let mut file: RawFile = serde_saphyr::from_str(text).map_err(|error| {
         let place = error.location().unwrap_or(Location::UNKNOWN);
         let problem = error.without_snippet().render_with_formatter(&UserMessageFormatter);
         // The place stands in front of our message already.
@@ -87,14 +113,14 @@ pub(crate) fn read(book: &str, name: &str, text: &str) -> Result<File, BookError
         invalid(name, place, problem.trim_end_matches(suffix.as_str()).to_owned())
     })?;
     let version = version(book, file.version);
-    let mut taken = HashSet::new();
-    let mut rows = Vec::with_capacity(file.models.len());
-    for raw in file.models {
+    let models = std::mem::take(&mut file.models);
+    let mut rows = Vec::with_capacity(models.len());
+    for raw in models {
         let place = raw.model.referenced;
-        let row = row(raw, &file.provider, file.cache_without_rate, &version)
-            .map_err(|problem| invalid(name, place, problem))?;
-        for called in std::iter::once(&row.model).chain(&row.aliases) {
-            if !taken.insert((row.provider.clone(), row.from, called.clone())) {
+        let row = row(raw, &file, &version).map_err(|problem| invalid(name, place, problem))?;
+        for key in names(&row) {
+            let called = key.2.clone();
+            if !taken.insert(key) {
                 let problem = format!(
                     "{called:?} is named twice; keep one, or give the later row another `from`"
                 );
@@ -120,45 +146,53 @@ fn invalid(file: &str, place: Location, problem: String) -> BookError {
     }
 }
 
-fn row(
-    raw: RawRow,
-    file_provider: &Option<String>,
-    cache_without_rate: CacheWithoutRate,
-    version: &str,
-) -> Result<Row, String> {
+fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
     let model = raw.model.value;
     if model.is_empty() || raw.aliases.iter().any(String::is_empty) {
         return Err("a model needs a name".to_owned());
     }
-    if raw.rates.input.is_none() {
-        return Err(format!("the rates of {model:?} lack `input`"));
-    }
-    match (raw.input_only, raw.rates.output.is_some()) {
-        (false, true) | (true, false) => {}
-        (false, false) => {
-            return Err(format!(
-                "the rates of {model:?} lack `output`; without any output say `input_only: true`"
-            ));
-        }
-        (true, true) => {
-            return Err(format!("{model:?} says `input_only: true` and has a rate for `output`"));
-        }
+    if let Some(problem) = rates_problem(&raw.rates, raw.input_only) {
+        return Err(format!("the rates of {model:?} {problem}"));
     }
     let long_context = long_context(&model, raw.long_context)?;
-    let provider = raw.provider.or_else(|| file_provider.clone());
+    let provider = raw.provider.or_else(|| file.provider.clone());
+    let (from, until) = (raw.from.or(file.from), raw.until.or(file.until));
+    if from.zip(until).is_some_and(|(from, until)| until <= from) {
+        return Err(format!("{model:?} ends (`until`) before it begins (`from`)"));
+    }
     let owner = provider.as_deref().map_or_else(String::new, |provider| format!("{provider}/"));
+    let since = from.map_or_else(String::new, |from| format!("@{from}"));
     Ok(Row {
-        price_id: format!("{version}#{owner}{model}"),
+        price_id: format!("{version}#{owner}{model}{since}"),
         provider,
         model,
         aliases: raw.aliases,
-        from: raw.from,
+        from,
+        until,
+        currency: file.currency,
         input_only: raw.input_only,
-        cache_without_rate,
+        cache_without_rate: file.cache_without_rate,
+        modality_without_rate: file.modality_without_rate,
         card: Card { rates: raw.rates, tiers: raw.tiers },
         long_context,
         off_peak: raw.off_peak,
+        when: raw.when,
     })
+}
+
+/// What the standard rates lack or have too much.
+fn rates_problem(rates: &Rates, input_only: bool) -> Option<&'static str> {
+    let any = |of: fn(MeterName) -> bool| rates.iter().any(|(meter, _)| of(meter));
+    let has_output = any(MeterName::is_output);
+    let charges_otherwise = any(|meter| !meter.counts_tokens());
+    let counts_tokens = any(MeterName::counts_tokens);
+    match (rates.rate(MeterName::Input).is_some(), input_only, has_output) {
+        _ if charges_otherwise && !counts_tokens => None,
+        (false, ..) => Some("lack `input`"),
+        (true, false, false) => Some("lack `output`; without any output say `input_only: true`"),
+        (true, true, true) => Some("have one for output, beside `input_only: true`"),
+        _ => None,
+    }
 }
 
 fn long_context(model: &str, raw: Vec<RawLongContext>) -> Result<Vec<LongContext>, String> {

@@ -1,4 +1,4 @@
-//! `Usage` × `PriceBook` → `Cost`: what the tokens of one request cost.
+//! `Usage` × `PriceBook` → `Cost`: what one request costs.
 //!
 //! Invariants: money is exact decimal and never a float; unknown is never zero; a price in the book
 //! that is zero is free on purpose; an overflow is an error. Refuses to know HTTP, provider JSON
@@ -6,8 +6,8 @@
 //!
 //! # The book
 //!
-//! The prices that come with the program are data in `pricing/data/`, one file a provider. A file
-//! of the operator's own, in the same form, is laid over them:
+//! The prices that come with the program are data in `pricing/data/`, one file a provider. Files of
+//! the operator's own, in the same form, are laid over them:
 //!
 //! ```
 //! use taximeter_pricing::PriceBook;
@@ -15,28 +15,37 @@
 //! let book = PriceBook::builtin()?.with_overrides(
 //!     r#"
 //! version: 2026-11-20             # names this file on every record; `undated` without
-//! currency: USD                   # the only one so far
+//! currency: USD                   # of every price in it; USD without
 //! cache_without_rate: input       # what cached input without a rate costs; default: unknown
+//! modality_without_rate: text     # the same of sound, films and generated pictures
 //! models:
 //! - model: llama-3.3-70b          # whoever answers; `provider: vllm` would narrow it
 //!   aliases: [meta-llama/Llama-3.3-70B-Instruct]
-//!   rates: {input: 0.20, output: 0.60}            # USD per 1,000,000 tokens
+//!   rates: {input: 0.20, output: 0.60}            # per 1,000,000 tokens
 //! - model: llama-3.3-70b          # a later row of the same model replaces it from that day, UTC
-//!   from: 2027-01-01
+//!   from: 2027-01-01              # also once for the whole file, beside `version`
+//!   until: 2028-01-01             # from that day on it no longer holds
 //!   rates: {input: 0.18, cache_read: 0.02, output: 0.55, reasoning: 0.55}
 //! - model: gpt-5.4                # instead of OpenAI's list price
 //!   provider: openai
-//!   rates: {input: 2.40, cache_read: 0.24, output: 14.40}
+//!   rates: {input: 2.40, cache_read: 0.24, output: 14.40, web_search_requests: 0.01}
 //!   tiers:                        # by the service tier of the answer
 //!     batch: {input: 1.20, cache_read: 0.12, output: 7.20}
 //!   long_context:                 # for the whole request, from its input tokens
 //!   - over: 272000                # or `at_least:`
 //!     rates: {input: 4.80, cache_read: 0.48, output: 21.60}
-//! - model: bge-m3
-//!   input_only: true              # an embedding has no output
-//!   rates: {input: 0.01}
+//!   when:                         # by what the answer says of itself
+//!     inference_geo: {us: {times: 1.1}}           # every price of tokens
+//!     speed: {fast: {rates: {input: 5, output: 30}}}
+//! - model: our-omni               # sound has its own price, or the cost is unknown
+//!   rates: {input: 1, input_audio: 10, input_image: 1, output: 4, output_audio: 20}
+//! - model: whisper                # what is no token is priced by the one
+//!   rates: {audio_seconds: 0.0001}
+//! - model: our-rerank
+//!   input_only: true              # it generates nothing
+//!   rates: {input: 0, search_units: 0.002}        # 0 is free on purpose
 //! - model: night-owl
-//!   rates: {input: 1, output: 2}
+//!   rates: {input: 1, output: 2, requests: 0.001}
 //!   off_peak:                     # instead of all others, by the UTC time of admission
 //!     rates: {input: 0.50, output: 1}
 //!     windows:
@@ -52,16 +61,24 @@
 mod book;
 mod builtin;
 mod cost;
+mod currency;
 mod file;
-mod per_million;
+mod meter;
+mod off_peak;
+mod quantities;
+mod rates;
 mod row;
 mod usage;
 
 pub use book::{PriceBook, Query};
 pub use cost::{Cost, CostLine, PriceError};
+pub use currency::{Currency, ExchangeRate};
 pub use file::BookError;
+pub use meter::MeterName;
+pub use off_peak::{Day, Hours, OffPeak, Window};
+pub use rates::{Rates, list_price};
 pub use row::{
-    CacheWithoutRate, Card, Currency, Day, Hours, LongContext, MeterName, OffPeak, Rates, Row,
-    ServiceTier, Threshold, Tiers, Window,
+    CacheWithoutRate, Card, Effect, LongContext, ModalityWithoutRate, Row, ServiceTier, Threshold,
+    Tiers, When,
 };
-pub use usage::{ByModality, Flag, Member, Modalities, Pass, Source, Usage};
+pub use usage::{ByModality, Condition, Flag, Member, Modalities, Pass, Source, Usage};

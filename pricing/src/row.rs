@@ -1,75 +1,16 @@
 //! One row of the book: what one model costs, and which of its rates a request pays.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::civil::{Date, DateTime};
 use rust_decimal::Decimal;
 use serde::Deserialize;
 
-use crate::per_million::per_token;
-
-/// Currency of a book.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
-pub enum Currency {
-    /// US dollar.
-    #[default]
-    #[serde(rename = "USD")]
-    Usd,
-}
-
-impl Currency {
-    /// ISO 4217.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Usd => "USD",
-        }
-    }
-}
-
-impl std::fmt::Display for Currency {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What is counted. The meters of one request are disjoint: each token is on exactly one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MeterName {
-    /// Input neither read from nor written to a cache.
-    Input,
-    /// Input served from a cache.
-    CacheRead,
-    /// Input written to a cache with the short time to live.
-    CacheWrite,
-    /// Input written to a cache with the long time to live.
-    CacheWriteLong,
-    /// Output; without the reasoning when that has a rate of its own.
-    Output,
-    /// Reasoning, when it has a rate of its own.
-    Reasoning,
-}
-
-impl MeterName {
-    /// The word on a record; also the key in a price file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::CacheRead => "cache_read",
-            Self::CacheWrite => "cache_write",
-            Self::CacheWriteLong => "cache_write_long",
-            Self::Output => "output",
-            Self::Reasoning => "reasoning",
-        }
-    }
-}
-
-impl std::fmt::Display for MeterName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use crate::currency::Currency;
+use crate::meter::MeterName;
+use crate::off_peak::OffPeak;
+use crate::rates::{Rates, factor};
+use crate::usage::Condition;
 
 /// A service tier with prices of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,48 +37,6 @@ impl ServiceTier {
             Self::Flex => "flex",
             Self::Priority => "priority",
             Self::Ultrafast => "ultrafast",
-        }
-    }
-}
-
-/// Prices of one thing, in money per **token**, exact. `None`: this card says nothing about that
-/// meter.
-///
-/// Files say them per 1,000,000 tokens.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Rates {
-    /// Of [`MeterName::Input`].
-    #[serde(deserialize_with = "per_token")]
-    pub input: Option<Decimal>,
-    /// Of [`MeterName::CacheRead`].
-    #[serde(deserialize_with = "per_token")]
-    pub cache_read: Option<Decimal>,
-    /// Of [`MeterName::CacheWrite`].
-    #[serde(deserialize_with = "per_token")]
-    pub cache_write: Option<Decimal>,
-    /// Of [`MeterName::CacheWriteLong`].
-    #[serde(deserialize_with = "per_token")]
-    pub cache_write_long: Option<Decimal>,
-    /// Of [`MeterName::Output`].
-    #[serde(deserialize_with = "per_token")]
-    pub output: Option<Decimal>,
-    /// Of [`MeterName::Reasoning`].
-    #[serde(deserialize_with = "per_token")]
-    pub reasoning: Option<Decimal>,
-}
-
-impl Rates {
-    /// Money per token on `meter`.
-    #[must_use]
-    pub const fn rate(&self, meter: MeterName) -> Option<Decimal> {
-        match meter {
-            MeterName::Input => self.input,
-            MeterName::CacheRead => self.cache_read,
-            MeterName::CacheWrite => self.cache_write,
-            MeterName::CacheWriteLong => self.cache_write_long,
-            MeterName::Output => self.output,
-            MeterName::Reasoning => self.reasoning,
         }
     }
 }
@@ -213,101 +112,21 @@ impl Threshold {
     }
 }
 
-/// Rates that replace all others in certain hours of the week, UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OffPeak {
-    /// The rates.
+/// What a word of an answer changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Effect {
+    /// Multiplies every rate of tokens.
+    #[serde(deserialize_with = "factor")]
+    pub times: Option<Decimal>,
+    /// Replaces all others, meter by meter, before it is multiplied.
     pub rates: Rates,
-    /// When.
-    pub windows: Vec<Window>,
 }
 
-/// The same hours on some days of the week.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Window {
-    /// Days.
-    pub days: Vec<Day>,
-    /// Hours of each of them.
-    pub hours: Vec<Hours>,
-}
+/// By condition and word: what it changes. Words that are not in here change nothing.
+pub type When = BTreeMap<Condition, BTreeMap<String, Effect>>;
 
-/// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Day {
-    Mon,
-    Tue,
-    Wed,
-    Thu,
-    Fri,
-    Sat,
-    Sun,
-}
-
-impl From<Weekday> for Day {
-    fn from(weekday: Weekday) -> Self {
-        match weekday {
-            Weekday::Monday => Self::Mon,
-            Weekday::Tuesday => Self::Tue,
-            Weekday::Wednesday => Self::Wed,
-            Weekday::Thursday => Self::Thu,
-            Weekday::Friday => Self::Fri,
-            Weekday::Saturday => Self::Sat,
-            Weekday::Sunday => Self::Sun,
-        }
-    }
-}
-
-/// A part of one day, UTC, in minutes since midnight: `from` included, `until` (at most 1440) not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Cow<'_, str>")]
-pub struct Hours {
-    /// First minute.
-    pub from: u16,
-    /// The minute after the last.
-    pub until: u16,
-}
-
-/// As files say them, `22:00-24:00`.
-impl TryFrom<Cow<'_, str>> for Hours {
-    type Error = &'static str;
-
-    fn try_from(text: Cow<'_, str>) -> Result<Self, Self::Error> {
-        const EXPECTED: &str = "hours are like \"22:00-24:00\", within one day; split at midnight";
-        let minute = |text: &str| {
-            let (hour, minute) = text.split_once(':')?;
-            let two_digits = |text: &str| {
-                (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
-                    .then(|| text.parse::<u16>().ok())?
-            };
-            let (hour, minute) = (two_digits(hour)?, two_digits(minute)?);
-            (minute < 60 && hour * 60 + minute <= 24 * 60).then_some(hour * 60 + minute)
-        };
-        let (from, until) = text.split_once('-').ok_or(EXPECTED)?;
-        let (from, until) = (minute(from).ok_or(EXPECTED)?, minute(until).ok_or(EXPECTED)?);
-        if from < until { Ok(Self { from, until }) } else { Err(EXPECTED) }
-    }
-}
-
-impl OffPeak {
-    fn covers(&self, at: DateTime) -> bool {
-        let day = Day::from(at.weekday());
-        let minute = minutes(at.time());
-        self.windows.iter().any(|window| {
-            window.days.contains(&day)
-                && window.hours.iter().any(|hours| (hours.from..hours.until).contains(&minute))
-        })
-    }
-}
-
-fn minutes(time: Time) -> u16 {
-    u16::from(time.hour().unsigned_abs()) * 60 + u16::from(time.minute().unsigned_abs())
-}
-
-/// What cached input without a rate of its own costs.
+/// What a part without a rate of its own costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheWithoutRate {
@@ -318,10 +137,23 @@ pub enum CacheWithoutRate {
     Input,
 }
 
+/// What sound and films cost, and pictures that were generated, without a rate of their own.
+/// Pictures in the input cost what text does by every list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModalityWithoutRate {
+    /// Nobody said: the cost of such a request is unknown.
+    #[default]
+    Unknown,
+    /// What text costs.
+    Text,
+}
+
 /// What one model costs, from a day on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Which row of which book in which version: `builtin@2026-11-20#openai/gpt-5.4`.
+    /// Which row of which book in which version: `builtin@2026-11-20#openai/gpt-5.4`, with its
+    /// first day behind it where it has one: `…@2027-01-01`.
     pub price_id: String,
     /// `gen_ai.provider.name` of the answers it prices; `None` prices any provider's.
     pub provider: Option<String>,
@@ -331,23 +163,36 @@ pub struct Row {
     pub aliases: Vec<String>,
     /// First day, UTC; `None` is since ever.
     pub from: Option<Date>,
+    /// The day on which it no longer holds, UTC; `None` is for ever.
+    pub until: Option<Date>,
+    /// Of all its rates.
+    pub currency: Currency,
     /// The model generates nothing, so that an output nobody reports is none.
     pub input_only: bool,
     /// Rule for cached input without a rate.
     pub cache_without_rate: CacheWithoutRate,
+    /// Rule for other than text without a rate.
+    pub modality_without_rate: ModalityWithoutRate,
     /// What applies unless something below replaces it.
     pub card: Card,
     /// By rising threshold; the last that applies replaces the card.
     pub long_context: Vec<LongContext>,
     /// Replaces all others in its hours.
     pub off_peak: Option<OffPeak>,
+    /// What words of the answer change.
+    pub when: When,
 }
 
 impl Row {
     /// Whether it prices an answer of `provider` on `day`.
     pub(crate) fn prices(&self, provider: Option<&str>, day: Date) -> bool {
-        (self.provider.is_none() || self.provider.as_deref() == provider)
-            && self.from.is_none_or(|from| from <= day)
+        (self.provider.is_none() || self.provider.as_deref() == provider) && self.holds_on(day)
+    }
+
+    /// Whether it is in force on `day`.
+    #[must_use]
+    pub fn holds_on(&self, day: Date) -> bool {
+        self.from.is_none_or(|from| from <= day) && self.until.is_none_or(|until| day < until)
     }
 
     /// Whether any service tier has a price of its own.
@@ -358,49 +203,108 @@ impl Row {
             .any(|card| ServiceTier::ALL.iter().any(|tier| card.tiers.rates(*tier).is_some()))
     }
 
-    /// What a request with that much input pays, sent at `at` (UTC) and answered in `tier`.
-    pub(crate) fn tariff(
-        &self,
-        at: DateTime,
-        tier: Option<ServiceTier>,
-        input_tokens: u64,
-    ) -> Tariff<'_> {
-        let off_peak = self.off_peak.as_ref().filter(|off_peak| off_peak.covers(at));
+    /// What a request pays.
+    pub(crate) fn tariff(&self, terms: &Terms<'_>) -> Tariff<'_> {
+        let off_peak = self.off_peak.as_ref().filter(|off_peak| off_peak.covers(terms.at));
         let long = self
             .long_context
             .iter()
             .rev()
-            .find(|long| input_tokens >= long.threshold.first())
+            .find(|long| terms.input_tokens >= long.threshold.first())
             .map(|long| &long.card);
+        let effects = self
+            .when
+            .iter()
+            .filter_map(|(condition, words)| words.get(terms.conditions.get(condition)?.as_str()));
         Tariff {
             layers: [
                 off_peak.map(|off_peak| &off_peak.rates),
-                long.and_then(|card| card.in_tier(tier)),
+                long.and_then(|card| card.in_tier(terms.tier)),
                 long.map(|card| &card.rates),
-                self.card.in_tier(tier),
+                self.card.in_tier(terms.tier),
                 Some(&self.card.rates),
             ],
+            effects: effects.collect(),
             cache_without_rate: self.cache_without_rate,
+            modality_without_rate: self.modality_without_rate,
         }
     }
 }
 
-/// The rates of one request: of several layers, the first that names a meter decides it.
+/// What decides which rates a request pays.
 #[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// Admission, UTC.
+    pub(crate) at: DateTime,
+    /// The tier that it was answered in.
+    pub(crate) tier: Option<ServiceTier>,
+    /// All of its input.
+    pub(crate) input_tokens: u64,
+    /// What the answer says of itself.
+    pub(crate) conditions: &'a BTreeMap<Condition, String>,
+}
+
+/// The rates of one request: of several layers, the first that names a meter decides it.
+#[derive(Debug, Clone)]
 pub(crate) struct Tariff<'a> {
     layers: [Option<&'a Rates>; 5],
+    effects: Vec<&'a Effect>,
     cache_without_rate: CacheWithoutRate,
+    modality_without_rate: ModalityWithoutRate,
 }
 
 impl Tariff<'_> {
-    /// Money per token on `meter`; `None` when the book does not say.
+    /// Money per one on `meter` before factors; `None` when the book does not say.
     pub(crate) fn rate(&self, meter: MeterName) -> Option<Decimal> {
-        let own = self.layers.iter().flatten().find_map(|rates| rates.rate(meter));
-        let at_input = self.cache_without_rate == CacheWithoutRate::Input
-            && matches!(
-                meter,
-                MeterName::CacheRead | MeterName::CacheWrite | MeterName::CacheWriteLong
-            );
-        if own.is_none() && at_input { self.rate(MeterName::Input) } else { own }
+        self.own(meter).or_else(|| self.rate(self.stand_in(meter)?))
+    }
+
+    /// What multiplies the rates of tokens; several stand one behind another.
+    pub(crate) fn factors(&self) -> impl Iterator<Item = Decimal> + '_ {
+        self.effects.iter().filter_map(|effect| effect.times)
+    }
+
+    /// Whether `meter` is told apart from the one that would include it.
+    pub(crate) fn tells_apart(&self, meter: MeterName) -> bool {
+        self.own(meter).is_some() || self.stand_in(meter).is_none()
+    }
+
+    fn own(&self, meter: MeterName) -> Option<Decimal> {
+        let effects = self.effects.iter().map(|effect| &effect.rates);
+        effects.chain(self.layers.iter().flatten().copied()).find_map(|rates| rates.rate(meter))
+    }
+
+    /// Which rate stands in for one that lacks, by the rules of the book.
+    fn stand_in(&self, meter: MeterName) -> Option<MeterName> {
+        let as_text = self.modality_without_rate == ModalityWithoutRate::Text;
+        let as_input = self.cache_without_rate == CacheWithoutRate::Input;
+        match meter {
+            MeterName::InputImage => Some(MeterName::Input),
+            MeterName::CacheReadImage => Some(MeterName::CacheRead),
+            MeterName::Reasoning => Some(MeterName::Output),
+            MeterName::CacheRead | MeterName::CacheWrite | MeterName::CacheWriteLong => {
+                as_input.then_some(MeterName::Input)
+            }
+            MeterName::InputAudio | MeterName::InputVideo => as_text.then_some(MeterName::Input),
+            MeterName::CacheReadAudio => as_text.then_some(MeterName::CacheRead),
+            MeterName::OutputAudio | MeterName::OutputImage | MeterName::OutputVideo => {
+                as_text.then_some(MeterName::Output)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether no token on the side of `meters` costs anything, so that nobody need count them.
+    pub(crate) fn is_free(&self, whole: MeterName) -> bool {
+        self.rate(whole).is_some_and(|rate| rate.is_zero())
+            && MeterName::ALL
+                .into_iter()
+                .filter(|meter| meter.kind() == whole.kind())
+                .all(|meter| self.rate(meter).is_none_or(|rate| rate.is_zero()))
+    }
+
+    /// Whether it has any rate of tokens.
+    pub(crate) fn prices_tokens(&self) -> bool {
+        MeterName::ALL.into_iter().any(|meter| meter.counts_tokens() && self.own(meter).is_some())
     }
 }

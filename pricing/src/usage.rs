@@ -31,6 +31,9 @@ pub struct Usage {
     /// `web_fetch_requests`, `search_queries`, `search_units`, `audio_seconds`. Exact, as reported.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Decimal>,
+    /// What the answer says of itself that may change its price.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conditions: BTreeMap<Condition, String>,
     /// Further model runs of the same request, charged beside the numbers above and not part of
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,6 +60,33 @@ impl Usage {
     }
 }
 
+/// What an answer says of itself that may change its price, beside its service tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Where the model ran (Anthropic `usage.inference_geo`).
+    InferenceGeo,
+    /// How fast it was asked to answer (Anthropic `usage.speed`).
+    Speed,
+    /// How much a web search was to read (Perplexity `usage.search_context_size`).
+    SearchContextSize,
+    /// Region of the endpoint, where its name tells.
+    Region,
+}
+
+impl Condition {
+    /// The word, as records and price files have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InferenceGeo => "inference_geo",
+            Self::Speed => "speed",
+            Self::SearchContextSize => "search_context_size",
+            Self::Region => "region",
+        }
+    }
+}
+
 /// Tokens by what they stand for. Each is a part of its whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modalities {
@@ -66,6 +96,9 @@ pub struct Modalities {
     /// Of the output.
     #[serde(default)]
     pub output: ByModality,
+    /// Of the part of the input that was served from a cache.
+    #[serde(default, skip_serializing_if = "ByModality::is_silent")]
+    pub cache_read: ByModality,
 }
 
 impl Modalities {
@@ -79,28 +112,14 @@ impl Modalities {
         })
     }
 
-    /// A part that no list prices as text, and that is there: sound and films either way, and
-    /// pictures that were generated. Pictures in the input are charged as input by every list.
-    #[must_use]
-    pub fn beyond_text(&self) -> Option<&'static str> {
-        [
-            (self.input.audio, "audio_input_tokens"),
-            (self.input.video, "video_input_tokens"),
-            (self.output.audio, "audio_output_tokens"),
-            (self.output.video, "video_output_tokens"),
-            (self.output.image, "image_output_tokens"),
-            (self.output.multimodal, "multimodal_output_tokens"),
-        ]
-        .into_iter()
-        .find_map(|(tokens, name)| (tokens > Some(0)).then_some(name))
-    }
-
     /// Those that were reported, by their names on records: `audio_input_tokens`,
     /// `text_output_tokens` and so on.
     #[must_use]
     pub fn named(&self) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
-        for (parts, side) in [(self.input, "input"), (self.output, "output")] {
+        let sides =
+            [(self.input, "input"), (self.output, "output"), (self.cache_read, "cache_read_input")];
+        for (parts, side) in sides {
             for (modality, tokens) in [
                 ("text", parts.text),
                 ("audio", parts.audio),
@@ -133,6 +152,14 @@ pub struct ByModality {
     /// All but text, where it is not told apart (vLLM).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multimodal: Option<u64>,
+}
+
+impl ByModality {
+    /// Whether nothing was reported.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One further model run inside a request (Anthropic `usage.iterations`: compaction, advisor).

@@ -1,4 +1,5 @@
 use super::*;
+use crate::MeterName;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -109,7 +110,7 @@ models:
         ("2026-11-20T00:00:00Z", "five", "0.00000125"),
     ] {
         let query = Query { at: at.parse().unwrap(), ..query("openai", model, "") };
-        let rate = book.find(&query).and_then(|row| row.card.rates.input).unwrap();
+        let rate = book.find(&query).and_then(|row| row.card.rates.rate(MeterName::Input)).unwrap();
         assert_eq!(rate.to_string(), input, "{model} at {at}");
     }
 }
@@ -123,5 +124,48 @@ fn an_alias_is_a_name_like_any_other() {
     for name in ["m", "our-m", "their-m", "their-m-2026-01-01"] {
         assert_eq!(found(&book, &query("tgi", name, "")), "overrides@undated#tgi/m");
         assert_eq!(found(&book, &query("vllm", name, "")), "nothing");
+    }
+}
+
+#[test]
+fn of_several_files_the_row_that_began_last_holds() {
+    let november = "version: 2026-11-01\nmodels: [{model: m, rates: {input: 1, output: 2}}, \
+        {model: other, rates: {input: 7, output: 7}}]";
+    let december = "version: 2026-12-01\nfrom: 2026-12-01\nmodels: [{model: m, rates: {input: 3, \
+        output: 4}}]";
+    let laid = |first, second| {
+        let book = PriceBook::builtin().unwrap().with_overrides(first, "a.yaml").unwrap();
+        book.with_overrides(second, "b.yaml").unwrap()
+    };
+    for book in [laid(november, december), laid(december, november)] {
+        for (at, model, expected) in [
+            ("2026-11-30T23:59:59Z", "m", "overrides@2026-11-01#m"),
+            ("2026-12-01T00:00:00Z", "m", "overrides@2026-12-01#m@2026-12-01"),
+            ("2026-12-01T00:00:00Z", "other", "overrides@2026-11-01#other"),
+        ] {
+            let query = Query { at: at.parse().unwrap(), ..query("vllm", model, "") };
+            assert_eq!(found(&book, &query), expected);
+        }
+    }
+    let error = PriceBook::builtin().unwrap().with_overrides(november, "a.yaml").unwrap();
+    let error = error.with_overrides(november, "b.yaml").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "b.yaml:2:18: \"m\" is named twice; keep one, or give the later row another `from`"
+    );
+}
+
+#[test]
+fn a_row_ends_before_its_last_day() {
+    let book = book(
+        "models:
+- {model: gpt-5, provider: openai, until: 2026-12-01, rates: {input: 1, output: 2}}",
+    );
+    for (at, expected) in [
+        ("2026-11-30T23:59:59.999Z", "overrides@undated#openai/gpt-5"),
+        ("2026-12-01T00:00:00Z", "builtin@2026-11-20#openai/gpt-5"),
+    ] {
+        let query = Query { at: at.parse().unwrap(), ..query("openai", "gpt-5", "") };
+        assert_eq!(found(&book, &query), expected);
     }
 }

@@ -1,10 +1,13 @@
+mod currencies;
+mod meters;
+
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ByModality, Pass};
+use crate::{ByModality, Modalities, Pass};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -35,7 +38,7 @@ fn usage(input: u64, output: u64) -> Usage {
 fn lines(cost: &Cost) -> Vec<String> {
     let line = |line: &CostLine| {
         let model = line.model.as_deref().map_or(String::new(), |model| format!("{model} "));
-        format!("{model}{} {} × {} = {}", line.meter, line.tokens, line.unit_price, line.amount)
+        format!("{model}{} {} × {} = {}", line.meter, line.quantity, line.unit_price, line.amount)
     };
     cost.lines.iter().map(line).collect()
 }
@@ -201,9 +204,10 @@ fn what_is_unknown_is_never_zero() {
     let embedded = cost("openai", "text-embedding-3-small", &input).unwrap();
     assert_eq!(lines(&embedded), ["input 10 × 0.00000002 = 0.0000002"]);
     let error = cost("openai", "text-embedding-3-small", &usage(10, 1)).unwrap_err();
-    assert!(matches!(error, PriceError::NoRate { meter: MeterName::Output, .. }));
+    assert!(matches!(error, PriceError::NoRate { part, .. } if part == "output"));
     let error = cost("openai", "gpt-99", &usage(0, 0)).unwrap_err();
-    assert_eq!(error, PriceError::UnknownModel { model: "gpt-99".to_owned() });
+    let model = "gpt-99".to_owned();
+    assert_eq!(error, PriceError::UnknownModel { model, currency: Currency::USD });
 }
 
 #[test]
@@ -278,9 +282,9 @@ fn the_upper_bound_is_the_dearest_way_through_the_row() {
     let bound = |provider, model, input, output| {
         book.upper_bound(&query(provider, model), input, output).map(|bound| bound.to_string())
     };
-    // Priority, and its long cache write with a long context.
-    assert_eq!(bound("openai", "gpt-5.4", 1000, 1000).unwrap(), "0.035");
-    assert_eq!(bound("openai", "gpt-6-sol", 272_001, 0).unwrap(), "5.44002");
+    // Priority, and its long cache write with a long context; in a region of one's choice.
+    assert_eq!(bound("openai", "gpt-5.4", 1000, 1000).unwrap(), "0.0385");
+    assert_eq!(bound("openai", "gpt-6-sol", 272_001, 0).unwrap(), "5.984022");
     // The long cache write.
     assert_eq!(bound("anthropic", "claude-sonnet-4-5", 1000, 1000).unwrap(), "0.021");
     assert_eq!(bound("openai", "gpt-99", 1, 1), None);
@@ -309,13 +313,13 @@ fn any_usage(most: u64) -> impl Strategy<Value = Usage> {
 fn any_query() -> impl Strategy<Value = (String, String, Option<&'static str>)> {
     let rows: Vec<_> = builtin()
         .rows()
-        .map(|row| (row.provider.clone().unwrap(), row.model.clone(), row.input_only))
-        .filter(|(.., input_only)| !input_only)
+        .filter(|row| row.card.rates.rate(MeterName::Output).is_some())
+        .map(|row| (row.provider.clone().unwrap(), row.model.clone()))
         .collect();
     let tiers =
         prop::option::of(prop::sample::select(ServiceTier::ALL.map(ServiceTier::as_str).to_vec()));
     (prop::sample::select(rows), tiers)
-        .prop_map(|((provider, model, _), tier)| (provider, model, tier))
+        .prop_map(|((provider, model), tier)| (provider, model, tier))
 }
 
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
@@ -328,38 +332,36 @@ fn sound_and_generated_pictures_are_not_priced_as_text() {
     let heard = ByModality { text: Some(3), audio: Some(7), ..ByModality::default() };
     let silent = ByModality { text: Some(10), audio: Some(0), ..ByModality::default() };
     let cost = |input, output| {
-        let modalities = Some(Box::new(Modalities { input, output }));
+        let told = Modalities { input, output, ..Modalities::default() };
+        let modalities = Some(Box::new(told));
         builtin().cost(&query("openai", "gpt-4o-mini"), &Usage { modalities, ..usage(10, 10) })
     };
     let text = builtin().cost(&query("openai", "gpt-4o-mini"), &usage(10, 10));
     assert_eq!(cost(seen, silent), text);
     for (input, output, named) in [
-        (heard, silent, "audio_input_tokens"),
-        (silent, heard, "audio_output_tokens"),
-        (silent, seen, "image_output_tokens"),
+        (heard, silent, "input_audio"),
+        (silent, heard, "output_audio"),
+        (silent, seen, "output_image"),
     ] {
         let error = cost(input, output).unwrap_err();
-        assert!(
-            matches!(error, PriceError::NoModalityRate { part, .. } if part == named),
-            "{error}"
-        );
+        assert!(matches!(&error, PriceError::NoRate { part, .. } if part == named), "{error}");
     }
 }
 
 #[test]
-fn calls_that_have_a_price_of_their_own_make_the_cost_unknown_and_not_too_low() {
+fn calls_without_a_rate_make_the_cost_unknown_and_not_too_low() {
+    let book = with("models: [{model: m, rates: {input: 1, output: 2}}]");
     let cost = |unit: &str, count: u32| {
         let units = [(unit.to_owned(), count.into())].into();
-        builtin().cost(&query("openai", "gpt-4o-mini"), &Usage { units, ..usage(10, 10) })
+        book.cost(&query("vllm", "m"), &Usage { units, ..usage(10, 10) })
     };
-    let tokens = builtin().cost(&query("openai", "gpt-4o-mini"), &usage(10, 10));
+    let tokens = book.cost(&query("vllm", "m"), &usage(10, 10));
     assert_eq!(cost("web_search_requests", 0), tokens);
     assert_eq!(cost("web_fetch_requests", 3), tokens);
-    let error = cost("web_search_requests", 1).unwrap_err();
-    assert!(
-        matches!(&error, PriceError::NoUnitRate { unit, .. } if unit == "web_search_requests"),
-        "{error}"
-    );
+    for unit in ["web_search_requests", "search_queries", "something_new", "input"] {
+        let error = cost(unit, 1).unwrap_err();
+        assert!(matches!(&error, PriceError::NoRate { part, .. } if part == unit), "{error}");
+    }
 }
 
 proptest! {
@@ -396,11 +398,12 @@ proptest! {
         let book = builtin();
         let cost = book.cost(&query, &usage).unwrap();
         let (input, output) = (usage.input_tokens.unwrap(), usage.output_tokens.unwrap());
-        prop_assert_eq!(cost.lines.iter().map(|line| line.tokens).sum::<u64>(), input + output);
+        let counted = cost.lines.iter().map(|line| line.quantity).sum::<Decimal>();
+        prop_assert_eq!(counted, Decimal::from(input + output));
         prop_assert_eq!(cost.lines.iter().map(|line| line.amount).sum::<Decimal>(), cost.amount);
         for line in &cost.lines {
-            prop_assert!(line.tokens > 0 && !line.amount.is_sign_negative());
-            prop_assert_eq!(line.amount, line.unit_price * Decimal::from(line.tokens));
+            prop_assert!(!line.quantity.is_zero() && !line.amount.is_sign_negative());
+            prop_assert_eq!(line.amount, line.unit_price * line.quantity);
         }
         prop_assert!(cost.amount <= book.upper_bound(&query, input, output).unwrap());
     }

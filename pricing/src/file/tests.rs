@@ -4,12 +4,19 @@ use super::*;
 fn every_mistake_is_named_with_its_place_and_what_is_expected() {
     for (text, message) in [
         ("", "1:1: unexpected end of file"),
-        ("currency: EUR\nmodels: []\n", "1:11: unknown variant `EUR`, expected one of USD"),
+        ("currency: EURO\nmodels: []\n", "1:11: \"EURO\" is no currency; expected a code of ISO"),
         ("models: []\nversion: 2026-13-20\n", "2:10: failed to parse two digit integer as month"),
         ("modells: []\n", "1:1: unknown field `modells`"),
         (&row("colour: red"), "4:3: unknown field `colour`, expected one of model, provider"),
         (&row("tiers: {gold: {}}"), "4:11: unknown field `gold`, expected one of batch, flex"),
         (&row("from: soon"), "4:9: failed to parse"),
+        (&row("from: 2027-01-01\n  until: 2027-01-01"), "2:10: \"m\" ends (`until`) before it"),
+        (&row("when: {weather: {}}"), "4:10: unknown variant `weather`, expected one of inference"),
+        (
+            &row("when: {speed: {fast: {times: 0}}}"),
+            "4:25: invalid value: string \"0\", expected a",
+        ),
+        (&rates("inputs: 1"), "3:11: unknown variant `inputs`, expected one of input, input_audio"),
         (&row("long_context: [{rates: {}}]"), "2:10: each `long_context` of \"m\" needs `over` or"),
         (
             &row("long_context: [{over: 1, at_least: 2, rates: {}}]"),
@@ -21,7 +28,7 @@ fn every_mistake_is_named_with_its_place_and_what_is_expected() {
         ),
         (
             &row("input_only: true"),
-            "2:10: \"m\" says `input_only: true` and has a rate for `output`",
+            "2:10: the rates of \"m\" have one for output, beside `input_only: true`",
         ),
         (&row("aliases: [m]"), "2:10: \"m\" is named twice; keep one, or give the later row"),
         (
@@ -62,10 +69,11 @@ fn hours_stay_within_one_day() {
 
 #[test]
 fn a_price_keeps_every_digit() {
-    let rows = read("overrides", "prices.yaml", &rates("input: 0.1234567890123456, output: 2.50"));
+    let rows = read_one(&rates("input: 0.1234567890123456, output: 2.50"));
     let rates = rows.unwrap().rows.remove(0).card.rates;
-    assert_eq!(rates.input.unwrap().to_string(), "0.0000001234567890123456");
-    assert_eq!(rates.output.unwrap().to_string(), "0.0000025");
+    let rate = |meter| rates.rate(meter).unwrap().to_string();
+    assert_eq!(rate(MeterName::Input), "0.0000001234567890123456");
+    assert_eq!(rate(MeterName::Output), "0.0000025");
 }
 
 fn row(line: &str) -> String {
@@ -76,8 +84,12 @@ fn rates(rates: &str) -> String {
     format!("models:\n- model: m\n  rates: {{{rates}}}\n")
 }
 
+fn read_one(text: &str) -> Result<File, BookError> {
+    read("overrides", "prices.yaml", text, &mut Names::new())
+}
+
 fn error(text: &str) -> String {
-    match read("overrides", "prices.yaml", text) {
+    match read_one(text) {
         Ok(_) => panic!("accepted: {text}"),
         Err(error) => error.to_string(),
     }

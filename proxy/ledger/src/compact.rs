@@ -194,6 +194,9 @@ fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
     if !usage.units.is_empty() {
         object.value("units", &usage.units)?;
     }
+    if !usage.conditions.is_empty() {
+        object.value("conditions", &usage.conditions)?;
+    }
     if let Some(passes) = &usage.passes {
         object.value("passes", passes)?;
     }

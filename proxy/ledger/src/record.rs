@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use taximeter_pricing::{Flag, Member, Pass, Source};
+use taximeter_pricing::{Condition, Flag, Member, Pass, Source};
 
 use crate::id::{RequestId, TenantId};
 
@@ -184,6 +184,9 @@ pub struct RecordUsage {
     /// `audio_seconds` and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Decimal>,
+    /// What the answer said of itself that may change its price: `inference_geo`, `speed` and so on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conditions: BTreeMap<Condition, String>,
     /// Further model runs, charged beside the numbers above.
     pub passes: Option<Vec<Pass>>,
     /// What our tokenizer counted, where nothing was reported or our count is exact.
@@ -242,7 +245,7 @@ pub struct RecordCost {
 /// One line of a cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordLine {
-    /// `input`, `cache_read`, `cache_write`, `cache_write_long`, `output`, `reasoning`.
+    /// `input`, `cache_read`, `output`, `web_search_requests` and so on: the keys of a price file.
     pub meter: String,
     /// Model of a further pass; absent on the request's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rust_decimal::Decimal;
-use taximeter_pricing::{Flag, Member, Pass, Source, Usage};
+use taximeter_pricing::{Condition, Flag, Member, Pass, Source, Usage};
 use uuid::Uuid;
 
 use super::*;
@@ -363,6 +363,7 @@ fn whatever_a_record_holds_is_read_back() {
         modalities: Some(BTreeMap::from([("audio_input_tokens".to_owned(), 7)])),
         passes: Some(vec![pass]),
         units: BTreeMap::from([("audio_seconds".to_owned(), "3.130".parse().unwrap())]),
+        conditions: BTreeMap::from([(Condition::Speed, "fast".to_owned())]),
         counted: Some(Counted { input_tokens: Some(8), output_tokens: None }),
         flagged: BTreeMap::from([(Member::OutputTokens, vec![Flag::Estimated, Flag::Missing])]),
         flags: vec![Flag::Estimated, Flag::Missing],

@@ -8,11 +8,11 @@ mod names;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
-use taximeter_pricing::{ByModality, Flag, Member, Modalities, Pass, Usage};
+use taximeter_pricing::{ByModality, Condition, Flag, Member, Modalities, Pass, Usage};
 
 use crate::dialect::Reasoning;
 use crate::json::{Count, Malformed, Quantity, Reader};
-use names::{member, modality};
+use names::{condition, member, modality};
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
@@ -54,6 +54,8 @@ pub(crate) struct Report {
     modalities: Modalities,
     /// Quantities of what is no token.
     units: BTreeMap<&'static str, Decimal>,
+    /// What may change the price.
+    conditions: BTreeMap<Condition, String>,
     /// What the provider asks for it, as it stands.
     pub(crate) cost: Option<String>,
     iterations: Vec<Iteration>,
@@ -86,7 +88,14 @@ impl Report {
                 report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
                 Ok(())
             }
-            _ => report.read_member(key, value),
+            _ => match condition(key) {
+                Some(condition) => {
+                    let word = value.text()?.map(|word| (condition, name(&word.decode())));
+                    report.conditions.extend(word);
+                    Ok(())
+                }
+                None => report.read_member(key, value),
+            },
         })?;
         Ok(Some(report))
     }
@@ -186,6 +195,12 @@ impl Report {
         let invalid = self.invalid;
         match key {
             b"cached_tokens" => self.put(value, |report| &mut report.read_inside),
+            b"cached_tokens_details" => {
+                value.object(|key, value| match modality(&mut self.modalities.cache_read, key) {
+                    Some(part) => put(value, part, &mut self.invalid),
+                    None => value.skip(),
+                })
+            }
             b"cache_write_tokens" | b"created_cache_tokens" => {
                 self.put(value, |report| &mut report.write_inside)
             }
@@ -373,6 +388,7 @@ impl Report {
                 self.modalities
             },
             units: if self.units.is_empty() { earlier.units } else { self.units },
+            conditions: earlier.conditions.into_iter().chain(self.conditions).collect(),
             cost: self.cost.or(earlier.cost),
             iterations: if self.iterations.is_empty() {
                 earlier.iterations
@@ -407,6 +423,7 @@ impl Report {
             reasoning_output_tokens: self.reasoning.or(self.reasoning_flat),
             modalities: self.modalities.are_mixed().then(|| Box::new(self.modalities)),
             units: self.units.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            conditions: self.conditions.clone(),
             passes: self.settle_passes(flags),
         };
         if usage.inconsistent().next().is_some() {

@@ -1,6 +1,6 @@
 //! What the members of usage objects are called.
 
-use taximeter_pricing::{ByModality, Member};
+use taximeter_pricing::{ByModality, Condition, Member};
 
 /// The part of a whole that a member of its details counts.
 pub(super) fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<u64>> {
@@ -12,6 +12,16 @@ pub(super) fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m 
         b"multimodal_tokens" => &mut parts.multimodal,
         _ => return None,
     })
+}
+
+/// The condition of the price that a member of a usage object tells.
+pub(super) const fn condition(key: &[u8]) -> Option<Condition> {
+    match key {
+        b"inference_geo" => Some(Condition::InferenceGeo),
+        b"speed" => Some(Condition::Speed),
+        b"search_context_size" => Some(Condition::SearchContextSize),
+        _ => None,
+    }
 }
 
 /// The number that a member of a usage object tells.

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use rust_decimal::prelude::ToPrimitive as _;
 use taximeter_ledger::{End, Record, RecordCost, RecordLine, RecordTiming};
 use taximeter_meter::{Ending, Measurement, StreamEnd};
-use taximeter_pricing::{Cost, Query, Usage};
+use taximeter_pricing::{Cost, CostLine, Query, Usage};
 
 use super::count::Count;
 use super::open::Open;
@@ -191,19 +192,22 @@ fn recorded(cost: Cost) -> RecordCost {
         amount: cost.amount,
         list_amount: cost.list_amount,
         price_id: cost.price_id,
-        lines: cost
-            .lines
-            .into_iter()
-            .map(|line| RecordLine {
-                meter: line.meter.as_str().to_owned(),
-                model: line.model,
-                tokens: Some(line.tokens),
-                quantity: None,
-                unit: None,
-                unit_price: line.unit_price,
-                list_unit_price: None,
-                amount: line.amount,
-            })
-            .collect(),
+        lines: cost.lines.into_iter().map(recorded_line).collect(),
+    }
+}
+
+/// Tokens are counted whole; all else has its unit.
+fn recorded_line(line: CostLine) -> RecordLine {
+    let counts_tokens = line.meter.counts_tokens();
+    let tokens = line.quantity.to_u64().filter(|_| counts_tokens);
+    RecordLine {
+        meter: line.meter.as_str().to_owned(),
+        model: line.model,
+        tokens,
+        quantity: (!counts_tokens).then_some(line.quantity),
+        unit: (!counts_tokens).then(|| line.meter.unit().to_owned()),
+        unit_price: line.unit_price,
+        list_unit_price: None,
+        amount: line.amount,
     }
 }

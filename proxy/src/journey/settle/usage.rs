@@ -129,6 +129,7 @@ pub(super) fn usage(
         reasoning_output_tokens: usage.reasoning_output_tokens,
         modalities: usage.modalities.as_deref().map(Modalities::named),
         units: usage.units.clone(),
+        conditions: usage.conditions.clone(),
         passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
         counted: (kept != Counted::default()).then_some(kept),
         flagged: told.flagged,

@@ -49,7 +49,11 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
             if !usage.units.is_empty() {
                 line("units", &std::mem::take(&mut usage.units));
             }
-            let usage = format!("{usage:?}").replace(", modalities: None, units: {}", "");
+            if !usage.conditions.is_empty() {
+                line("conditions", &std::mem::take(&mut usage.conditions));
+            }
+            let unsaid = ", modalities: None, units: {}, conditions: {}";
+            let usage = format!("{usage:?}").replace(unsaid, "");
             writeln!(summary, "usage: {usage}").unwrap();
         }
     }

@@ -1,6 +1,6 @@
 //! What engines report, well or badly, and what the measurement makes of it.
 
-use taximeter_pricing::{Flag, Member, Usage};
+use taximeter_pricing::{Condition, Flag, Member, Usage};
 
 use super::*;
 use crate::measurement::Reported;
@@ -161,6 +161,34 @@ fn a_member_that_is_no_count_is_left_out_and_the_others_stay() {
     let usage = found.reported.unwrap().usage;
     assert_eq!(usage.cache_read_input_tokens, None);
     assert_eq!(usage.modalities.unwrap().named(), [("image_input_tokens".to_owned(), 2)].into());
+}
+
+#[test]
+fn what_changes_the_price_is_kept_and_the_last_word_counts() {
+    let usage = reported(&[
+        r#"{"input_tokens":3,"inference_geo":"us","speed":"standard"}"#,
+        r#"{"input_tokens":3,"output_tokens":2,"speed":"fast","inference_geo":"us"}"#,
+    ])
+    .usage;
+    let conditions = [(Condition::InferenceGeo, "us"), (Condition::Speed, "fast")];
+    assert_eq!(usage.conditions, conditions.map(|(of, word)| (of, word.to_owned())).into());
+}
+
+#[test]
+fn what_was_cached_is_told_apart_by_modality() {
+    let details = r#"{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{
+        "audio_tokens":5,"cached_tokens":4,
+        "cached_tokens_details":{"audio_tokens":3,"text_tokens":1,"other":7}}}"#;
+    let named = reported(&[&on_one_line(details)]).usage.modalities.unwrap().named();
+    let told = named.iter().map(|(name, tokens)| format!("{name} {tokens}"));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "audio_cache_read_input_tokens 3",
+            "audio_input_tokens 5",
+            "text_cache_read_input_tokens 1",
+        ]
+    );
 }
 
 #[test]

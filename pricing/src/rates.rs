@@ -1,0 +1,176 @@
+//! Prices of one thing, meter by meter, and how files say them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rust_decimal::Decimal;
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Unexpected, Visitor,
+};
+
+use crate::meter::MeterName;
+
+/// Tokens that a price in a file is for, as a power of ten.
+const TOKENS_SCALE: u32 = 6;
+
+/// Money per **token**, or per one of what a meter counts, exact. A meter that is not in here: these
+/// rates say nothing about it.
+///
+/// Files say the price of tokens per 1,000,000, of all else for one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rates(BTreeMap<MeterName, Decimal>);
+
+impl Rates {
+    /// Money per one on `meter`.
+    #[must_use]
+    pub fn rate(&self, meter: MeterName) -> Option<Decimal> {
+        self.0.get(&meter).copied()
+    }
+
+    /// Each meter with its rate, in the order of bills.
+    pub fn iter(&self) -> impl Iterator<Item = (MeterName, Decimal)> + '_ {
+        self.0.iter().map(|(meter, rate)| (*meter, *rate))
+    }
+
+    /// Whether they say nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(MeterName, Decimal)> for Rates {
+    fn from_iter<I: IntoIterator<Item = (MeterName, Decimal)>>(rates: I) -> Self {
+        Self(rates.into_iter().collect())
+    }
+}
+
+/// The price that a file and a price list say for a rate: of tokens per 1,000,000.
+///
+/// `None` when a decimal cannot hold it.
+#[must_use]
+pub fn list_price(meter: MeterName, rate: Decimal) -> Option<Decimal> {
+    if !meter.counts_tokens() {
+        return Some(rate.normalize());
+    }
+    let scale = rate.scale();
+    let mantissa = match TOKENS_SCALE.checked_sub(scale) {
+        Some(missing) => rate.mantissa().checked_mul(10_i128.checked_pow(missing)?)?,
+        None => rate.mantissa(),
+    };
+    let scale = scale.saturating_sub(TOKENS_SCALE);
+    Some(Decimal::try_from_i128_with_scale(mantissa, scale).ok()?.normalize())
+}
+
+/// A price in plain digits, read as decimal text and never through a float.
+pub(crate) fn plain(text: &str) -> Option<Decimal> {
+    // The parser alone would also take signs and underscores.
+    if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    Decimal::from_str_exact(text).ok()
+}
+
+/// The rate behind a price in a file.
+fn of_file(meter: MeterName, text: &str) -> Option<Decimal> {
+    let mut price = plain(text)?;
+    if meter.counts_tokens() {
+        price.set_scale(price.scale().checked_add(TOKENS_SCALE)?).ok()?;
+    }
+    Some(price.normalize())
+}
+
+impl<'de> Deserialize<'de> for Rates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMeters;
+
+        impl<'de> Visitor<'de> for OfMeters {
+            type Value = Rates;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("prices by meter, like {input: 2.50, output: 10}")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Rates, A::Error> {
+                let mut rates = BTreeMap::new();
+                while let Some(meter) = entries.next_key()? {
+                    rates.insert(meter, entries.next_value_seed(PriceOf(meter))?);
+                }
+                Ok(Rates(rates))
+            }
+        }
+
+        deserializer.deserialize_map(OfMeters)
+    }
+}
+
+/// Reads the price of one meter.
+struct PriceOf(MeterName);
+
+impl<'de> DeserializeSeed<'de> for PriceOf {
+    type Value = Decimal;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Decimal, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for PriceOf {
+    type Value = Decimal;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.counts_tokens() {
+            true => f.write_str("a price per 1,000,000 tokens in plain digits, like 2.50"),
+            false => f.write_str("a price for one in plain digits, like 0.01"),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Decimal, E> {
+        of_file(self.0, text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+}
+
+/// A factor in plain digits, like 1.1; above 0.
+pub(crate) fn factor<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Decimal>, D::Error> {
+    struct Factor;
+
+    impl Visitor<'_> for Factor {
+        type Value = Decimal;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a factor above 0 in plain digits, like 1.1")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Decimal, E> {
+            plain(text)
+                .filter(|factor| !factor.is_zero())
+                .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+        }
+    }
+
+    deserializer.deserialize_str(Factor).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_shown_as_files_say_it() {
+        for (meter, text) in [
+            (MeterName::Input, "2.5"),
+            (MeterName::Output, "0.0000001"),
+            (MeterName::CacheRead, "0"),
+            (MeterName::Input, "3000000"),
+            (MeterName::WebSearchRequests, "0.01"),
+            (MeterName::AudioSeconds, "0.0001"),
+        ] {
+            let rate = of_file(meter, text).unwrap();
+            assert_eq!(list_price(meter, rate).unwrap().to_string(), text);
+        }
+        assert_eq!(of_file(MeterName::Input, "2.50").unwrap().to_string(), "0.0000025");
+        assert_eq!(of_file(MeterName::Images, "2.50").unwrap().to_string(), "2.5");
+    }
+}

@@ -1,0 +1,84 @@
+//! `taximeter prices list`: a line a model.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use jiff::civil::Date;
+use taximeter_pricing::{MeterName, PriceBook, Rates, Row, list_price};
+
+/// Those that most models have; the others stand together behind them.
+const COLUMNS: [(&str, MeterName); 5] = [
+    ("input", MeterName::Input),
+    ("cache read", MeterName::CacheRead),
+    ("cache write", MeterName::CacheWrite),
+    ("long write", MeterName::CacheWriteLong),
+    ("output", MeterName::Output),
+];
+
+/// Every row in force on `today` with `filter` in its model's name.
+pub(super) fn list(
+    book: &PriceBook,
+    filter: &str,
+    today: Date,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let mut table = table(&["provider", "model"]);
+    table.set_header(
+        ["provider", "model"].into_iter().chain(COLUMNS.map(|(name, _)| name)).chain(["beside"]),
+    );
+    let of_filter = |row: &&Row| row.holds_on(today) && row.model.contains(filter);
+    let mut rows: Vec<&Row> = book.rows().filter(of_filter).collect();
+    // Of the same model the one that prices it comes first.
+    rows.sort_by_key(|row| (&row.provider, &row.model));
+    rows.dedup_by_key(|row| (&row.provider, &row.model));
+    for row in &rows {
+        let mut cells = vec![row.provider.clone().unwrap_or_default(), row.model.clone()];
+        cells.extend(COLUMNS.map(|(_, meter)| price(&row.card.rates, meter)));
+        cells.push(beside(row));
+        table.add_row(cells);
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if (2..2 + COLUMNS.len()).contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let currencies: std::collections::BTreeSet<_> =
+        rows.iter().map(|row| row.currency.as_str()).collect();
+    let currencies = currencies.into_iter().collect::<Vec<_>>().join(", ");
+    writeln!(out, "{table}")?;
+    writeln!(
+        out,
+        "{currencies} per 1,000,000 tokens, or for one of what is no token · {} models · book {}",
+        rows.len(),
+        book.version()
+    )?;
+    Ok(())
+}
+
+/// What has no column: other meters, and the currency where it is not that of the built-in book.
+fn beside(row: &Row) -> String {
+    let others = row
+        .card
+        .rates
+        .iter()
+        .filter(|(meter, _)| COLUMNS.iter().all(|(_, column)| column != meter));
+    let mut words: Vec<String> =
+        others.map(|(meter, _)| format!("{meter} {}", price(&row.card.rates, meter))).collect();
+    if row.currency != taximeter_pricing::Currency::USD {
+        words.push(format!("in {}", row.currency));
+    }
+    words.join(", ")
+}
+
+/// As price lists say it; `-` is no price of its own.
+pub(super) fn price(rates: &Rates, meter: MeterName) -> String {
+    let price = rates.rate(meter).and_then(|rate| list_price(meter, rate));
+    price.map_or_else(|| "-".to_owned(), |price| price.to_string())
+}
+
+pub(super) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    table
+}

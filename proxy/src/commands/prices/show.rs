@@ -1,0 +1,123 @@
+//! `taximeter prices show MODEL`: every price of one model, in all versions.
+
+use std::io::Write;
+
+use anyhow::bail;
+use comfy_table::CellAlignment;
+use jiff::civil::Date;
+use taximeter_pricing::{MeterName, OffPeak, PriceBook, Rates, Row, ServiceTier, Threshold, When};
+
+use super::list::{price, table};
+
+/// Shows each row of the model.
+///
+/// Errors: the book has none.
+pub(super) fn show(
+    book: &PriceBook,
+    model: &str,
+    today: Date,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let is_named = |row: &&Row| row.model == model || row.aliases.iter().any(|name| name == model);
+    let rows: Vec<&Row> = book.rows().filter(is_named).collect();
+    if rows.is_empty() {
+        bail!("the book has no price for {model:?}; see `taximeter prices list`");
+    }
+    for row in rows {
+        show_row(row, today, out)?;
+    }
+    writeln!(out, "tokens: per 1,000,000; all else: for one; `-` is no price of its own")?;
+    Ok(())
+}
+
+fn show_row(row: &Row, today: Date, out: &mut impl Write) -> anyhow::Result<()> {
+    let lines = lines(row);
+    let mut meters: Vec<MeterName> = Vec::new();
+    for (.., rates) in &lines {
+        meters.extend(rates.iter().map(|(meter, _)| meter));
+    }
+    meters.sort_unstable();
+    meters.dedup();
+
+    let header: Vec<&str> =
+        ["service tier", "context"].into_iter().chain(meters.iter().map(|m| m.as_str())).collect();
+    let mut table = table(&header);
+    for (tier, context, rates) in &lines {
+        let prices = meters.iter().map(|meter| price(rates, *meter));
+        table.add_row([tier.clone(), context.clone()].into_iter().chain(prices));
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(out, "{} · {}{}", row.price_id, row.currency, in_force(row, today))?;
+    writeln!(out, "{table}")?;
+    for (condition, words) in &row.when {
+        for (word, effect) in words {
+            if let Some(times) = effect.times {
+                writeln!(out, "{} {word}: tokens × {times}", condition.as_str())?;
+            }
+        }
+    }
+    if let Some(off_peak) = &row.off_peak {
+        writeln!(out, "off-peak, UTC: {}", hours(off_peak))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn in_force(row: &Row, today: Date) -> String {
+    let from = row.from.map_or_else(String::new, |from| format!(" from {from}"));
+    let until = row.until.map_or_else(String::new, |until| format!(" until {until}"));
+    let now = if row.holds_on(today) { "" } else { " (not today)" };
+    match from.is_empty() && until.is_empty() {
+        true => String::new(),
+        false => format!(" ·{from}{until}{now}"),
+    }
+}
+
+/// Service tier or condition, context, rates.
+fn lines(row: &Row) -> Vec<(String, String, &Rates)> {
+    let long = row.long_context.iter().map(|long| {
+        let word = match long.threshold {
+            Threshold::Over(tokens) => format!("> {tokens}"),
+            Threshold::AtLeast(tokens) => format!("≥ {tokens}"),
+        };
+        (word, &long.card)
+    });
+    let short = match row.long_context.first().map(|long| long.threshold) {
+        Some(Threshold::Over(tokens)) => format!("≤ {tokens}"),
+        Some(Threshold::AtLeast(tokens)) => format!("< {tokens}"),
+        None => String::new(),
+    };
+    let mut lines = Vec::new();
+    for (context, card) in std::iter::once((short, &row.card)).chain(long) {
+        lines.push(("standard".to_owned(), context.clone(), &card.rates));
+        let tiers = ServiceTier::ALL.map(|tier| (tier, card.tiers.rates(tier)));
+        let priced = tiers.into_iter().filter_map(|(tier, rates)| Some((tier, rates?)));
+        lines
+            .extend(priced.map(|(tier, rates)| (tier.as_str().to_owned(), context.clone(), rates)));
+    }
+    lines.extend(
+        row.off_peak.iter().map(|off_peak| ("off-peak".to_owned(), String::new(), &off_peak.rates)),
+    );
+    lines.extend(conditional(&row.when));
+    lines
+}
+
+fn conditional(when: &When) -> impl Iterator<Item = (String, String, &Rates)> {
+    when.iter().flat_map(|(condition, words)| {
+        let priced = words.iter().filter(|(_, effect)| !effect.rates.is_empty());
+        priced.map(|(word, effect)| {
+            (format!("{} {word}", condition.as_str()), String::new(), &effect.rates)
+        })
+    })
+}
+
+fn hours(off_peak: &OffPeak) -> String {
+    let windows = off_peak.windows.iter().map(|window| {
+        let days: Vec<_> = window.days.iter().map(|day| day.as_str()).collect();
+        let hours: Vec<_> = window.hours.iter().map(ToString::to_string).collect();
+        format!("{} {}", days.join(" "), hours.join(", "))
+    });
+    windows.collect::<Vec<_>>().join("; ")
+}
