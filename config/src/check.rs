@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
-    ApiKey, Config, Ledger, Limits, ModelPattern, OnClientLeft, Prices, Telemetry, Tenants,
-    TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
+    ApiKey, Config, Ledger, Limits, ModelPattern, OnClientLeft, Telemetry, Tenants, TokenizerFile,
+    TrustedHeader, UnknownCaller, Upstream,
 };
+use crate::prices::prices;
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::schema::{
-    RawApiKey, RawConfig, RawHeader, RawLedger, RawLimits, RawPrices, RawTelemetry, RawTenants,
-    RawTokenizer, RawUpstream,
+    RawApiKey, RawConfig, RawHeader, RawLedger, RawLimits, RawTelemetry, RawTenants, RawTokenizer,
+    RawUpstream,
 };
-use crate::values::{Book, Currency, GenAi, Label, Sha256, Store, Value};
+use crate::values::{GenAi, Label, Sha256, Store, Value};
 
 const WORKERS_MAX: usize = 1024;
 /// The least that hyper reads a head with.
@@ -209,21 +209,6 @@ fn header(raw: RawHeader, reader: &mut Reader<'_>) -> Option<TrustedHeader> {
         name: raw.name.0?.value.into(),
         trusted_peers: peers.items.into_iter().map(|at| at.value).collect(),
     })
-}
-
-fn prices(raw: RawPrices, reader: &mut Reader<'_>) -> Prices {
-    let default = Prices::default();
-    let Currency::Usd = raw.currency.or(Currency::Usd);
-    let Book::Builtin = raw.book.or(Book::Builtin);
-    let overrides = raw.overrides.given().map(|at| {
-        let path = reader.resolve(&at.value);
-        if let Err(error) = (reader.read_file)(&path) {
-            let why = Invalid::new(format!("cannot be read: {error}"), "a file of prices");
-            reader.invalid::<PathBuf>(&at.spot, &at.written, &why);
-        }
-        path
-    });
-    Prices { overrides, unknown: raw.unknown.or(default.unknown) }
 }
 
 fn ledger(raw: RawLedger) -> Ledger {

@@ -10,6 +10,8 @@ mod file;
 mod flags;
 mod mistake;
 mod model;
+mod money;
+mod prices;
 mod reader;
 mod schema;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use subtle::ConstantTimeEq;
 use taximeter_meter::{Dialect, UsageAsk};
+use taximeter_pricing::{Currency, ExchangeRate};
 
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,8 +222,12 @@ pub struct TrustedHeader {
 /// What tokens cost.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
-    /// File laid over the built-in book.
-    pub overrides: Option<PathBuf>,
+    /// Of costs and bills.
+    pub currency: Currency,
+    /// What other currencies are worth in it.
+    pub exchange: Vec<ExchangeRate>,
+    /// Files laid over the built-in book, or folders of them.
+    pub overrides: Vec<PathBuf>,
     /// Models without a price.
     pub unknown: UnknownPrice,
 }

@@ -206,6 +206,19 @@ impl<T: Read> Read for List<T> {
     }
 }
 
+/// A list that may be written as its only item.
+#[derive(Debug)]
+pub(crate) struct OneOrMore<T>(pub(crate) Vec<T>);
+
+impl<T: Read> Read for OneOrMore<T> {
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.kind {
+            Kind::List(_) => Some(Self(List::read(node, path, reader)?.items)),
+            _ => Some(Self(vec![T::read(node, path, reader)?])),
+        }
+    }
+}
+
 /// A map with keys of the user's own, which must be what the values are.
 #[derive(Debug)]
 pub(crate) struct Table<T>(pub(crate) BTreeMap<String, At<T>>);

@@ -9,13 +9,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use jiff::civil::Date;
 use taximeter_meter::{Dialect, UsageAsk};
+use taximeter_pricing::Currency;
 
 use crate::model::{
     Durability, ModelPattern, OnClientLeft, Secret, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
-use crate::reader::{At, List, Optional, Required, Table, keys};
-use crate::values::{Book, Currency, GenAi, IdentityHeader, Label, Name, Sha256, Store, Token};
+use crate::money::Rate;
+use crate::reader::{At, List, OneOrMore, Optional, Required, Table, keys};
+use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Sha256, Store, Token};
 
 keys! {
     /// The file.
@@ -144,15 +147,31 @@ keys! {
 keys! {
     /// What tokens cost.
     RawPrices {
-        /// `USD`. Default: `USD`.
+        /// Of costs and bills, by ISO 4217. Prices in another need `exchange`. Default: `USD`.
         currency: Optional<At<Currency>>,
+        /// What other currencies are worth in it; of the built-in book, that is USD. Default: none,
+        /// so that costs of models with a price in another currency are unknown.
+        exchange: Optional<List<RawExchange>>,
         /// `builtin`. Default: `builtin`.
         book: Optional<At<Book>>,
-        /// A file of prices laid over the book.
-        overrides: Optional<At<PathBuf>>,
+        /// Files of prices laid over the book, side by side: one, or a list; of a folder each
+        /// `.yaml` in it.
+        overrides: Optional<OneOrMore<At<PathBuf>>>,
         /// Models without a price: `meter` serves them at unknown cost, `refuse` answers 400.
         /// Default: `meter`.
         unknown: Optional<At<UnknownPrice>>,
+    }
+}
+
+keys! {
+    /// What one of another currency is worth, by the day of admission.
+    RawExchange {
+        /// The other currency.
+        from: Required<At<Currency>>,
+        /// Money in `prices.currency` for one of it, above 0, exact.
+        rate: Required<At<Rate>>,
+        /// First day, UTC. Default: since ever.
+        since: Optional<At<Date>>,
     }
 }
 

@@ -19,6 +19,7 @@ fn env(name: &str) -> Option<String> {
 fn read_file(path: &Path) -> io::Result<String> {
     match path.to_str() {
         Some("/etc/taximeter/prices.yaml") => Ok("models: []\n".to_owned()),
+        Some("/etc/taximeter/more/") => Err(io::ErrorKind::IsADirectory.into()),
         Some("/run/secrets/openai") => Ok("sk-from-a-file\n".to_owned()),
         _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
     }
@@ -64,7 +65,12 @@ tenants:
 tokenizers:
   - {models: ["llama-*"], path: /models/llama}
   - {path: qwen/tokenizer.json, estimated: on}
-prices: {currency: USD, book: builtin, overrides: prices.yaml, unknown: refuse}
+prices:
+  currency: EUR
+  exchange: [{from: USD, rate: "0.92", since: 2026-11-01}, {from: USD, rate: 0.9}]
+  book: builtin
+  overrides: [prices.yaml, more/]
+  unknown: refuse
 ledger: {durability: sync, store: sqlite}
 telemetry: {genai: v1_41, tenants_max: 7}
 receipts: off
@@ -127,7 +133,7 @@ tenants:
   header: {name: authorization, trusted_peers: [anyone]}
   jwt: {issuer: "https://login.example"}
 tokenizers: [{models: []}, {path: "", estimate: on}]
-prices: {currency: EUR, overrides: nowhere.yaml}
+prices: {currency: EURO, overrides: [nowhere.yaml, 7], exchange: [{from: BTC}]}
 ledger: {durability: perhaps, store: "postgres://host/bills"}
 telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
@@ -331,4 +337,27 @@ proptest! {
         holds(&format!("{}{instead}{}", &text[..from], &text[to..]));
         holds(&format!("{}{}", &text[..to], &text[from..]));
     }
+}
+
+#[test]
+fn one_file_of_prices_needs_no_list() {
+    let text = format!("{SMALL}prices: {{overrides: prices.yaml}}");
+    let prices = load(&text).unwrap().prices;
+    assert_eq!(prices.overrides, [Path::new("/etc/taximeter/prices.yaml")]);
+}
+
+#[test]
+fn exchange_rates_are_of_other_currencies_and_one_a_day() {
+    let text = format!(
+        "{SMALL}prices:
+  currency: EUR
+  exchange:
+  - {{from: EUR, rate: 1}}
+  - {{from: USD, rate: 0.92}}
+  - {{from: USD, rate: 0.93}}
+  - {{from: USD, rate: 0, since: soon}}
+  - {{from: JPY, rate: -0.0062}}
+"
+    );
+    assert_snapshot!(mistakes(&text));
 }

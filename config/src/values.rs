@@ -55,12 +55,6 @@ macro_rules! words {
     };
 }
 
-/// The currency of the built-in book.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Currency {
-    Usd,
-}
-
 /// Where prices come from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Book {
@@ -92,7 +86,6 @@ words!(UsageAsk, "final, continuous or token_ids", {
 });
 words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
-words!(Currency, "USD", { "USD" => Self::Usd, });
 words!(Book, "builtin", { "builtin" => Self::Builtin, });
 words!(Store, "sqlite", { "sqlite" => Self::Sqlite, });
 words!(GenAi, "v1_41", { "v1_41" => Self::V1_41, });

@@ -80,7 +80,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             ExitCode::SUCCESS
         }
         Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,
-        Command::Check(args) => check::run(&args, &mut out, &mut err)?,
+        Command::Check(args) => check::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
         Command::Count(args) => {
             count::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out)?

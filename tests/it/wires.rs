@@ -131,7 +131,9 @@ fn a_form_passes_unchanged_and_names_the_model() {
     assert_eq!(usage(&record, "source"), "reported");
     assert_eq!(usage(&record, "units")["audio_seconds"], "3.5");
     assert!(usage(&record, "input_tokens").is_null(), "{record}");
-    assert!(record["cost"].is_null(), "{record}");
+    let line = &record["cost"]["lines"][0];
+    assert_eq!((&line["quantity"], &line["unit"]), (&"3.5".into(), &"seconds".into()));
+    assert_eq!(record["cost"]["amount"], "0.00035");
 }
 
 #[test]
@@ -198,7 +200,8 @@ fn a_moderation_generates_nothing_and_its_input_is_counted() {
     assert_eq!(usage(&record, "source"), "counted");
     assert!(usage(&record, "output_tokens").is_null(), "{record}");
     assert!(usage(&record, "input_tokens").as_u64() > Some(0), "{record}");
-    assert!(record["cost"].is_null(), "{record}");
+    // Free on purpose.
+    assert_eq!(record["cost"]["amount"], "0");
 }
 
 #[test]

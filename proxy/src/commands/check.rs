@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use taximeter_config::{Config, UnknownCaller};
+use taximeter_pricing::PriceBook;
 
 use super::load;
 use crate::exit::Exit;
@@ -27,12 +29,21 @@ pub(crate) struct CheckArgs {
 /// Errors: only those of writing.
 pub(crate) fn run(
     args: &CheckArgs,
+    now: Timestamp,
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> io::Result<ExitCode> {
     match load::config(&args.file).and_then(whole) {
-        Ok(config) => {
+        Ok((config, book)) => {
             writeln!(out, "{}: good; {}", args.file.display(), summary(&config))?;
+            for currency in book.without_exchange(now) {
+                let bills_in = book.currency();
+                writeln!(
+                    out,
+                    "models priced in {currency} alone cost unknown: `prices.exchange` has no \
+                     rate from it to {bills_in} today"
+                )?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
@@ -43,10 +54,10 @@ pub(crate) fn run(
 }
 
 /// Reads what the configuration names, too.
-fn whole(config: Config) -> Result<Config, load::LoadError> {
-    load::book(&config)?;
+fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
+    let book = load::book(&config)?;
     load::tokenizers(&config)?;
-    Ok(config)
+    Ok((config, book))
 }
 
 /// What would run, in a line.
@@ -84,9 +95,13 @@ mod tests {
         let file = folder.path().join("taximeter.yaml");
         std::fs::write(&file, text).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = run(&CheckArgs { file }, &mut out, &mut err).unwrap();
+        let code = run(&CheckArgs { file }, now(), &mut out, &mut err).unwrap();
         let tell = |bytes| String::from_utf8(bytes).unwrap();
         (format!("{code:?}"), tell(out), tell(err))
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-20T12:00:00Z".parse().unwrap()
     }
 
     fn exit(code: u8) -> String {
@@ -105,6 +120,42 @@ mod tests {
     }
 
     #[test]
+    fn prices_in_a_currency_without_an_exchange_rate_are_told() {
+        let upstreams = "upstreams: [{name: local, url: 'http://127.0.0.1:8000'}]";
+        let (code, out, _) = check(&format!("{upstreams}\nprices: {{currency: EUR}}"));
+        assert_eq!(code, exit(0));
+        assert!(
+            out.ends_with(
+                "models priced in USD alone cost unknown: `prices.exchange` has no \
+            rate from it to EUR today\n"
+            ),
+            "{out}"
+        );
+        let exchange = "exchange: [{from: USD, rate: 0.92}]";
+        let (_, out, _) = check(&format!("{upstreams}\nprices: {{currency: EUR, {exchange}}}"));
+        assert_eq!(out.lines().count(), 1, "{out}");
+    }
+
+    #[test]
+    fn the_price_files_of_a_folder_stand_side_by_side() {
+        let folder = tempfile::tempdir().unwrap();
+        let row =
+            |from: &str| format!("{from}models: [{{model: m, rates: {{input: 1, output: 2}}}}]");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        };
+        write("2026.yaml", &row(""));
+        write("2027.yml", &row("from: 2027-01-01\n"));
+        write("notes.txt", "no prices");
+        let paths = [folder.path().to_owned()];
+        let book = load::laid_over(PriceBook::builtin().unwrap(), &paths).unwrap();
+        assert_eq!(book.rows().filter(|row| row.model == "m").count(), 2);
+        write("2028.yaml", &row(""));
+        let error = load::laid_over(PriceBook::builtin().unwrap(), &paths).unwrap_err().to_string();
+        assert!(error.contains("2028.yaml:1:18: \"m\" is named twice"), "{error}");
+    }
+
+    #[test]
     fn a_bad_file_exits_64_with_every_mistake_on_stderr() {
         let (code, out, err) = check("listen: 1\nupstreams: []\n");
         assert_eq!((code, out.as_str()), (exit(64), ""));
@@ -115,7 +166,7 @@ mod tests {
     fn a_file_that_is_not_there_exits_64() {
         let mut err = Vec::new();
         let args = CheckArgs { file: PathBuf::from("/nowhere/taximeter.yaml") };
-        let code = run(&args, &mut Vec::new(), &mut err).unwrap();
+        let code = run(&args, now(), &mut Vec::new(), &mut err).unwrap();
         assert_eq!(format!("{code:?}"), exit(64));
         let err = String::from_utf8(err).unwrap();
         assert!(err.starts_with("/nowhere/taximeter.yaml: cannot be read: No such file"), "{err}");

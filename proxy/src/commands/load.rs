@@ -52,10 +52,43 @@ pub(crate) fn config(path: &Path) -> Result<Config, LoadError> {
 ///
 /// Errors: `Unreadable` or `Prices` for the overrides.
 pub(crate) fn book(config: &Config) -> Result<PriceBook, LoadError> {
-    let book = PriceBook::builtin()?;
-    let Some(path) = &config.prices.overrides else { return Ok(book) };
-    let text = read(path).map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
-    Ok(book.with_overrides(&text, &path.to_string_lossy())?)
+    let prices = &config.prices;
+    let book = laid_over(PriceBook::builtin()?, &prices.overrides)?;
+    Ok(book.in_currency(prices.currency, prices.exchange.clone()))
+}
+
+/// `book` under the files at `paths`: of a folder each `.yaml` or `.yml` in it.
+///
+/// Errors: `Unreadable` or `Prices` for the first that cannot be used.
+pub(crate) fn laid_over(mut book: PriceBook, paths: &[PathBuf]) -> Result<PriceBook, LoadError> {
+    for path in paths {
+        let unreadable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| LoadError::Unreadable { path, source }
+        };
+        for path in price_files(path).map_err(unreadable(path))? {
+            let text = read(&path).map_err(unreadable(&path))?;
+            book = book.with_overrides(&text, &path.to_string_lossy())?;
+        }
+    }
+    Ok(book)
+}
+
+/// The path itself, or the files of prices in the folder that it is, by name.
+fn price_files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let file = entry?.path();
+        let is_yaml = file.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if is_yaml && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
 }
 
 /// The vocabularies of a configuration and what was read for them, each on a thread of its own: they

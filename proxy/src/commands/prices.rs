@@ -7,11 +7,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use taximeter_pricing::PriceBook;
+
+use super::load;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PricesArgs {
-    /// File laid over the built-in book; several stand side by side.
+    /// File laid over the built-in book, or a folder of them; several stand side by side.
     #[arg(long, value_name = "FILE")]
     overrides: Vec<PathBuf>,
     #[command(subcommand)]
@@ -53,12 +54,7 @@ pub(crate) fn run(
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let mut book = PriceBook::builtin()?;
-    for file in &args.overrides {
-        let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-        book = book.with_overrides(&text, &name)?;
-    }
+    let book = load::laid_over(PriceBook::builtin()?, &args.overrides)?;
     let today = now.to_zoned(TimeZone::UTC).date();
     match &args.command {
         PricesCommand::List { filter } => {

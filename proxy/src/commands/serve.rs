@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use taximeter_config::{Config, Overrides};
+use taximeter_pricing::PriceBook;
 use tokio::runtime::Runtime;
 
 use super::load::{self, LoadError};
@@ -135,6 +136,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let (tokenizers, loaded) = load::tokenizers(&config)?;
     let telemetry = Arc::new(Telemetry::new(log, &config));
     tell_tokenizers(&telemetry, &loaded);
+    tell_prices(&telemetry, &book);
     let (journal, recovery) = Journal::open(
         &config.data_dir,
         Options {
@@ -225,6 +227,20 @@ fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
             ("gateway_died", recovery.died.len().into()),
         ],
     );
+}
+
+/// Says which prices cannot be used.
+fn tell_prices(telemetry: &Telemetry, book: &PriceBook) {
+    for currency in book.without_exchange(clock::wall()) {
+        telemetry.log.warn(
+            "prices_without_exchange",
+            &[
+                ("currency", currency.as_str().into()),
+                ("bills_in", book.currency().as_str().into()),
+                ("hint", "models priced in it alone cost unknown; give `prices.exchange`".into()),
+            ],
+        );
+    }
 }
 
 fn tell_tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
