@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod count;
 pub(crate) mod demo;
 pub(crate) mod failure;
+mod hex;
 pub(crate) mod keys;
 mod ledger;
 mod load;

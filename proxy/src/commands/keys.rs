@@ -1,7 +1,6 @@
 //! `taximeter keys`: makes API keys, which are shown once and of which the configuration holds only
 //! the hash, and keys that statements are signed with.
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +8,7 @@ use std::process::ExitCode;
 use sha2::{Digest, Sha256};
 use taximeter_config::is_tenant_name;
 
+use super::hex::hex;
 use crate::edge::signing::SigningKey;
 
 /// Exit code of arguments that do not do.
@@ -109,14 +109,6 @@ fn name(text: &str) -> Result<String, String> {
     Err("a name has 1 to 128 bytes, no control character, no part of a path, and does not begin \
          with one of = + - @"
         .to_owned())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

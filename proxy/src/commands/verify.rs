@@ -1,5 +1,7 @@
 //! `taximeter verify`: is the ledger whole, and does all that was made of it agree with it?
 
+mod export;
+mod findings;
 mod journal;
 mod statement;
 mod tally;
@@ -11,6 +13,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Timestamp;
 
+use self::findings::Findings;
 use self::statement::StatementArgs;
 use crate::edge::store::Store;
 
@@ -28,6 +31,10 @@ what and where.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
+    /// Check an export too: its manifest, with the files beside it. May be repeated
+    #[arg(long, value_name = "MANIFEST", conflicts_with = "statement")]
+    export: Vec<PathBuf>,
+
     #[command(flatten)]
     statement: StatementArgs,
 
@@ -57,7 +64,11 @@ pub(crate) fn run(
 
 fn ledger(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let mut store = Store::open(&args.data_dir)?;
-    let findings = journal::verify(&args.data_dir, &mut store)?;
+    let mut findings = Findings::default();
+    journal::verify(&args.data_dir, &mut store, &mut findings)?;
+    for manifest in &args.export {
+        export::verify(manifest, &mut store, &mut findings)?;
+    }
     findings.write(out)?;
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
