@@ -64,15 +64,20 @@ impl PriceBook {
             rows.extend(file.rows);
         }
         let version = file::version("builtin", version);
-        Ok(Self {
-            rows: by_preference(rows),
+        Ok(Self { rows: by_preference(rows), version, ..Self::empty() }.indexed())
+    }
+
+    /// A book of nothing, to lay files over.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            rows: Vec::new(),
             overrides: 0,
             named: HashMap::new(),
-            version,
+            version: "none".to_owned(),
             currency: Currency::USD,
             exchange: Vec::new(),
         }
-        .indexed())
     }
 
     /// Lays the file `text`, called `name` in messages, over this book.
@@ -157,7 +162,8 @@ impl PriceBook {
         self.currency
     }
 
-    /// Currencies that rows are in and that have no exchange rate at `at`: their prices are unknown.
+    /// Currencies that rows are in and that have no exchange rate at `at`: their prices are
+    /// unknown.
     #[must_use]
     pub fn without_exchange(&self, at: Timestamp) -> BTreeSet<Currency> {
         let currencies = self.rows.iter().map(|row| row.currency);

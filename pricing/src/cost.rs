@@ -76,10 +76,10 @@ pub enum PriceError {
         /// The row.
         price_id: String,
     },
-    /// Nobody knows how many tokens there were.
-    #[error("the number of {meter} tokens is unknown")]
+    /// Nobody knows how many there were.
+    #[error("nobody counted {meter}, in {}", meter.unit())]
     UsageUnknown {
-        /// [`MeterName::Input`] or [`MeterName::Output`].
+        /// What was not counted.
         meter: MeterName,
     },
     /// More money than a decimal holds exactly.
@@ -225,6 +225,11 @@ impl Run<'_> {
             conditions: &self.usage.conditions,
         });
         let (beside, mut counted) = self.units()?;
+        // A search that nobody counted is not a search for nothing.
+        let charges_searches = tariff.rate(MeterName::SearchUnits).is_some_and(|r| !r.is_zero());
+        if charges_searches && !self.usage.units.contains_key(MeterName::SearchUnits.as_str()) {
+            return Err(PriceError::UsageUnknown { meter: MeterName::SearchUnits });
+        }
         let tokens_priced = self.tokens_are_reported() && tariff.prices_tokens();
         if tokens_priced || counted.is_empty() {
             counted = self.tokens(&tariff, !beside.is_empty())?;

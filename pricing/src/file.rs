@@ -98,7 +98,8 @@ pub(crate) fn names(row: &Row) -> impl Iterator<Item = (Option<String>, Option<D
         .map(|name| (row.provider.clone(), row.from, name.clone()))
 }
 
-/// Reads `text`, a file called `name`, of the book called `book`, in which `taken` are named already.
+/// Reads `text`, a file called `name`, of the book called `book`, in which `taken` are named
+/// already.
 pub(crate) fn read(
     book: &str,
     name: &str,
@@ -181,7 +182,7 @@ fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
 }
 
 /// What the standard rates lack or have too much.
-fn rates_problem(rates: &Rates, input_only: bool) -> Option<&'static str> {
+pub(crate) fn rates_problem(rates: &Rates, input_only: bool) -> Option<&'static str> {
     let any = |of: fn(MeterName) -> bool| rates.iter().any(|(meter, _)| of(meter));
     let has_output = any(MeterName::is_output);
     let charges_otherwise = any(|meter| !meter.counts_tokens());

@@ -114,6 +114,15 @@ impl std::fmt::Display for Hours {
     }
 }
 
+/// As people read them: `mon tue 00:00-06:00, 22:00-24:00`.
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let days: Vec<_> = self.days.iter().map(|day| day.as_str()).collect();
+        let hours: Vec<_> = self.hours.iter().map(ToString::to_string).collect();
+        write!(f, "{} {}", days.join(" "), hours.join(", "))
+    }
+}
+
 impl OffPeak {
     pub(crate) fn covers(&self, at: DateTime) -> bool {
         let day = Day::from(at.weekday());

@@ -6,9 +6,9 @@ use crate::usage::Usage;
 
 /// The parts of an input of that many tokens, those of zero included.
 ///
-/// Parts that nobody told apart are in their whole. Caches and modalities cross: cached tokens whose
-/// modality nobody told are text as far as there is text. A cached part larger than the input is
-/// charged as reported.
+/// Parts that nobody told apart are in their whole. Caches and modalities cross: cached tokens
+/// whose modality nobody told are text as far as there is text. A cached part larger than the
+/// input is charged as reported.
 pub(crate) fn of_input(
     usage: &Usage,
     tokens: u64,

@@ -13,8 +13,8 @@ use crate::meter::MeterName;
 /// Tokens that a price in a file is for, as a power of ten.
 const TOKENS_SCALE: u32 = 6;
 
-/// Money per **token**, or per one of what a meter counts, exact. A meter that is not in here: these
-/// rates say nothing about it.
+/// Money per **token**, or per one of what a meter counts, exact. Of a meter that is not in here
+/// these rates say nothing.
 ///
 /// Files say the price of tokens per 1,000,000, of all else for one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

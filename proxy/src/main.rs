@@ -85,7 +85,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Count(args) => {
             count::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out)?
         }
-        Command::Prices(args) => prices::run(&args, clock::wall(), &mut out)?,
+        Command::Prices(args) => prices::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Bill(args) => {
             let mut feeds = journal::feeds(args.data_dir());
             bill::run(&args, clock::wall(), &mut feeds, &mut out)?;

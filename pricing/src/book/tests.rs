@@ -1,5 +1,5 @@
 use super::*;
-use crate::MeterName;
+use crate::{Currency, MeterName};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -168,4 +168,12 @@ fn a_row_ends_before_its_last_day() {
         let query = Query { at: at.parse().unwrap(), ..query("openai", "gpt-5", "") };
         assert_eq!(found(&book, &query), expected);
     }
+}
+
+#[test]
+fn the_example_of_a_price_file_is_good() {
+    let example = include_str!("../../../deploy/prices/own-models.yaml");
+    let book = book(example).in_currency(Currency::new("EUR").unwrap(), Vec::new());
+    let query = query("openai", "gpt-5.4", "");
+    assert_eq!(found(&book, &query), "overrides@2026-11-20#openai/gpt-5.4");
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use taximeter_billing::{BillError, PeriodError};
 
 use super::count::against::AgainstError;
+use super::load::PriceFileError;
 use crate::edge::store::StoreError;
 
 /// What went wrong; its text says what to do.
@@ -24,6 +25,9 @@ pub(crate) enum Failure {
     /// No engine to compare with, or none that says.
     #[error(transparent)]
     Against(#[from] AgainstError),
+    /// A file of prices that cannot be used.
+    #[error(transparent)]
+    PriceFile(#[from] PriceFileError),
     /// The answer cannot be written.
     #[error("cannot write the answer: {0}")]
     Output(#[from] io::Error),
@@ -46,6 +50,7 @@ impl Failure {
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Period(_) => 2,
+            Self::PriceFile(_) => 64,
             Self::Store(_) | Self::Against(_) => 69,
             Self::Bill(_) | Self::Output(_) | Self::File { .. } | Self::Wait(_) => 1,
         }

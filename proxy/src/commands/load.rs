@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use taximeter_config::{Config, Mistakes};
-use taximeter_pricing::{BookError, PriceBook};
+use taximeter_pricing::{BookError, ImportError, PriceBook};
 
 use super::model_files::{self, ModelFiles, ModelFilesError};
 use crate::counting::Counting;
@@ -32,10 +32,30 @@ pub(crate) enum LoadError {
     Mistakes(#[from] Mistakes),
     /// The prices that it names.
     #[error("{0}; nothing was started")]
-    Prices(#[from] BookError),
+    Prices(#[from] PriceFileError),
     /// A model's files that it names.
     #[error("{0}; nothing was started")]
     Model(#[from] ModelFilesError),
+}
+
+/// Why a file of prices cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum PriceFileError {
+    /// The file itself.
+    #[error("{path}: cannot be read: {source}", path = path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What it holds, as a price file of ours.
+    #[error(transparent)]
+    Book(#[from] BookError),
+    /// What it holds, as another project's.
+    #[error(transparent)]
+    Import(#[from] ImportError),
 }
 
 /// The configuration in `path`, with this process's environment and files.
@@ -50,28 +70,37 @@ pub(crate) fn config(path: &Path) -> Result<Config, LoadError> {
 
 /// The price book of a configuration: the built-in one, under the overrides.
 ///
-/// Errors: `Unreadable` or `Prices` for the overrides.
+/// Errors: `Prices` for the overrides.
 pub(crate) fn book(config: &Config) -> Result<PriceBook, LoadError> {
     let prices = &config.prices;
-    let book = laid_over(PriceBook::builtin()?, &prices.overrides)?;
+    let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
+    let book = laid_over(builtin, &prices.overrides)?;
     Ok(book.in_currency(prices.currency, prices.exchange.clone()))
 }
 
 /// `book` under the files at `paths`: of a folder each `.yaml` or `.yml` in it.
 ///
-/// Errors: `Unreadable` or `Prices` for the first that cannot be used.
-pub(crate) fn laid_over(mut book: PriceBook, paths: &[PathBuf]) -> Result<PriceBook, LoadError> {
+/// Errors: the first that cannot be used.
+pub(crate) fn laid_over(
+    mut book: PriceBook,
+    paths: &[PathBuf],
+) -> Result<PriceBook, PriceFileError> {
     for path in paths {
-        let unreadable = |path: &Path| {
-            let path = path.to_owned();
-            move |source| LoadError::Unreadable { path, source }
-        };
-        for path in price_files(path).map_err(unreadable(path))? {
-            let text = read(&path).map_err(unreadable(&path))?;
+        let files = price_files(path)
+            .map_err(|source| PriceFileError::Unreadable { path: path.clone(), source })?;
+        for path in files {
+            let text = price_file(&path)?;
             book = book.with_overrides(&text, &path.to_string_lossy())?;
         }
     }
     Ok(book)
+}
+
+/// The text of a file of prices.
+///
+/// Errors: `Unreadable`.
+pub(crate) fn price_file(path: &Path) -> Result<String, PriceFileError> {
+    read(path).map_err(|source| PriceFileError::Unreadable { path: path.to_owned(), source })
 }
 
 /// The path itself, or the files of prices in the folder that it is, by name.

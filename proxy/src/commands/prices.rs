@@ -1,5 +1,7 @@
-//! `taximeter prices`: the price book, as it is in force.
+//! `taximeter prices`: the price book as it is in force, and other files beside it.
 
+mod diff;
+mod import;
 mod list;
 mod show;
 
@@ -12,6 +14,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use taximeter_pricing::PriceBook;
 
+use super::failure::Failure;
 use super::load;
 
 const EXAMPLES: &str = "\
@@ -19,7 +22,11 @@ Examples:
   taximeter prices list                       every model, USD per million tokens
   taximeter prices list claude                those with `claude` in their name
   taximeter prices show gpt-5.4               one model: tiers, context, caches, versions
-  taximeter prices --overrides prices.yaml show my-model";
+  taximeter prices --overrides prices.yaml show my-model
+  taximeter prices import model_prices_and_context_window.json -o litellm.yaml
+  taximeter prices diff litellm.yaml          what another file would change
+
+Exit code of `diff`: 0 where nothing differs, 1 where something does, 64 for a file that cannot be used.";
 
 /// The price book
 #[derive(Debug, Args)]
@@ -44,23 +51,46 @@ enum PricesCommand {
         /// Model, as in a request.
         model: String,
     },
+    /// LiteLLM's or genai-prices' JSON as a price file of ours; what was left out goes to stderr.
+    Import {
+        /// `model_prices_and_context_window.json`, or genai-prices' `data.json` or `data_slim.json`.
+        file: PathBuf,
+        /// Where the price file goes; standard output unless told.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// What a price file, ours or one that can be imported, has else than the book in force.
+    Diff {
+        /// The file.
+        file: PathBuf,
+        /// How it is shown.
+        #[arg(long, value_enum, default_value_t)]
+        format: diff::Format,
+    },
 }
 
 /// Prints prices.
 ///
-/// Errors: the overrides cannot be read; the model is not in the book.
+/// Errors: a file cannot be read; the model is not in the book.
 pub(crate) fn run(
     args: &PricesArgs,
     now: Timestamp,
     out: &mut impl Write,
+    err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let book = load::laid_over(PriceBook::builtin()?, &args.overrides)?;
+    let book = load::laid_over(PriceBook::builtin()?, &args.overrides).map_err(Failure::from)?;
     let today = now.to_zoned(TimeZone::UTC).date();
     match &args.command {
         PricesCommand::List { filter } => {
             list::list(&book, filter.as_deref().unwrap_or(""), today, out)?;
         }
         PricesCommand::Show { model } => show::show(&book, model, today, out)?,
+        PricesCommand::Import { file, output } => {
+            import::import(file, output.as_deref(), today, out, err)?;
+        }
+        PricesCommand::Diff { file, format } => {
+            return diff::diff(&book, file, *format, today, out);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

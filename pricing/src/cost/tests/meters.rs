@@ -117,6 +117,9 @@ fn a_rerank_is_charged_by_the_search_whether_its_tokens_are_known_or_not() {
     let expected = ["search_units 2 × 0.0025 = 0.005"];
     let unknown = units(Usage::default(), searches);
     assert_eq!(builtin_lines("cohere", "rerank-v4.0-pro", &unknown), expected);
+    // Of one that does not say how many there were, the cost is unknown.
+    let error = builtin().cost(&query("cohere", "rerank-v4.0-pro"), &usage(31, 0)).unwrap_err();
+    assert_eq!(error, PriceError::UsageUnknown { meter: MeterName::SearchUnits });
     let mut known = builtin_lines("cohere", "rerank-v4.0-pro", &units(usage(31, 0), searches));
     assert_eq!(known.remove(0), "input 31 × 0 = 0");
     assert_eq!(known, expected);

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::bail;
 use comfy_table::CellAlignment;
 use jiff::civil::Date;
-use taximeter_pricing::{MeterName, OffPeak, PriceBook, Rates, Row, ServiceTier, Threshold, When};
+use taximeter_pricing::{MeterName, PriceBook, Rates, Row, ServiceTier, Threshold, When};
 
 use super::list::{price, table};
 
@@ -59,7 +59,8 @@ fn show_row(row: &Row, today: Date, out: &mut impl Write) -> anyhow::Result<()> 
         }
     }
     if let Some(off_peak) = &row.off_peak {
-        writeln!(out, "off-peak, UTC: {}", hours(off_peak))?;
+        let windows: Vec<_> = off_peak.windows.iter().map(ToString::to_string).collect();
+        writeln!(out, "off-peak, UTC: {}", windows.join("; "))?;
     }
     writeln!(out)?;
     Ok(())
@@ -111,13 +112,4 @@ fn conditional(when: &When) -> impl Iterator<Item = (String, String, &Rates)> {
             (format!("{} {word}", condition.as_str()), String::new(), &effect.rates)
         })
     })
-}
-
-fn hours(off_peak: &OffPeak) -> String {
-    let windows = off_peak.windows.iter().map(|window| {
-        let days: Vec<_> = window.days.iter().map(|day| day.as_str()).collect();
-        let hours: Vec<_> = window.hours.iter().map(ToString::to_string).collect();
-        format!("{} {}", days.join(" "), hours.join(", "))
-    });
-    windows.collect::<Vec<_>>().join("; ")
 }

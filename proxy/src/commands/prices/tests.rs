@@ -14,7 +14,7 @@ fn prices_over(overrides: &[&str], command: PricesCommand) -> anyhow::Result<Str
     }
     let args = PricesArgs { overrides: files, command };
     let mut out = Vec::new();
-    run(&args, "2026-11-20T12:00:00Z".parse()?, &mut out)?;
+    run(&args, "2026-11-20T12:00:00Z".parse()?, &mut out, &mut Vec::new())?;
     Ok(String::from_utf8(out)?)
 }
 
@@ -57,6 +57,94 @@ fn a_model_shows_its_versions_units_conditions_and_currency() {
     ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
+}
+
+const FOREIGN: &str = r#"{"gpt-5-nano": {"litellm_provider": "openai", "mode": "chat",
+  "input_cost_per_token": 5e-08, "output_cost_per_token": 5e-07, "ocr_cost_per_credit": 0.1}}"#;
+
+/// Exit code as shown, standard output and standard error of a command on a file with `text`.
+fn on_file(
+    text: &str,
+    command: impl Fn(PathBuf) -> PricesCommand,
+) -> anyhow::Result<(String, String, String)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("prices.json");
+    std::fs::write(&file, text)?;
+    let args = PricesArgs { overrides: Vec::new(), command: command(file) };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = run(&args, "2026-11-20T12:00:00Z".parse()?, &mut out, &mut err)?;
+    Ok((format!("{code:?}"), String::from_utf8(out)?, String::from_utf8(err)?))
+}
+
+fn exit(code: u8) -> String {
+    format!("{:?}", ExitCode::from(code))
+}
+
+#[test]
+fn an_import_writes_the_price_file_and_says_what_it_left_out() {
+    let import = |file| PricesCommand::Import { file, output: None };
+    let (code, out, err) = on_file(FOREIGN, import).unwrap();
+    assert_eq!(code, exit(0));
+    assert!(
+        out.ends_with("  provider: \"openai\"\n  rates: {input: 0.05, output: 0.5}\n"),
+        "{out}"
+    );
+    assert!(out.contains("\nversion: 2026-11-20\n"), "{out}");
+    assert!(err.starts_with("LiteLLM: 1 models, 1 taken, 0 left out, and 1 parts"), "{err}");
+    assert!(err.contains("ocr_cost_per_credit") && err.contains("2:gpt-5-nano"), "{err}");
+}
+
+#[test]
+fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
+    let diff = |format| move |file| PricesCommand::Diff { file, format };
+    let (code, out, _) = on_file(FOREIGN, diff(diff::Format::Table)).unwrap();
+    assert_eq!(code, exit(1));
+    let has = |words: &[&str]| {
+        out.lines().any(|line| line.split_whitespace().collect::<Vec<_>>() == words)
+    };
+    assert!(has(&["~", "openai", "gpt-5-nano", "output", "0.4", "0.5", "+25", "%"]), "{out}");
+    assert!(has(&["-", "openai", "gpt-5.4"]), "{out}");
+    assert!(out.ends_with("removed, 1 changed against builtin@2026-11-20\n"), "{out}");
+
+    let (_, out, _) = on_file(FOREIGN, diff(diff::Format::Json)).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let changed =
+        found["differences"].as_array().unwrap().iter().find(|one| one["change"] == "changed");
+    let output = &changed.unwrap()["prices"][1];
+    assert_eq!(
+        (&output["price"], &output["old"], &output["new"], &output["percent"]),
+        (
+            &"batch input".into(),
+            &"0.025".into(),
+            &serde_json::Value::Null,
+            &serde_json::Value::Null
+        )
+    );
+}
+
+#[test]
+fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
+    let same = "models: [{model: mistral-embed, provider: mistral_ai, input_only: true, \
+        rates: {input: 0.10}}]";
+    let diff = |file| PricesCommand::Diff { file, format: diff::Format::Table };
+    let (code, out, _) = on_file(same, diff).unwrap();
+    assert_eq!(code, exit(1), "the other models of the provider are not in it: {out}");
+    assert!(!out.contains("mistral-embed"), "{out}");
+    let (code, out, _) = on_file("models: []", diff).unwrap();
+    assert_eq!((code, out.lines().count()), (exit(0), 1), "{out}");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_ends_with_64() {
+    let import = |file| PricesCommand::Import { file, output: None };
+    let fault =
+        on_file("{\"a\": {\"litellm_provider\": \"p\",\n\"input_cost_per_token\": -1}}", import);
+    let fault = fault.unwrap_err();
+    assert!(
+        fault.to_string().contains("prices.json:2: a.input_cost_per_token: expected"),
+        "{fault}"
+    );
+    assert_eq!(fault.downcast_ref::<Failure>().unwrap().exit_code(), 64);
 }
 
 #[test]

@@ -1,0 +1,240 @@
+//! genai-prices' `data.json` and `data_slim.json`: a list of providers, each with its models.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use serde_json::value::RawValue;
+
+use super::json::{Members, amount, items, text};
+use super::{Taker, row};
+use crate::meter::MeterName;
+use crate::off_peak::{Day, Hours, OffPeak, Window};
+use crate::rates::Rates;
+use crate::row::{Card, LongContext, Row, Threshold};
+
+const NO_PRICE: &str = "has no prices";
+const NOT_TOLD: &str = "is told apart by no answer";
+const PATTERN: &str = "names by pattern are not taken: a price is found by its exact name";
+const CONDITION: &str = "holds under a condition that is not known to us";
+
+/// Takes every model; false when it is another file.
+pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
+    let Some(providers) = items(root) else { return false };
+    let providers: Vec<_> = providers.into_iter().map(Members::of).collect();
+    let is_one = |members: &Option<Members<'_>>| {
+        members.as_ref().is_some_and(|members| members.get("models").is_some())
+    };
+    if !providers.iter().all(is_one) {
+        return false;
+    }
+    for members in providers.into_iter().flatten() {
+        let id = members.text("id").unwrap_or_default().into_owned();
+        for value in members.get("models").and_then(items).unwrap_or_default() {
+            taker.models += 1;
+            model(value, provider(&id), taker);
+        }
+    }
+    true
+}
+
+/// `gen_ai.provider.name` of a provider of theirs.
+fn provider(id: &str) -> &str {
+    match id {
+        "aws" => "aws.bedrock",
+        "azure" => "azure.ai.openai",
+        "fireworks" => "fireworks_ai",
+        "google" => "gcp.gemini",
+        "mistral" => "mistral_ai",
+        "moonshotai" => "moonshot_ai",
+        "together" => "together_ai",
+        "voyageai" => "voyage",
+        "x-ai" => "x_ai",
+        other => other,
+    }
+}
+
+fn model(value: &RawValue, provider: &str, taker: &mut Taker<'_>) {
+    let members = Members::of(value);
+    let Some((members, id)) = members.and_then(|members| {
+        let id = members.text("id")?.into_owned();
+        Some((members, id))
+    }) else {
+        return taker.mistake(value, provider, "models", "expected a model with an `id`");
+    };
+    let called = format!("{provider}/{id}");
+    let Some(prices) = members.get("prices") else {
+        return taker.leave_out(value, &called, None, NO_PRICE);
+    };
+    let mut base = row(provider, &id);
+    if let Some(matches) = members.get("match") {
+        let mut has_patterns = false;
+        names(matches, &mut base.aliases, &mut has_patterns);
+        base.aliases.retain(|name| *name != id);
+        base.aliases.sort_unstable();
+        base.aliases.dedup();
+        if has_patterns {
+            taker.leave_out(matches, &called, Some("match"), PATTERN);
+        }
+    }
+    let rows = match items(prices) {
+        Some(conditional) => dated(&base, &conditional, &called, taker),
+        None => vec![priced(base, prices, &called, taker)],
+    };
+    let rows: Vec<Row> = rows.into_iter().filter(|row| !row.card.rates.is_empty()).collect();
+    if rows.is_empty() {
+        taker.leave_out(value, &called, None, NO_PRICE);
+    }
+    taker.take(value, &called, rows);
+}
+
+/// The names of a model: what its expression says is equal.
+fn names(expression: &RawValue, names_of: &mut Vec<String>, has_patterns: &mut bool) {
+    let Some(clauses) = Members::of(expression) else { return };
+    for (clause, value) in &clauses.0 {
+        match clause.as_ref() {
+            "equals" => names_of.extend(text(value).map(|name| name.into_owned())),
+            "or" => {
+                for clause in items(value).unwrap_or_default() {
+                    names(clause, names_of, has_patterns);
+                }
+            }
+            _ => *has_patterns = true,
+        }
+    }
+}
+
+/// One row a start date, and the hours of the day within it: the last that holds counts.
+fn dated(base: &Row, list: &[&RawValue], called: &str, taker: &mut Taker<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for value in list {
+        let members = Members::of(value);
+        let Some((members, prices)) = members.and_then(|members| {
+            let prices = members.get("prices")?;
+            Some((members, prices))
+        }) else {
+            taker.mistake(value, called, "prices", "expected {constraint, prices}");
+            continue;
+        };
+        let constraint = members.get("constraint").and_then(Members::of);
+        let start = constraint.as_ref().and_then(|members| members.text("start_date"));
+        let hours = constraint
+            .as_ref()
+            .and_then(|members| Some((members.text("start_time")?, members.text("end_time")?)));
+        match (constraint.is_some(), start, hours) {
+            (false, ..) => rows.push(priced(base.clone(), prices, called, taker)),
+            (true, Some(start), None) => match start.parse::<Date>() {
+                Ok(from) => {
+                    let base = Row { from: Some(from), ..base.clone() };
+                    rows.push(priced(base, prices, called, taker));
+                }
+                Err(_) => taker.mistake(value, called, "start_date", "expected YYYY-MM-DD"),
+            },
+            (true, None, Some((from, until))) => {
+                let rates = priced(base.clone(), prices, called, taker).card.rates;
+                match (hours_of(&from, &until), rows.last_mut()) {
+                    (Some(hours), Some(row)) if row.off_peak.is_none() => {
+                        let windows = vec![Window { days: Day::ALL.to_vec(), hours }];
+                        row.off_peak = Some(OffPeak { rates, windows });
+                    }
+                    _ => taker.leave_out(value, called, Some("constraint"), CONDITION),
+                }
+            }
+            _ => taker.leave_out(value, called, Some("constraint"), CONDITION),
+        }
+    }
+    rows
+}
+
+/// `00:30:00Z` to `16:30:00Z`, on one day or over midnight.
+fn hours_of(from: &str, until: &str) -> Option<Vec<Hours>> {
+    const DAY: u16 = 24 * 60;
+    let minute = |text: &str| {
+        let mut parts = text.strip_suffix('Z')?.split(':').map(|part| part.parse::<u16>().ok());
+        let (hour, minute) = (parts.next()??, parts.next()??);
+        (hour < 24 && minute < 60).then_some(hour * 60 + minute)
+    };
+    let (from, until) = (minute(from)?, minute(until)?);
+    let hours = |from, until| Hours { from, until };
+    Some(match until {
+        0 => vec![hours(from, DAY)],
+        until if from < until => vec![hours(from, until)],
+        until => vec![hours(from, DAY), hours(0, until)],
+    })
+}
+
+/// `row` with one set of prices.
+fn priced(mut row: Row, prices: &RawValue, called: &str, taker: &mut Taker<'_>) -> Row {
+    let Some(members) = Members::of(prices) else {
+        taker.mistake(prices, called, "prices", "expected an object of prices");
+        return row;
+    };
+    let mut standard = Vec::new();
+    let mut long: BTreeMap<u64, Vec<(MeterName, Decimal)>> = BTreeMap::new();
+    for (field, value) in &members.0 {
+        let Some((meter, for_how_many)) = meter(field) else {
+            taker.leave_out(value, called, Some(field), NOT_TOLD);
+            continue;
+        };
+        let rate = |value: &RawValue, taker: &mut Taker<'_>| {
+            let mut price = taker.amount(value, called, field)?;
+            let scale = price.scale().checked_add(for_how_many)?;
+            price.set_scale(scale).ok()?;
+            Some(price.normalize())
+        };
+        let Some(tiered) = Members::of(value) else {
+            standard.extend(rate(value, taker).map(|rate| (meter, rate)));
+            continue;
+        };
+        let base = tiered.get("base").and_then(|base| rate(base, taker));
+        standard.extend(base.map(|rate| (meter, rate)));
+        for tier in tiered.get("tiers").and_then(items).unwrap_or_default() {
+            let members = Members::of(tier);
+            let start = members
+                .as_ref()
+                .and_then(|members| u64::try_from(amount(members.get("start")?)?).ok());
+            let price = members.as_ref().and_then(|members| members.get("price"));
+            match (start, price.and_then(|price| rate(price, taker))) {
+                (Some(start), Some(rate)) => long.entry(start).or_default().push((meter, rate)),
+                _ => taker.mistake(tier, called, field, "expected {start, price}"),
+            }
+        }
+    }
+    row.card.rates = standard.into_iter().collect();
+    let has = |of: fn(MeterName) -> bool| row.card.rates.iter().any(|(meter, _)| of(meter));
+    row.input_only = !has(MeterName::is_output) && has(MeterName::counts_tokens);
+    row.long_context = long
+        .into_iter()
+        .map(|(start, rates)| LongContext {
+            threshold: Threshold::Over(start),
+            card: Card { rates: rates.into_iter().collect::<Rates>(), ..Card::default() },
+        })
+        .collect();
+    row
+}
+
+/// What a field prices, and for how many, as a power of ten.
+fn meter(field: &str) -> Option<(MeterName, u32)> {
+    const MILLION: u32 = 6;
+    const THOUSAND: u32 = 3;
+    let tokens = match field {
+        "input_mtok" | "input_text_mtok" => MeterName::Input,
+        "input_audio_mtok" => MeterName::InputAudio,
+        "input_image_mtok" => MeterName::InputImage,
+        "input_video_mtok" => MeterName::InputVideo,
+        "cache_read_mtok" | "cache_text_read_mtok" => MeterName::CacheRead,
+        "cache_audio_read_mtok" => MeterName::CacheReadAudio,
+        "cache_image_read_mtok" => MeterName::CacheReadImage,
+        "cache_write_mtok" | "cache_write_5m_mtok" => MeterName::CacheWrite,
+        "cache_write_1h_mtok" => MeterName::CacheWriteLong,
+        "output_mtok" | "output_text_mtok" => MeterName::Output,
+        "output_audio_mtok" => MeterName::OutputAudio,
+        "output_image_mtok" => MeterName::OutputImage,
+        "output_video_mtok" => MeterName::OutputVideo,
+        "output_reasoning_mtok" => MeterName::Reasoning,
+        "requests_kcount" => return Some((MeterName::Requests, THOUSAND)),
+        "web_searches_kcount" => return Some((MeterName::WebSearchRequests, THOUSAND)),
+        _ => return None,
+    };
+    Some((tokens, MILLION))
+}

@@ -1,0 +1,78 @@
+//! `taximeter prices import FILE`: other projects' price files as ours.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use comfy_table::CellAlignment;
+use jiff::civil::Date;
+use taximeter_pricing::{Imported, LeftOut, import as read_foreign};
+
+use super::list::table;
+use crate::commands::failure::Failure;
+use crate::commands::load::{self, PriceFileError};
+
+/// Models named beside each reason.
+const EXAMPLES_MAX: usize = 2;
+
+/// Writes the price file to `output`, or to `out`, and what was left out to `err`.
+///
+/// Errors: a file cannot be read or written; it is none that can be imported.
+pub(super) fn import(
+    file: &Path,
+    output: Option<&Path>,
+    today: Date,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<()> {
+    let name = file.display().to_string();
+    let text = load::price_file(file).map_err(Failure::from)?;
+    let imported = read_foreign(&text, &name, today).map_err(file_fault)?;
+    match output {
+        Some(path) => std::fs::write(path, &imported.text)
+            .map_err(|source| Failure::File { path: path.to_owned(), source })?,
+        None => out.write_all(imported.text.as_bytes())?,
+    }
+    tell(&imported, err)
+}
+
+/// With the exit code of a file that cannot be used.
+pub(super) fn file_fault(fault: impl Into<PriceFileError>) -> Failure {
+    Failure::PriceFile(fault.into())
+}
+
+fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<()> {
+    let Imported { source, models, taken, left_out, .. } = imported;
+    let whole = left_out.iter().filter(|left_out| left_out.field.is_none()).count();
+    let parts = left_out.len() - whole;
+    writeln!(
+        err,
+        "{source}: {models} models, {taken} taken, {whole} left out, and {parts} parts of those taken"
+    )?;
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let mut reasons: BTreeMap<_, Vec<&LeftOut>> = BTreeMap::new();
+    for one in left_out {
+        reasons.entry((one.field.as_deref(), one.why)).or_default().push(one);
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    // Whole models first, and the most of them.
+    reasons.sort_by_key(|((field, _), of)| (field.is_some(), std::cmp::Reverse(of.len())));
+    let mut table = table(&["left out", "models", "why", "such as"]);
+    for ((field, why), of) in reasons {
+        let examples =
+            of.iter().take(EXAMPLES_MAX).map(|one| format!("{}:{}", one.line, one.model));
+        table.add_row([
+            field.unwrap_or("model").to_owned(),
+            of.len().to_string(),
+            why.to_owned(),
+            examples.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(err, "{table}")?;
+    Ok(())
+}
