@@ -87,10 +87,26 @@ impl Setup {
 
     /// Starts the gateway on what an earlier one left.
     pub(crate) fn start_in(self, folder: TempDir) -> Gateway {
-        let yaml = self.yaml(&folder.path().join("data"));
-        let file = folder.path().join("taximeter.yaml");
+        Gateway::run(self.serve(Command::new(binary()), folder.path()), folder)
+    }
+
+    /// Starts the gateway where no file can be longer than this: to it, the disk is full. Needs no
+    /// root, and the limit can be taken away.
+    pub(crate) fn start_on_disk_of(self, bytes: usize) -> Gateway {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut limited = Command::new("sh");
+        // Who goes beyond the limit is ended by a signal, unless it is ignored.
+        limited.args(["-c", r#"trap "" XFSZ; exec prlimit "$@""#, "sh"]);
+        limited.arg(format!("--fsize={bytes}:")).arg(binary());
+        Gateway::run(self.serve(limited, folder.path()), folder)
+    }
+
+    fn serve(&self, mut command: Command, folder: &Path) -> Command {
+        let yaml = self.yaml(&folder.join("data"));
+        let file = folder.join("taximeter.yaml");
         std::fs::write(&file, &yaml).expect("write the configuration");
-        Gateway::run(Command::new(binary()).arg("serve").arg("--config").arg(&file), folder)
+        command.arg("serve").arg("--config").arg(&file);
+        command
     }
 }
 
@@ -121,10 +137,10 @@ impl Gateway {
         serve.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         serve.arg("--data-dir").arg(folder.path().join("data")).args(flags);
         serve.envs(environment.iter().copied());
-        Self::run(&mut serve, folder)
+        Self::run(serve, folder)
     }
 
-    fn run(serve: &mut Command, folder: TempDir) -> Self {
+    fn run(mut serve: Command, folder: TempDir) -> Self {
         let serve = serve.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = serve.spawn().expect("start the gateway");
         let (to_log, log) = channel();
@@ -221,6 +237,19 @@ impl Gateway {
         };
         assert_eq!(records.len(), count, "{records:#?}");
         records
+    }
+
+    /// Takes the limit of `start_on_disk_of` away.
+    pub(crate) fn enlarge_disk(&self) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("prlimit").args(["--fsize=unlimited:", "--pid", &pid]).status();
+        assert!(status.expect("run prlimit").success(), "the limit stays");
+    }
+
+    /// Waits until it says that it is ready, or that it is not.
+    pub(crate) fn await_ready(&self, status: u16) {
+        let there = patiently(|| (self.admin("/readyz").status() == status).then_some(()));
+        assert!(there.is_some(), "it never was {status}");
     }
 
     /// Asks politely to end, as Kubernetes does.

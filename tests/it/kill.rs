@@ -3,7 +3,6 @@
 //! The truth is outside the gateway: what the engine was sent and has written, and what clients saw
 //! finished.
 
-mod engine;
 mod judge;
 
 use std::hash::{BuildHasher, RandomState};
@@ -18,6 +17,7 @@ use crate::client::Client;
 use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
 use crate::gateway::Setup;
 use crate::http::post;
+use crate::pacing::{self, LONG_CHAT, SLOW_CHAT, pass};
 
 /// Set to how many kills there are to be; `tests/soak` does.
 const KILLS_VARIABLE: &str = "TAXIMETER_TEST_KILLS";
@@ -33,11 +33,6 @@ const LIFE_MAX: Duration = Duration::from_millis(400);
 /// One in so many lives on, so that slow streams get to say how far they are.
 const LONG_LIVES: u64 = 10;
 const LONG_LIFE: Duration = Duration::from_millis(1_300);
-
-/// Asks for an answer that is relayed while it comes.
-const LONG_CHAT: &str = r#"{"model":"gpt-4o-mini","user":"long","messages":[]}"#;
-/// Asks for a stream that takes seconds.
-const SLOW_CHAT: &str = r#"{"model":"gpt-4o-mini","user":"slow","stream":true,"messages":[]}"#;
 
 /// Small numbers, the same for the same seed (xorshift64*).
 struct Random(u64);
@@ -56,13 +51,6 @@ impl Random {
         let longer = if self.below(LONG_LIVES) == 0 { LONG_LIFE } else { Duration::ZERO };
         Duration::from_micros(life) + longer
     }
-}
-
-/// Lets time pass: this is how fast an engine writes and how long a gateway lives, not a wait for
-/// something.
-fn pass(time: Duration) {
-    let (_sender, nothing) = channel::<()>();
-    let _ = nothing.recv_timeout(time);
 }
 
 /// How long a client stays.
@@ -163,7 +151,7 @@ fn whenever_the_gateway_is_killed_every_request_is_on_the_ledger_once() {
     let seed = given(SEED_VARIABLE).unwrap_or_else(|| RandomState::new().hash_one(0));
     println!("{SEED_VARIABLE}={seed}");
     let kills = given(KILLS_VARIABLE).unwrap_or(KILLS);
-    let engine = engine::start();
+    let engine = pacing::start();
     let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
     let setup = || Setup::with_upstream(&upstream);
     let (folder, rides) = kill(kills, seed, setup);

@@ -12,12 +12,14 @@ mod engine;
 mod fixtures;
 mod gateway;
 mod http;
+mod pacing;
 
 mod bytes_pass;
 mod counting;
 mod cuts;
 mod encoded;
 mod endings;
+mod full_disk;
 mod http2;
 mod identity;
 mod kill;

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Ride;
-use super::engine::{Log, OUTPUT_TOKENS};
 use crate::gateway::{records, taximeter};
+use crate::pacing::{Log, OUTPUT_TOKENS};
 
 /// Fails unless every request is on the ledger once, with what it used. Prints what was counted.
 pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {

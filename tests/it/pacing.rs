@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::{LONG_CHAT, pass};
 use crate::fixtures::{CHAT_ANSWER, DONE, HELLO, STOP, USAGE, WORLD};
 use crate::http::{LAST_CHUNK, Message, STREAM_HEAD, Unframed, chunk, json_answer, read_message};
 
@@ -16,27 +16,40 @@ const PACE: Duration = Duration::from_millis(2);
 const SLOW_PACE: Duration = Duration::from_millis(90);
 /// Events with text in a slow stream.
 const SLOW_EVENTS: usize = 30;
+/// Asks for an answer that is relayed while it comes.
+pub(crate) const LONG_CHAT: &str = r#"{"model":"gpt-4o-mini","user":"long","messages":[]}"#;
+/// Asks for a stream that takes seconds.
+pub(crate) const SLOW_CHAT: &str =
+    r#"{"model":"gpt-4o-mini","user":"slow","stream":true,"messages":[]}"#;
+
 /// Larger than what a gateway gathers before it answers.
 const LONG_BYTES: usize = 200_000;
 /// What all answers say they have used.
-pub(super) const OUTPUT_TOKENS: u64 = 100;
+pub(crate) const OUTPUT_TOKENS: u64 = 100;
 
 /// Output tokens that the engine has written, by request. What it says it has used is the last that
 /// it writes, and counts in place of the text.
-pub(super) type Log = BTreeMap<String, u64>;
+pub(crate) type Log = BTreeMap<String, u64>;
 
-pub(super) struct PacingEngine {
-    pub(super) address: SocketAddr,
+pub(crate) struct PacingEngine {
+    pub(crate) address: SocketAddr,
     log: Arc<Mutex<Log>>,
 }
 
 impl PacingEngine {
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().expect("the log")
     }
 }
 
-pub(super) fn start() -> PacingEngine {
+/// Lets time pass: this is how fast an engine writes and how long a gateway lives, not a wait for
+/// something.
+pub(crate) fn pass(time: Duration) {
+    let (_sender, nothing) = channel::<()>();
+    let _ = nothing.recv_timeout(time);
+}
+
+pub(crate) fn start() -> PacingEngine {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind the engine");
     let address = listener.local_addr().expect("the engine's address");
     let log = Arc::<Mutex<Log>>::default();

@@ -1,0 +1,76 @@
+//! A disk that fills under load, and has room again.
+
+use std::collections::BTreeSet;
+
+use crate::client::Client;
+use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
+use crate::gateway::{Gateway, Setup, taximeter};
+use crate::http::{Message, post};
+use crate::pacing;
+
+/// Room for some hundred requests: the store needs more than the journal.
+const DISK_BYTES: usize = 256 << 10;
+/// More requests than there is room for.
+const REQUESTS_MAX: usize = 2_000;
+
+/// Streams and whole answers in turn, each under a name of its own.
+fn ride(gateway: &Gateway, number: usize) -> (String, Message) {
+    let request_id = format!("ride-{number}");
+    let headers = format!("x-request-id: {request_id}\r\n");
+    let body = if number.is_multiple_of(4) { STREAM_CHAT } else { CHAT };
+    let request = post("/v1/chat/completions", &headers, body);
+    let answer = Client::saying(gateway.address(), &request).answer();
+    if answer.status() == 200 {
+        assert!(answer.complete);
+        assert!(body == CHAT || answer.text().ends_with(DONE), "{}", answer.text());
+    }
+    (request_id, answer)
+}
+
+/// Ends the gateway; the ledger has these requests, each once, and nothing is wrong with it.
+fn assert_billed(mut gateway: Gateway, expected: &BTreeSet<String>) {
+    gateway.terminate();
+    assert!(gateway.exit().0.success());
+    let records = gateway.records();
+    let billed: BTreeSet<_> =
+        records.iter().filter_map(|r| r["request_id"].as_str().map(str::to_owned)).collect();
+    assert_eq!((&billed, records.len()), (expected, expected.len()));
+    assert!(records.iter().all(|record| record["end"] == "complete"));
+    let folder = gateway.into_folder();
+    let data_dir = folder.path().join("data");
+    let verified = taximeter(["verify", "--data-dir", data_dir.to_str().expect("UTF-8")]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+#[test]
+fn a_full_disk_refuses_until_there_is_room_and_bills_all_that_was_answered() {
+    let engine = pacing::start();
+    let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
+    let gateway = Setup::with_upstream(&upstream).start_on_disk_of(DISK_BYTES);
+    let mut answered = BTreeSet::new();
+    let refusal = (0..REQUESTS_MAX).find_map(|number| {
+        let (request_id, answer) = ride(&gateway, number);
+        if answer.status() != 200 {
+            return Some(answer);
+        }
+        answered.insert(request_id);
+        None
+    });
+    let refusal = refusal.expect("the disk never was full");
+    assert_eq!(refusal.status(), 503);
+    assert_eq!(refusal.json()["error"]["code"], "ledger_unavailable", "{}", refusal.text());
+    assert!(answered.len() > 20, "it never worked");
+    gateway.await_ready(503);
+    let sent = engine.log().len();
+    assert_eq!(ride(&gateway, REQUESTS_MAX).1.status(), 503);
+    assert_eq!(engine.log().len(), sent, "what is refused is not sent");
+
+    gateway.enlarge_disk();
+    gateway.await_ready(200);
+    for number in REQUESTS_MAX + 1..REQUESTS_MAX + 20 {
+        let (request_id, answer) = ride(&gateway, number);
+        assert_eq!(answer.status(), 200);
+        answered.insert(request_id);
+    }
+    assert_billed(gateway, &answered);
+}
