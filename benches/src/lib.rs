@@ -5,8 +5,10 @@
 //! Engine and load are far cheaper than what stands between them, so they parse the least that
 //! HTTP allows and render nothing twice.
 
+pub mod about;
 pub mod answer;
 pub mod clock;
+pub mod load;
 pub mod process;
 pub mod report;
 pub mod wire;

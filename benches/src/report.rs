@@ -106,14 +106,17 @@ fn line(label: &str, cells: &[String; 3], ratio: &str, goal: &str) -> String {
 
 /// Median, smallest and largest.
 #[derive(Debug, PartialEq)]
-struct Spread {
-    median: f64,
+pub struct Spread {
+    /// Half are larger.
+    pub median: f64,
     min: f64,
     max: f64,
 }
 
 impl Spread {
-    fn of(samples: &[f64]) -> Option<Self> {
+    /// Of these samples; `None` of none.
+    #[must_use]
+    pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted.get(sorted.len() / 2)?;
@@ -122,7 +125,9 @@ impl Spread {
         Some(Self { median, min: *sorted.first()?, max: *sorted.last()? })
     }
 
-    fn text(&self, digits: usize) -> String {
+    /// The median, and smallest and largest in brackets, with so many digits after the point.
+    #[must_use]
+    pub fn text(&self, digits: usize) -> String {
         let Self { median, min, max } = self;
         if min.total_cmp(max).is_eq() {
             return format!("{median:.digits$}");

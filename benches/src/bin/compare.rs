@@ -5,21 +5,20 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser;
-use serde_json::{Value, json};
+use serde_json::json;
 use taximeter_benches::clock::pause;
+use taximeter_benches::load::{self, Load, SETTLE, Seen};
 use taximeter_benches::process::Process;
 use taximeter_benches::report::{Row, SERVERS, Samples, head};
-use taximeter_benches::say;
+use taximeter_benches::{about, say};
 
 /// Where they listen; `nginx.conf` and `taximeter.yaml` say the same.
 const PORTS: [u16; 3] = [18470, 18471, 18472];
-/// Left to a server after a load, so that work it put off is counted too.
-const SETTLE: Duration = Duration::from_millis(500);
 /// Open streams while memory is read.
 const OPEN_STREAMS: u32 = 1_000;
 /// Chunks in the shorter run of the meter alone; the longer one has ten times as many.
@@ -194,31 +193,7 @@ impl Bench {
     }
 
     fn measure(&self, server: usize, load: &Load) -> Result<Seen> {
-        let (process, engine) = (self.server(server)?, self.server(0)?);
-        let (before, engine_before) = (process.cpu()?, engine.cpu()?);
-        let result = finish(self.load(server, load)?)?;
-        pause(SETTLE);
-        let engine_nanos = engine.cpu()?.nanos_since(&engine_before);
-        let mut seen = Seen {
-            cpu_micros: process.cpu()?.nanos_since(&before) as f64 / 1e3,
-            harness_cpu_micros: engine_nanos as f64 / 1e3,
-            result,
-        };
-        seen.harness_cpu_micros += seen.number("cpu")?;
-        Ok(seen)
-    }
-
-    /// Starts the load generator against a server.
-    fn load(&self, server: usize, load: &Load) -> Result<Child> {
-        Command::new("timeout")
-            .args(["--signal", "KILL", "120"])
-            .arg(self.programs.join("load"))
-            .args(["--target", &address(server)?.to_string()])
-            .args(load.arguments())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("the load generator")
+        load.measure(&self.programs, address(server)?, self.server(server)?, self.server(0)?)
     }
 
     /// Memory of the freshly started servers: idle, and what a thousand open streams add, read
@@ -230,10 +205,10 @@ impl Bench {
         for (index, name) in SERVERS.into_iter().enumerate().skip(1) {
             let process = self.server(index)?;
             let idle = process.resident_kib()?;
-            let running = self.load(index, &load)?;
+            let running = load.start(&self.programs, address(index)?)?;
             pause(Duration::from_secs(4));
             let open = process.resident_kib()?;
-            finish(running)?;
+            load::finish(running)?;
             samples.add("idle_memory", name, idle / 1024.0);
             samples.add("stream_memory", name, (open - idle) / f64::from(OPEN_STREAMS));
         }
@@ -274,63 +249,6 @@ impl Bench {
     }
 }
 
-/// How the load generator is to ask; its `--help` says what each is.
-#[derive(Clone, Copy, Default)]
-struct Load {
-    connections: u32,
-    seconds: f64,
-    chunks: Option<u32>,
-    gap: u32,
-    every: Option<u32>,
-    ramp: f64,
-    cut: bool,
-    model: Option<&'static str>,
-}
-
-impl Load {
-    /// Streams that outlast the run and are hung up at its end.
-    fn open_ended() -> Self {
-        Self { chunks: Some(1_000_000), ramp: 1.0, cut: true, ..Self::default() }
-    }
-
-    fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec![
-            format!("--connections={}", self.connections),
-            format!("--seconds={}", self.seconds),
-            format!("--gap={}", self.gap),
-            format!("--ramp={}", self.ramp),
-        ];
-        arguments.extend(self.chunks.map(|chunks| format!("--chunks={chunks}")));
-        arguments.extend(self.every.map(|every| format!("--every={every}")));
-        arguments.extend(self.model.map(|model| format!("--model={model}")));
-        arguments.extend(self.cut.then(|| "--cut".to_owned()));
-        arguments
-    }
-}
-
-/// What a load did, and what it cost.
-struct Seen {
-    result: Value,
-    cpu_micros: f64,
-    harness_cpu_micros: f64,
-}
-
-impl Seen {
-    fn number(&self, key: &str) -> Result<f64> {
-        self.result.get(key).and_then(Value::as_f64).with_context(|| format!("{key} of a load"))
-    }
-}
-
-/// The result of a load. Errors: it failed, or one of its requests did.
-fn finish(load: Child) -> Result<Value> {
-    let output = load.wait_with_output()?;
-    ensure!(output.status.success(), "the load generator ended with {}", output.status);
-    let result: Value = serde_json::from_slice(&output.stdout)?;
-    let failures = result.get("failures").and_then(Value::as_u64);
-    ensure!(failures == Some(0), "requests failed: {result}");
-    Ok(result)
-}
-
 /// What the proxies add to direct, or leave of it, in the newest round.
 fn relate_to_direct(samples: &mut Samples) {
     for server in SERVERS.into_iter().skip(1) {
@@ -349,36 +267,17 @@ fn relate_to_direct(samples: &mut Samples) {
 
 /// Machine, date and versions: without them the numbers mean nothing.
 fn about(rounds: u32, load_before: &str) -> Result<Vec<String>> {
-    let load = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
-    let load_after = fs::read_to_string("/proc/loadavg")?;
-    let cpus = fs::read_to_string("/proc/cpuinfo")?;
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("?");
-    let cores = std::thread::available_parallelism()?;
     Ok(vec![
-        format!(
-            "{} · {cores} × {model} · {} · load average {} before, {} after",
-            said("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?,
-            said("uname", &["-sr"])?,
-            load(load_before),
-            load(&load_after),
-        ),
+        about::machine(load_before)?,
         format!(
             "{} · taximeter {} ({}) · {} · one worker thread each · {rounds} rounds, medians \
              (smallest–largest)",
-            said("nginx", &["-v"])?,
+            about::said("nginx", &["-v"])?,
             env!("CARGO_PKG_VERSION"),
-            said("git", &["describe", "--always", "--dirty"])?,
-            said("rustc", &["--version"])?,
+            about::said("git", &["describe", "--always", "--dirty"])?,
+            about::said("rustc", &["--version"])?,
         ),
     ])
-}
-
-/// What a program says, on whichever of its outputs.
-fn said(program: &str, arguments: &[&str]) -> Result<String> {
-    let output =
-        Command::new(program).args(arguments).output().with_context(|| program.to_owned())?;
-    let text = [output.stdout, output.stderr].concat();
-    Ok(String::from_utf8_lossy(&text).trim().to_owned())
 }
 
 fn address(server: usize) -> Result<SocketAddr> {
