@@ -5,6 +5,7 @@
 //! know sockets, files and where the bytes go.
 
 mod bill;
+pub mod export;
 mod group;
 mod hours;
 mod invoice;

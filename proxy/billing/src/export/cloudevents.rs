@@ -1,0 +1,118 @@
+//! CloudEvents 1.0 in JSON, as OpenMeter takes them: one event a request.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use taximeter_ledger::{Record, RequestId};
+
+use super::partition::push_encoded;
+
+/// Media type of a batch, which is a JSON array of events.
+pub const CLOUDEVENTS_BATCH_TYPE: &str = "application/cloudevents-batch+json";
+
+/// What the event is about.
+const TYPE: &str = "taximeter.request";
+
+/// One request. `source` and `id` together are unique and stay the same however often it is sent.
+#[derive(Debug, Serialize)]
+pub struct CloudEvent<'a> {
+    specversion: &'static str,
+    id: RequestId,
+    source: String,
+    r#type: &'static str,
+    subject: &'a str,
+    time: Timestamp,
+    datacontenttype: &'static str,
+    data: Data<'a>,
+}
+
+/// What was used. Unknown members are left out, never zero. Counts are parts of `input_tokens` and
+/// `output_tokens` where their names say so, as in records.
+#[derive(Debug, Serialize)]
+pub(super) struct Data<'a> {
+    tenant: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_id: Option<&'a str>,
+    operation: &'a str,
+    route: &'a str,
+    upstream: &'a str,
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    end: &'static str,
+    usage_source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list_cost: Option<Decimal>,
+    /// What is counted beside tokens; no name is one of the above.
+    #[serde(flatten)]
+    units: &'a BTreeMap<String, Decimal>,
+}
+
+impl<'a> CloudEvent<'a> {
+    /// The event of a request: from its gateway, about its tenant, at its admission.
+    #[must_use]
+    pub fn of(record: &'a Record) -> Self {
+        Self {
+            specversion: "1.0",
+            id: record.id,
+            source: source(&record.gateway),
+            r#type: TYPE,
+            subject: &record.tenant.0,
+            time: record.started_at,
+            datacontenttype: "application/json",
+            data: Data::of(record),
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn of(record: &'a Record) -> Self {
+        let (usage, cost) = (&record.usage, record.cost.as_ref());
+        Self {
+            tenant: &record.tenant.0,
+            key_id: record.key_id.as_deref(),
+            operation: &record.operation,
+            route: &record.route,
+            upstream: &record.upstream,
+            provider: &record.provider,
+            model: record.response_model.as_deref().or(record.request_model.as_deref()),
+            end: record.end.as_str(),
+            usage_source: usage.source.as_str(),
+            input_tokens: usage.input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            cache_write_input_tokens: usage.cache_write_input_tokens,
+            output_tokens: usage.output_tokens,
+            reasoning_output_tokens: usage.reasoning_output_tokens,
+            currency: cost.map(|cost| cost.currency.as_str()),
+            cost: cost.map(|cost| cost.amount.normalize()),
+            list_cost: cost.map(|cost| cost.list_amount.normalize()),
+            units: &usage.units,
+        }
+    }
+}
+
+/// The gateway's name as a reference that is a URI, whatever its host is called.
+fn source(gateway: &str) -> String {
+    let mut source = String::from("taximeter");
+    for part in gateway.split('/') {
+        source.push('/');
+        push_encoded(&mut source, part);
+    }
+    source
+}

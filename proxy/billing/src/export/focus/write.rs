@@ -1,0 +1,136 @@
+//! Rows as CSV and as Parquet.
+
+use std::io::Write;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+
+use super::charge::Charge;
+use super::columns::{COLUMNS, Cell, FocusVersion, Kind};
+use crate::export::columns::{Field, FieldKind, ParquetWriter};
+use crate::export::error::ExportError;
+
+/// Places of money in Parquet.
+const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
+/// Places of money per unit.
+const PRICE: FieldKind = FieldKind::Decimal { precision: 28, scale: 12 };
+/// Places of what is counted.
+const QUANTITY: FieldKind = FieldKind::Decimal { precision: 28, scale: 9 };
+
+/// Writes a FOCUS dataset.
+pub struct FocusWriter<W: Write + Send> {
+    issuer: String,
+    form: Form<W>,
+}
+
+enum Form<W: Write + Send> {
+    Csv(W),
+    Parquet(Box<ParquetWriter<W>>),
+}
+
+impl<W: Write + Send> FocusWriter<W> {
+    /// CSV (RFC 4180, values as they are, decimals exact) with the names of `version`. `issuer` is
+    /// who sends the invoices.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn csv(mut out: W, version: FocusVersion, issuer: &str) -> Result<Self, ExportError> {
+        let names: Vec<_> = COLUMNS.iter().map(|column| column.name(version)).collect();
+        out.write_all(names.join(",").as_bytes())?;
+        out.write_all(b"\r\n")?;
+        Ok(Self { issuer: issuer.to_owned(), form: Form::Csv(out) })
+    }
+
+    /// Parquet, with the same columns.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn parquet(out: W, version: FocusVersion, issuer: &str) -> Result<Self, ExportError> {
+        let fields = COLUMNS.iter().map(|column| {
+            let kind = match column.kind {
+                Kind::Text => FieldKind::Text,
+                Kind::Time => FieldKind::Time,
+                Kind::Cost => COST,
+                Kind::Price => PRICE,
+                Kind::Quantity => QUANTITY,
+            };
+            Field { name: column.name(version), kind, nullable: column.nullable, distinct: false }
+        });
+        let writer = ParquetWriter::new(out, "focus", fields)?;
+        Ok(Self { issuer: issuer.to_owned(), form: Form::Parquet(Box::new(writer)) })
+    }
+
+    /// Writes one row.
+    ///
+    /// # Errors
+    /// `out`'s; [`ExportError::TooLarge`] for a number that Parquet's decimals cannot hold.
+    pub fn add(&mut self, charge: &Charge<'_>) -> Result<(), ExportError> {
+        let cells = COLUMNS.iter().map(|column| (column.cell)(charge, &self.issuer));
+        match &mut self.form {
+            Form::Csv(out) => write_csv(out, cells),
+            Form::Parquet(writer) => {
+                let mut row = writer.row();
+                for cell in cells {
+                    match cell {
+                        Cell::Null => row.null(),
+                        Cell::Text(text) => row.text(&text),
+                        Cell::Number(number) => row.decimal(number)?,
+                        Cell::Time(at) => row.time(at),
+                    }
+                }
+                writer.end_row()
+            }
+        }
+    }
+
+    /// Writes what is left; what was written to comes back.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn finish(self) -> Result<W, ExportError> {
+        match self.form {
+            Form::Csv(mut out) => {
+                out.flush()?;
+                Ok(out)
+            }
+            Form::Parquet(writer) => writer.finish(),
+        }
+    }
+}
+
+fn write_csv<'a>(
+    out: &mut impl Write,
+    cells: impl Iterator<Item = Cell<'a>>,
+) -> Result<(), ExportError> {
+    for (index, cell) in cells.enumerate() {
+        if index > 0 {
+            out.write_all(b",")?;
+        }
+        match cell {
+            Cell::Null => {}
+            Cell::Text(text) => write_text(out, &text)?,
+            Cell::Number(number) => write!(out, "{}", plain(number))?,
+            Cell::Time(at) => write!(out, "{}", second(at))?,
+        }
+    }
+    Ok(out.write_all(b"\r\n")?)
+}
+
+fn write_text(out: &mut impl Write, text: &str) -> Result<(), ExportError> {
+    if text.contains([',', '"', '\r', '\n']) {
+        write!(out, "\"{}\"", text.replace('"', "\"\""))?;
+    } else {
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Without idle zeros, and without the sign of a zero.
+fn plain(number: Decimal) -> Decimal {
+    if number.is_zero() { Decimal::ZERO } else { number.normalize() }
+}
+
+/// `2026-11-20T16:00:00Z`.
+fn second(at: Timestamp) -> jiff::fmt::strtime::Display<'static> {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ")
+}

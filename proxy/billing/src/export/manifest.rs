@@ -1,0 +1,188 @@
+//! What a receiver needs to prove that nothing of an export is missing.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use taximeter_ledger::Record;
+
+use super::error::ExportError;
+use super::focus::Charge;
+use crate::period::Period;
+use crate::sums::add_exactly;
+
+/// The form of the manifest itself.
+const MANIFEST_VERSION: u32 = 1;
+
+/// What was written, file by file, and what it adds up to. Written last: while it is not there, the
+/// export is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Manifest {
+    /// Of this form.
+    pub manifest_version: u32,
+    /// The program that wrote it.
+    pub producer: &'static str,
+    /// `focus`, `records` and so on.
+    pub format: &'static str,
+    /// Version of a format that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format_version: Option<&'static str>,
+    /// What it is about.
+    pub period: ManifestPeriod,
+    /// The only tenant in it; `None` is all.
+    pub tenant: Option<String>,
+    /// In the order in which they were written.
+    pub files: Vec<ManifestFile>,
+    /// What they add up to.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+/// Start included, end not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ManifestPeriod {
+    /// First instant.
+    pub from: Timestamp,
+    /// First instant after.
+    pub to: Timestamp,
+    /// `final`, or `provisional` while requests may still be admitted in it.
+    pub status: &'static str,
+}
+
+/// One file of the export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ManifestFile {
+    /// Relative to the manifest.
+    pub path: String,
+    /// Rows, lines or events in it.
+    pub rows: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Of its bytes, hexadecimal.
+    pub sha256: String,
+}
+
+/// What the rows of an export add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Rows of all files.
+    pub rows: u64,
+    /// Money by currency, in alphabetical order; exact.
+    pub sums: BTreeMap<String, CurrencySum>,
+    /// Requests in the period whose cost is unknown; they are in no sum.
+    pub unknown_cost_requests: u64,
+    /// Which entries of which gateway's journal the records are.
+    pub sequences: BTreeMap<String, SequenceRange>,
+}
+
+/// Money in one currency.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CurrencySum {
+    /// What is owed.
+    pub billed_cost: Decimal,
+    /// The same at list price.
+    pub list_cost: Decimal,
+}
+
+/// Entries of one gateway's journal. Numbers between belong to other entries (reservations, voids),
+/// or to requests of another period or tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SequenceRange {
+    /// Lowest sequence number.
+    pub first: u64,
+    /// Highest.
+    pub last: u64,
+    /// How many records.
+    pub records: u64,
+}
+
+impl Manifest {
+    /// A manifest of nothing yet. The period is final when it is over at `now`.
+    #[must_use]
+    pub fn new(format: &'static str, period: Period, tenant: Option<&str>, now: Timestamp) -> Self {
+        let status = if period.to() <= now { "final" } else { "provisional" };
+        Self {
+            manifest_version: MANIFEST_VERSION,
+            producer: concat!("taximeter ", env!("CARGO_PKG_VERSION")),
+            format,
+            format_version: None,
+            period: ManifestPeriod { from: period.from(), to: period.to(), status },
+            tenant: tenant.map(str::to_owned),
+            files: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// As it is written: JSON over several lines.
+    ///
+    /// # Errors
+    /// None in practice: its members are strings and numbers.
+    pub fn to_json(&self) -> Result<Vec<u8>, ExportError> {
+        let mut json = serde_json::to_vec_pretty(self)?;
+        json.push(b'\n');
+        Ok(json)
+    }
+}
+
+impl Tally {
+    /// One request.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn add_request(&mut self, record: &Record) -> Result<(), ExportError> {
+        let range = match self.sequences.get_mut(&record.gateway) {
+            Some(range) => range,
+            None => self.sequences.entry(record.gateway.clone()).or_insert(SequenceRange {
+                first: record.seq,
+                last: record.seq,
+                records: 0,
+            }),
+        };
+        range.first = range.first.min(record.seq);
+        range.last = range.last.max(record.seq);
+        range.records += 1;
+        if record.cost.is_none() {
+            self.unknown_cost_requests += 1;
+        }
+        Ok(())
+    }
+
+    /// The money of one request.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn add_cost(&mut self, record: &Record) -> Result<(), ExportError> {
+        match &record.cost {
+            Some(cost) => self.add_money(&cost.currency, cost.amount, cost.list_amount),
+            None => Ok(()),
+        }
+    }
+
+    /// The money of one charge.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn add_charge(&mut self, charge: &Charge<'_>) -> Result<(), ExportError> {
+        self.add_money(charge.currency, charge.cost, charge.list_cost)
+    }
+
+    fn add_money(
+        &mut self,
+        currency: &str,
+        cost: Decimal,
+        list: Decimal,
+    ) -> Result<(), ExportError> {
+        let too_large = ExportError::TooLarge { what: "the sum of the costs" };
+        let sum = match self.sums.get_mut(currency) {
+            Some(sum) => sum,
+            None => self.sums.entry(currency.to_owned()).or_default(),
+        };
+        let added = add_exactly(sum.billed_cost, cost).zip(add_exactly(sum.list_cost, list));
+        let (billed_cost, list_cost) = added.ok_or(too_large)?;
+        // Equal sums read the same, whatever was added up to them.
+        *sum =
+            CurrencySum { billed_cost: billed_cost.normalize(), list_cost: list_cost.normalize() };
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Where in a folder a record belongs, as engines that read folders expect it (Hive's names).
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+/// How the folders of an export are nested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// `tenant=…/date=…/hour=…`: one tenant is one folder.
+    TenantFirst,
+    /// `date=…/hour=…`: for tenants by the thousand, each of them a column only.
+    DateFirst,
+}
+
+/// The folder of a record of `tenant` that was admitted `at`, UTC, with `/` between its parts.
+///
+/// Bytes of the tenant's name other than letters, digits, `-`, `_` and `.` are percent-encoded.
+#[must_use]
+pub fn partition(layout: Layout, tenant: &str, at: Timestamp) -> String {
+    let mut path = String::new();
+    if layout == Layout::TenantFirst {
+        path.push_str("tenant=");
+        push_encoded(&mut path, tenant);
+        path.push('/');
+    }
+    let _ = write!(path, "{}", at.strftime("date=%Y-%m-%d/hour=%H"));
+    path
+}
+
+/// Percent-encodes what is not safe in a path, a glob or a URL; a name of dots alone too.
+pub(super) fn push_encoded(out: &mut String, text: &str) {
+    let dots = text.bytes().all(|byte| byte == b'.');
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if plain && !dots {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_lies_in_the_hour_of_its_admission() {
+        let at = "2028-02-29T23:59:59.999999Z".parse().unwrap();
+        assert_eq!(
+            partition(Layout::TenantFirst, "acme", at),
+            "tenant=acme/date=2028-02-29/hour=23"
+        );
+        assert_eq!(partition(Layout::DateFirst, "acme", at), "date=2028-02-29/hour=23");
+    }
+
+    #[test]
+    fn no_name_of_a_tenant_leaves_its_folder() {
+        let at = "2026-11-20T05:00:00Z".parse().unwrap();
+        let tenant = |name| partition(Layout::TenantFirst, name, at);
+        assert_eq!(tenant("a/b c"), "tenant=a%2Fb%20c/date=2026-11-20/hour=05");
+        assert_eq!(tenant(".."), "tenant=%2E%2E/date=2026-11-20/hour=05");
+        assert_eq!(tenant("Zürich"), "tenant=Z%C3%BCrich/date=2026-11-20/hour=05");
+        assert_eq!(tenant("a*b=%"), "tenant=a%2Ab%3D%25/date=2026-11-20/hour=05");
+    }
+}
