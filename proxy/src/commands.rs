@@ -4,6 +4,7 @@ pub(crate) mod bill;
 pub(crate) mod check;
 pub(crate) mod count;
 pub(crate) mod demo;
+mod export;
 pub(crate) mod failure;
 mod hex;
 pub(crate) mod keys;

@@ -3,7 +3,9 @@
 pub(crate) mod admin;
 pub(crate) mod ask;
 pub(crate) mod clock;
+pub(crate) mod export;
 pub(crate) mod feeder;
+pub(crate) mod fetch;
 pub(crate) mod framing;
 pub(crate) mod journal;
 pub(crate) mod listen;

@@ -19,6 +19,7 @@ mod counting;
 mod cuts;
 mod encoded;
 mod endings;
+mod exports;
 mod full_disk;
 mod http2;
 mod identity;

@@ -19,7 +19,7 @@ pub use error::ExportError;
 pub use focus::{Charge, FocusVersion, FocusWriter, charges};
 pub use format::{BATCH_EVENTS_MAX, Format, RecordWriter};
 pub use manifest::{CurrencySum, Manifest, ManifestFile, SequenceRange, Tally};
-pub use partition::{Layout, partition};
+pub use partition::{Layout, file_name, partition};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! `taximeter bill`: what each tenant used and owes.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,10 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use taximeter_billing::{Biller, Grouping, Period, csv, instant, json, table};
 
+use super::export::{self, ExportArgs};
 use super::failure::Failure;
 use super::ledger;
+use crate::edge::export::{Content, Job};
 use crate::edge::store::{Feed, Store};
 
 /// Characters a line when the output is no terminal.
@@ -22,9 +23,15 @@ Examples:
   taximeter bill --tenant acme --by day,model        what acme used, day by day
   taximeter bill --by label:team --format csv -o teams.csv
   taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
+  taximeter bill --month 2026-10 --format focus -o october.csv       for FinOps tools
+  taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records, by tenant and hour
 
 A request belongs to the month in which it was admitted, in UTC. Costs in csv and json are exact;
-the table rounds them. Works while the gateway runs and while it does not.";
+the table rounds them. Formats from focus on are exports: with -o they come with a manifest of rows,
+sums and checksums, NAME.manifest.json, and the same period exported twice is the same bytes. A
+folder or an object store (s3://, gs://, az://) gets files that are called after the period, and
+records in Parquet by tenant, date and hour; credentials are those of AWS_…, GOOGLE_… and AZURE_…
+variables. Works while the gateway runs and while it does not.";
 
 /// What each tenant used and owes
 #[derive(Debug, Clone, Args)]
@@ -55,9 +62,12 @@ pub(crate) struct BillArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// Write to a file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
+    /// Write to a file, an existing folder, or an object store instead of standard output
+    #[arg(short, long, value_name = "FILE|DIR|URL")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    export: ExportArgs,
 
     /// The gateway's data directory
     #[arg(
@@ -78,6 +88,22 @@ enum Format {
     Csv,
     /// For programs; exact
     Json,
+    /// FinOps FOCUS as CSV: a row per meter, tenant, model and hour
+    Focus,
+    /// The same as Parquet
+    FocusParquet,
+    /// Records as Parquet
+    Parquet,
+    /// Records as JSON, one a line
+    Ndjson,
+    /// CloudEvents for OpenMeter and others, one batch a line
+    Cloudevents,
+    /// Stripe meter events, one call's body a line
+    Stripe,
+    /// Lago events, one call's body a line
+    Lago,
+    /// Orb events, one call's body a line
+    Orb,
 }
 
 impl BillArgs {
@@ -85,6 +111,12 @@ impl BillArgs {
     #[must_use]
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
+    }
+
+    /// What is exported; `None` for a bill.
+    fn content(&self) -> Option<Content> {
+        let format = self.format.to_possible_value()?;
+        self.export.content(format.get_name())
     }
 
     fn period(&self, now: Timestamp) -> Result<Period, Failure> {
@@ -105,15 +137,17 @@ pub(crate) fn run(
     args: &BillArgs,
     now: Timestamp,
     feeds: &mut [Feed<'_>],
-    out: &mut dyn Write,
+    out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
     let period = args.period(now)?;
     let mut store = ledger::open(&args.data_dir, feeds)?;
+    if let Some(content) = args.content() {
+        let job = Job { content, period, tenant: args.tenant.clone(), now };
+        return export::run(&mut store, &job, args.output.as_deref(), out);
+    }
     let text = render(args, period, &mut store)?;
     match &args.output {
-        Some(path) => {
-            fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })
-        }
+        Some(path) => export::file(path, &text),
         None => ledger::unless_reader_left(write(out, &text)),
     }
 }
@@ -128,7 +162,8 @@ fn render(args: &BillArgs, period: Period, store: &mut Store) -> Result<String, 
         Format::Table if store.is_empty()? => ledger::empty(&args.data_dir),
         Format::Table => table(&bill, width(args)),
         Format::Csv => csv(&bill),
-        Format::Json => json(&bill),
+        // Exports are written elsewhere.
+        _ => json(&bill),
     })
 }
 

@@ -7,6 +7,7 @@ use taximeter_billing::{BillError, PeriodError};
 
 use super::count::against::AgainstError;
 use super::load::PriceFileError;
+use crate::edge::export::{ExportFault, ObjectFault, PlaceFault};
 use crate::edge::store::StoreError;
 
 /// What went wrong; its text says what to do.
@@ -22,6 +23,12 @@ pub(crate) enum Failure {
     /// The requests do not make one bill.
     #[error(transparent)]
     Bill(#[from] BillError),
+    /// No export, or no whole one.
+    #[error(transparent)]
+    Export(#[from] ExportFault),
+    /// Bytes for programs, and a person's terminal.
+    #[error("Parquet is nothing for a terminal; name a file with -o")]
+    Terminal,
     /// No engine to compare with, or none that says.
     #[error(transparent)]
     Against(#[from] AgainstError),
@@ -49,10 +56,18 @@ impl Failure {
     #[must_use]
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
-            Self::Period(_) => 2,
+            Self::Period(_) | Self::Terminal | Self::Export(ExportFault::HalfHour(_)) => 2,
             Self::PriceFile(_) => 64,
-            Self::Store(_) | Self::Against(_) => 69,
-            Self::Bill(_) | Self::Output(_) | Self::File { .. } | Self::Wait(_) => 1,
+            Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
+                ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
+                _ => 69,
+            },
+            Self::Export(ExportFault::Store(_)) | Self::Store(_) | Self::Against(_) => 69,
+            Self::Bill(_)
+            | Self::Export(_)
+            | Self::Output(_)
+            | Self::File { .. }
+            | Self::Wait(_) => 1,
         }
     }
 }

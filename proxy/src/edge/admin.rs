@@ -1,4 +1,6 @@
-//! The admin address: health, readiness, metrics. Its own runtime, its own limits, no writes.
+//! The admin address: health, readiness, metrics, exports. Its own runtime, its own limits, no writes.
+
+mod export;
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,6 +53,7 @@ fn router(gateway: Arc<Gateway>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
+        .route("/api/v1/export", get(export::answer))
         .route_layer(middleware::from_fn_with_state(gateway.clone(), authorise))
         .layer(limits)
         .with_state(gateway)

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Limited};
 use taximeter_config::UpstreamUrl;
 
-use crate::edge::upstream::{Dialer, Exchange, ExchangeBody, Link, RequestBody};
+use crate::edge::fetch::fetch;
+use crate::edge::upstream::{Dialer, RequestBody};
 
 /// Time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,16 +54,8 @@ async fn exchange(
     let mut request = Request::new(sent);
     *request.method_mut() = method;
     *request.uri_mut() = format!("{}{path}", url.prefix).parse()?;
-    let headers = request.headers_mut();
-    headers.insert(HOST, url.authority().parse()?);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let dialer = Dialer::new(url.tls, CONNECT_TIMEOUT);
-    let mut link = Link::new(dialer.dial(url).await?).await?;
-    let answer = match link.send(request).await {
-        Ok(answer) => answer,
-        Err(_) => return Err("the connection broke, or what came is not HTTP".into()),
-    };
-    let status = answer.status();
-    let body = ExchangeBody(Exchange::new(link, answer.into_body()));
-    Ok((status, Limited::new(body, ANSWER_BYTES_MAX).collect().await?.to_bytes()))
+    let answer = fetch(&dialer, url, request, ANSWER_BYTES_MAX).await?;
+    Ok((answer.status(), answer.into_body()))
 }

@@ -61,10 +61,18 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
+    /// Bytes of rows that are held and not written yet.
+    pub(super) const fn held(&self) -> usize {
+        self.bytes
+    }
+
+    /// Writes what is held as a group, whatever its size.
+    pub(super) fn write_held(&mut self) -> Result<(), ExportError> {
+        if self.rows > 0 { self.write_group() } else { Ok(()) }
+    }
+
     pub(super) fn finish(mut self) -> Result<W, ExportError> {
-        if self.rows > 0 {
-            self.write_group()?;
-        }
+        self.write_held()?;
         let mut out = self.writer.into_inner()?;
         out.flush()?;
         Ok(out)

@@ -85,6 +85,27 @@ impl<W: Write + Send> RecordWriter<W> {
         Ok(1)
     }
 
+    /// Bytes of records that it holds and that are not written yet.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        match &self.0 {
+            Form::Parquet(writer) => writer.held(),
+            Form::Lines(_) => 0,
+            Form::Batches(batches) => batches.batch.len(),
+        }
+    }
+
+    /// Writes what Parquet holds as a group of its own, whatever its size.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn write_held(&mut self) -> Result<(), ExportError> {
+        match &mut self.0 {
+            Form::Parquet(writer) => writer.write_held(),
+            Form::Lines(_) | Form::Batches(_) => Ok(()),
+        }
+    }
+
     /// Writes what is left; what was written to comes back.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use taximeter_ledger::Record;
 
 use super::error::ExportError;
 use super::focus::Charge;
+use crate::hours::Hour;
 use crate::period::Period;
 use crate::sums::add_exactly;
 
@@ -70,9 +71,13 @@ pub struct Tally {
     pub rows: u64,
     /// Money by currency, in alphabetical order; exact.
     pub sums: BTreeMap<String, CurrencySum>,
-    /// Requests in the period whose cost is unknown; they are in no sum.
-    pub unknown_cost_requests: u64,
-    /// Which entries of which gateway's journal the records are.
+    /// Requests that the rows are made of, and those whose cost is unknown.
+    pub requests: u64,
+    /// Those of them whose cost is unknown: they are in no sum, and in no row of charges.
+    pub unknown_cost_requests: i64,
+    /// Which entries of which gateway's journal the records are; charges are of hours, which do not
+    /// tell.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, SequenceRange>,
 }
 
@@ -126,44 +131,44 @@ impl Manifest {
 }
 
 impl Tally {
-    /// One request.
+    /// One request, in `rows` rows.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
-    pub fn add_request(&mut self, record: &Record) -> Result<(), ExportError> {
-        let range = match self.sequences.get_mut(&record.gateway) {
+    pub fn add_request(&mut self, record: &Record, rows: u64) -> Result<(), ExportError> {
+        let Record { gateway, seq, cost, .. } = record;
+        let range = match self.sequences.get_mut(gateway) {
             Some(range) => range,
-            None => self.sequences.entry(record.gateway.clone()).or_insert(SequenceRange {
-                first: record.seq,
-                last: record.seq,
-                records: 0,
-            }),
+            None => {
+                let none = SequenceRange { first: *seq, last: *seq, records: 0 };
+                self.sequences.entry(gateway.clone()).or_insert(none)
+            }
         };
-        range.first = range.first.min(record.seq);
-        range.last = range.last.max(record.seq);
+        (range.first, range.last) = (range.first.min(*seq), range.last.max(*seq));
         range.records += 1;
-        if record.cost.is_none() {
-            self.unknown_cost_requests += 1;
-        }
-        Ok(())
-    }
-
-    /// The money of one request.
-    ///
-    /// # Errors
-    /// [`ExportError::TooLarge`].
-    pub fn add_cost(&mut self, record: &Record) -> Result<(), ExportError> {
-        match &record.cost {
+        self.rows += rows;
+        self.requests += 1;
+        match cost {
             Some(cost) => self.add_money(&cost.currency, cost.amount, cost.list_amount),
-            None => Ok(()),
+            None => {
+                self.unknown_cost_requests += 1;
+                Ok(())
+            }
         }
     }
 
-    /// The money of one charge.
+    /// The requests of an hour; its charges are added one by one.
+    pub fn add_hour(&mut self, hour: &Hour) {
+        self.requests += hour.sums.requests;
+        self.unknown_cost_requests += hour.sums.unknown_cost_requests;
+    }
+
+    /// One charge, in a row.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
     pub fn add_charge(&mut self, charge: &Charge<'_>) -> Result<(), ExportError> {
+        self.rows += 1;
         self.add_money(charge.currency, charge.cost, charge.list_cost)
     }
 

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use crate::period::Period;
+
 /// How the folders of an export are nested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -26,6 +28,24 @@ pub fn partition(layout: Layout, tenant: &str, at: Timestamp) -> String {
     }
     let _ = write!(path, "{}", at.strftime("date=%Y-%m-%d/hour=%H"));
     path
+}
+
+/// What the one file of an export is called: `2026-11.focus.csv`, and with its ends where the period
+/// is not a month.
+#[must_use]
+pub fn file_name(period: Period, tenant: Option<&str>, extension: &str) -> String {
+    let mut name = match Period::month_of(period.from()) {
+        Ok(month) if month == period => period.to_string(),
+        _ => {
+            let [from, to] = [period.from(), period.to()].map(|end| end.strftime("%Y%m%dT%H%M%SZ"));
+            format!("{from}-{to}")
+        }
+    };
+    if let Some(tenant) = tenant {
+        name.push('.');
+        push_encoded(&mut name, tenant);
+    }
+    format!("{name}.{extension}")
 }
 
 /// Percent-encodes what is not safe in a path, a glob or a URL; a name of dots alone too.
@@ -53,6 +73,17 @@ mod tests {
             "tenant=acme/date=2028-02-29/hour=23"
         );
         assert_eq!(partition(Layout::DateFirst, "acme", at), "date=2028-02-29/hour=23");
+    }
+
+    #[test]
+    fn a_file_is_called_after_its_period_and_tenant() {
+        let month = Period::month("2026-11").unwrap();
+        assert_eq!(file_name(month, None, "focus.csv"), "2026-11.focus.csv");
+        assert_eq!(file_name(month, Some("a/b"), "focus.csv"), "2026-11.a%2Fb.focus.csv");
+        let to = "2026-11-08T00:00:00Z".parse().unwrap();
+        let week = Period::new(month.from(), to).unwrap();
+        let name = file_name(week, None, "focus.csv");
+        assert_eq!(name, "20261101T000000Z-20261108T000000Z.focus.csv");
     }
 
     #[test]

@@ -97,6 +97,14 @@ impl<W: Write + Send> RecordsParquet<W> {
         self.0.end_row()
     }
 
+    pub(super) const fn held(&self) -> usize {
+        self.0.held()
+    }
+
+    pub(super) fn write_held(&mut self) -> Result<(), ExportError> {
+        self.0.write_held()
+    }
+
     pub(super) fn finish(self) -> Result<W, ExportError> {
         self.0.finish()
     }

@@ -176,9 +176,7 @@ fn a_manifest_tells_files_sums_and_sequences() {
                 record["cost"] = Value::Null;
             }
         });
-        manifest.tally.rows += 1;
-        manifest.tally.add_request(&record).unwrap();
-        manifest.tally.add_cost(&record).unwrap();
+        manifest.tally.add_request(&record, 1).unwrap();
     }
     let told: Value = serde_json::from_slice(&manifest.to_json().unwrap()).unwrap();
     assert_eq!(told["period"]["status"], "final");

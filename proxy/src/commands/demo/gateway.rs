@@ -80,7 +80,7 @@ impl Gateway {
     }
 
     /// Tells the bill of everything so far.
-    pub(super) fn bill(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    pub(super) fn bill(&self, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
         #[derive(clap::Parser)]
         struct Line {
             #[command(flatten)]

@@ -1,0 +1,112 @@
+//! The exports of `taximeter bill`.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use taximeter_billing::export::{ExportError, FocusVersion, Format};
+
+use super::failure::Failure;
+use super::ledger;
+use super::progress::Progress;
+use crate::edge::export::{Content, ExportFault, Job, Objects, Place, PlaceFault, export, stream};
+use crate::edge::store::Store;
+
+/// How exports are written.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExportArgs {
+    /// Names of this version in the focus formats
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
+    focus_version: Version,
+
+    /// Who sends the invoices, in the focus formats
+    #[arg(long, value_name = "NAME", env = "TAXIMETER_ISSUER", default_value = Content::ISSUER)]
+    issuer: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Version {
+    /// FOCUS 1.2
+    #[default]
+    #[value(name = "1.2")]
+    V1_2,
+    /// FOCUS 1.3
+    #[value(name = "1.3")]
+    V1_3,
+}
+
+impl ExportArgs {
+    /// The export of that name; `None` is none.
+    pub(super) fn content(&self, name: &str) -> Option<Content> {
+        let version = match self.focus_version {
+            Version::V1_2 => FocusVersion::V1_2,
+            Version::V1_3 => FocusVersion::V1_3,
+        };
+        Content::named(name, version, &self.issuer)
+    }
+}
+
+/// Writes an export to `output`, or without one to `out`.
+pub(super) fn run(
+    store: &mut Store,
+    job: &Job,
+    output: Option<&Path>,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    let Some(output) = output else {
+        return to_output(store, job, out);
+    };
+    let (place, file) = place(output)?;
+    let mut progress = Progress::new("rows exported");
+    let outcome = export(store, job, &place, file.as_deref(), &mut || progress.advance());
+    progress.end();
+    outcome?;
+    Ok(())
+}
+
+/// Writes a text to a file, in one step: whoever looks sees the old one or the new one.
+pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    let (place, name) = local(path);
+    let fault = |fault: PlaceFault| Failure::Export(fault.into());
+    let mut draft = place.draft().map_err(fault)?;
+    let source = |source| Failure::File { path: path.to_owned(), source };
+    draft.write_all(text.as_bytes()).map_err(source)?;
+    place.publish(draft, &name).map_err(fault)?;
+    Ok(())
+}
+
+fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    let binary = matches!(
+        job.content,
+        Content::Records(Format::Parquet) | Content::Focus { parquet: true, .. }
+    );
+    if binary && io::stdout().is_terminal() {
+        return Err(Failure::Terminal);
+    }
+    let outcome = stream(store, job, out, &mut || {});
+    ledger::unless_reader_left(outcome.map(drop).map_err(|fault| match fault {
+        ExportFault::Write(ExportError::Write(error)) => Failure::Output(error),
+        fault => fault.into(),
+    }))
+}
+
+/// Where the files go, and what the file is called where that was said.
+fn place(output: &Path) -> Result<(Place, Option<String>), Failure> {
+    let url = output.to_str().filter(|text| text.contains("://"));
+    if let Some(url) = url {
+        let fault = |fault| Failure::Export(PlaceFault::Objects(fault).into());
+        return Ok((Place::Objects(Objects::open(url).map_err(fault)?), None));
+    }
+    if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Ok((Place::Folder(output.to_owned()), None));
+    }
+    let (place, name) = local(output);
+    Ok((place, Some(name)))
+}
+
+/// The folder of a file, and its name.
+fn local(path: &Path) -> (Place, String) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    (Place::Folder(folder.unwrap_or(Path::new(".")).to_owned()), name)
+}

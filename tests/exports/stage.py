@@ -1,0 +1,82 @@
+"""A ledger of the real binary: simulated engine, gateway, tenants with odd names, and what they used."""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import urllib.request
+
+BINARY = os.environ["TAXIMETER_BINARY"]
+SECONDS_MAX = 60
+# Records with so many labels of the place that a file of them is larger than a part of an upload.
+LABELS = {f"label-{number}": "x" * 250 for number in range(1000)}
+KEYS = {"sk-acme": ("acme", {"team": "search", "env": "prod, old"}), "sk-odd": ("Zürich 50%", {})}
+
+
+def taximeter(*words, environment=None):
+    """What a command prints; it must end well."""
+    done = subprocess.run([BINARY, *words], check=False, capture_output=True, timeout=SECONDS_MAX,
+                          env={**os.environ, **(environment or {})})
+    assert done.returncode == 0, f"taximeter {words}: {done.stderr.decode()}"
+    return done.stdout
+
+
+@contextlib.contextmanager
+def running(pipe, *words):
+    """A program, and the line with which it says where it listens; ended by its own id."""
+    child = subprocess.Popen(words, text=True, **{pipe: subprocess.PIPE})
+    try:
+        yield getattr(child, pipe)
+    finally:
+        child.terminate()
+        child.wait(SECONDS_MAX)
+
+
+@contextlib.contextmanager
+def gateway(folder, engine):
+    config = {
+        "listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "data_dir": str(folder / "data"),
+        "upstreams": [{"name": "local", "url": engine, "dialect": "openai"}],
+        "resource": LABELS,
+        "tenants": {"keys": [{"id": tenant[:4], "tenant": tenant, "labels": labels,
+                              "sha256": hashlib.sha256(key.encode()).hexdigest()}
+                             for key, (tenant, labels) in KEYS.items()]},
+    }
+    file = folder / "taximeter.yaml"
+    file.write_text(json.dumps(config))
+    with running("stderr", BINARY, "serve", "--config", str(file)) as log:
+        for line in log:
+            if json.loads(line).get("event") == "listening":
+                yield json.loads(line)
+                return
+        raise AssertionError("the gateway did not start")
+
+
+def ask(address, key, path, body):
+    request = urllib.request.Request(f"http://{address}{path}", json.dumps(body).encode(),
+                                     {"authorization": f"Bearer {key}", "content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+        answer.read()
+
+
+def chat(model, tokens):
+    return "/v1/chat/completions", {"model": model, "max_tokens": tokens,
+                                    "messages": [{"role": "user", "content": "Where to? " * tokens}]}
+
+
+@contextlib.contextmanager
+def ledger(folder):
+    """Two tenants' requests, some of them at no known price; the gateway goes on meanwhile."""
+    folder = pathlib.Path(folder)
+    with running("stdout", BINARY, "simulate", "--listen", "127.0.0.1:0", "--prefill-ms", "0", "--gap-ms", "0",
+                 "--reasoning-tokens", "2", "--prefix-cache") as said:
+        engine = next(word for word in said.readline().split() if word.startswith("http://"))
+        with gateway(folder, engine.rstrip("/.,")) as told:
+            for number in range(48):
+                key = list(KEYS)[number % 3 == 0]
+                ask(told["listen"], key, *chat(["gpt-5.4-mini", "o4-mini", "home-grown"][number % 3], 8 + number % 5))
+            embeddings = {"model": "text-embedding-3-small", "input": ["To the station"]}
+            ask(told["listen"], "sk-acme", "/v1/embeddings", embeddings)
+            yield folder / "data"
