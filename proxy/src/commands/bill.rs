@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use taximeter_billing::{Biller, Grouping, Period, csv, instant, json, table};
+use taximeter_billing::{
+    Bill, Biller, Grouping, Invoicer, Period, csv, instant, invoice, json, table,
+};
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
@@ -18,7 +20,7 @@ const WIDTH: usize = 120;
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter bill                                     this month, by tenant and model
+  taximeter bill                                     this month so far, as an invoice
   taximeter bill --month 2026-10 --by tenant         last month, one line a tenant
   taximeter bill --tenant acme --by day,model        what acme used, day by day
   taximeter bill --by label:team --format csv -o teams.csv
@@ -50,9 +52,9 @@ pub(crate) struct BillArgs {
     to: Option<Timestamp>,
 
     /// One line for each: tenant, model, provider, upstream, operation, route, key, day, hour,
-    /// label:NAME
-    #[arg(long, value_name = "NAMES", default_value_t)]
-    by: Grouping,
+    /// label:NAME [default: an invoice as a table, else tenant,model]
+    #[arg(long, value_name = "NAMES")]
+    by: Option<Grouping>,
 
     /// Only this tenant
     #[arg(long)]
@@ -145,26 +147,41 @@ pub(crate) fn run(
         let job = Job { content, period, tenant: args.tenant.clone(), now };
         return export::run(&mut store, &job, args.output.as_deref(), out);
     }
-    let text = render(args, period, &mut store)?;
+    let text = render(args, period, now, &mut store)?;
     match &args.output {
         Some(path) => export::file(path, &text),
         None => ledger::unless_reader_left(write(out, &text)),
     }
 }
 
-fn render(args: &BillArgs, period: Period, store: &mut Store) -> Result<String, Failure> {
-    let mut biller = Biller::new(period, args.by.clone());
+fn render(
+    args: &BillArgs,
+    period: Period,
+    now: Timestamp,
+    store: &mut Store,
+) -> Result<String, Failure> {
+    Ok(match args.format {
+        Format::Table if store.is_empty()? => ledger::empty(&args.data_dir),
+        Format::Table if args.by.is_none() => {
+            let mut invoicer = Invoicer::new(period, now);
+            store.hours(period, args.tenant.as_deref(), |key, hour| {
+                invoicer.add(key, hour).map_err(Failure::from)
+            })?;
+            invoice(&invoicer.finish()?, width(args))
+        }
+        Format::Table => table(&bill(args, period, store)?, width(args)),
+        Format::Csv => csv(&bill(args, period, store)?),
+        // Exports are written elsewhere.
+        _ => json(&bill(args, period, store)?),
+    })
+}
+
+fn bill(args: &BillArgs, period: Period, store: &mut Store) -> Result<Bill, Failure> {
+    let mut biller = Biller::new(period, args.by.clone().unwrap_or_default());
     store.hours(period, args.tenant.as_deref(), |key, hour| {
         biller.add_hour(key, hour).map_err(Failure::from)
     })?;
-    let bill = biller.finish();
-    Ok(match args.format {
-        Format::Table if store.is_empty()? => ledger::empty(&args.data_dir),
-        Format::Table => table(&bill, width(args)),
-        Format::Csv => csv(&bill),
-        // Exports are written elsewhere.
-        _ => json(&bill),
-    })
+    Ok(biller.finish())
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Result<(), Failure> {

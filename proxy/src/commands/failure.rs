@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use taximeter_billing::{BillError, PeriodError};
+use taximeter_billing::{BillError, PeriodError, TooLarge};
 
 use super::count::against::AgainstError;
 use super::load::PriceFileError;
@@ -23,6 +23,9 @@ pub(crate) enum Failure {
     /// The requests do not make one bill.
     #[error(transparent)]
     Bill(#[from] BillError),
+    /// The amounts of an invoice are too large.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// No export, or no whole one.
     #[error(transparent)]
     Export(#[from] ExportFault),
@@ -64,6 +67,7 @@ impl Failure {
             },
             Self::Export(ExportFault::Store(_)) | Self::Store(_) | Self::Against(_) => 69,
             Self::Bill(_)
+            | Self::TooLarge(_)
             | Self::Export(_)
             | Self::Output(_)
             | Self::File { .. }

@@ -39,9 +39,19 @@ fn json_bill(dir: &TempDir, line: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn the_bill_of_the_current_month_is_the_default() {
+fn an_invoice_of_the_current_month_is_the_default() {
     let dir = tempfile::tempdir().unwrap();
-    let text = bill(&dir, &[], 0..2_000);
+    let text = bill(&dir, &[], 0..100);
+    let head = "Invoice for 2026-11 (UTC), provisional: up to 2026-11-20 16:00\n";
+    assert!(text.starts_with(head), "{text}");
+    assert!(text.contains("acme    m-2026  input     4,000    0.5 / 1M  0.002 USD"), "{text}");
+    assert!(text.contains("\nForecast for the whole period: "), "{text}");
+}
+
+#[test]
+fn a_grouping_makes_a_table_of_sums() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = bill(&dir, &["--by", "tenant,model"], 0..2_000);
     assert!(text.starts_with("Bill for 2026-11 (UTC)\n"), "{text}");
     assert!(text.contains("acme    m-2026     2,000  200,000  120,000  20,000"), "{text}");
     assert!(text.contains("0.2468\n"), "{text}");
