@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use serde_json::value::RawValue;
 
 use super::json::{Members, amount, items, text};
-use super::{Taker, row};
+use super::taker::{Taker, row};
 use crate::meter::MeterName;
 use crate::off_peak::{Day, Hours, OffPeak, Window};
 use crate::rates::Rates;

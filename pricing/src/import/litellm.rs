@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use serde_json::value::RawValue;
 
 use super::json::{Members, amount, items};
-use super::{Taker, row};
+use super::taker::{Taker, row};
 use crate::meter::{Kind, MeterName};
 use crate::row::{Card, Effect, LongContext, Row, ServiceTier, Threshold, Tiers};
 use crate::usage::Condition;
@@ -20,7 +20,6 @@ const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
 const NO_PRICE: &str = "has no prices";
 const SIZED: &str = "its name holds a size, and no answer is called so";
-const BY_SIZE: &str = "goes by the size, which no answer tells";
 const BY_RESULTS: &str = "goes by the number of results, which no answer tells";
 const NOT_KNOWN: &str = "is not known to us";
 const TAKEN: &str = "another field says the same, and was taken";

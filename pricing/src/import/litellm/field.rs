@@ -1,6 +1,5 @@
 //! What a field of LiteLLM's prices.
 
-use super::BY_SIZE;
 use crate::import::json::Members;
 use crate::meter::MeterName;
 use crate::row::ServiceTier;
@@ -48,6 +47,7 @@ pub(super) struct Place {
     pub(super) tier: Option<ServiceTier>,
 }
 
+const BY_SIZE: &str = "goes by the size, which no answer tells";
 const UNKNOWN: &str = "is not known to us";
 const TIER: &str = "is of a service tier that no answer we know names";
 const ELSEWHERE: &str = "what it charges for is told by no answer";
