@@ -4,6 +4,7 @@
 //! read right.
 
 mod names;
+mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Condition, Flag, Member, Modalities, Pass, Usage};
 
 use crate::dialect::Reasoning;
-use crate::json::{Count, Malformed, Quantity, Reader};
+use crate::json::{Count, Malformed, Reader};
 use names::{condition, member, modality};
 
 /// Passes of one request that are kept; providers stop at a handful.
@@ -98,13 +99,6 @@ impl Report {
             },
         })?;
         Ok(Some(report))
-    }
-
-    /// Reads a length in seconds; `None` where it is none.
-    pub(crate) fn read_seconds(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
-        let mut report = Box::<Self>::default();
-        report.read_audio_seconds(value)?;
-        Ok((!report.is_silent()).then_some(report))
     }
 
     /// Reads llama.cpp's `timings`, which count what an absent usage object would have.
@@ -274,24 +268,6 @@ impl Report {
             }),
             _ => value.skip(),
         }
-    }
-
-    /// Reads a count of what is no token.
-    fn read_unit(&mut self, name: &'static str, value: &mut Reader<'_>) -> Result<(), Malformed> {
-        let mut count = None;
-        put(value, &mut count, &mut self.invalid)?;
-        self.units.extend(count.map(|count| (name, Decimal::from(count))));
-        Ok(())
-    }
-
-    /// Reads the length of sound, which need not be whole.
-    fn read_audio_seconds(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
-        match value.decimal()? {
-            Quantity::Exact(seconds) => self.units.extend([("audio_seconds", seconds)]),
-            Quantity::Absent => {}
-            Quantity::Invalid => self.invalid = self.invalid.saturating_add(1),
-        }
-        Ok(())
     }
 
     fn put(

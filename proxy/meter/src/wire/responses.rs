@@ -16,13 +16,17 @@ impl Format for Responses {
         let mut kind = None;
         let mut delta = None;
         let (mut obfuscation, mut sequence) = (None, None);
+        let mut searches = 0;
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => kind = value.text()?,
                 b"delta" => delta = value.text()?,
                 // The text in here has come in deltas.
                 b"response" => value.object(|key, value| match key {
-                    b"output" => value.skip(),
+                    b"output" => value.array(|item| {
+                        searches += u32::from(output_item(item, &mut Content::default())?);
+                        Ok(())
+                    }),
                     _ => response(key, value, &mut facts),
                 })?,
                 b"error" => facts.error = error::read(value)?,
@@ -34,6 +38,7 @@ impl Format for Responses {
             Ok(())
         })?;
         facts.fillers = [obfuscation, sequence];
+        facts.usage = facts.usage.map(|usage| usage.searched(searches));
         match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" => facts.is_end = true,
             "response.failed" => {
@@ -52,10 +57,16 @@ impl Format for Responses {
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         let mut is_running = false;
+        let mut searches = 0;
         Reader::new(body).document(|key, value| match key {
             b"status" => status(value, &mut facts, &mut is_running),
+            b"output" => value.array(|item| {
+                searches += u32::from(output_item(item, &mut facts.content)?);
+                Ok(())
+            }),
             _ => response(key, value, &mut facts),
         })?;
+        facts.usage = facts.usage.map(|usage| usage.searched(searches));
         facts.is_pending = is_running;
         Ok(facts)
     }
@@ -95,7 +106,6 @@ fn response<'a>(
         })?,
         b"usage" => facts.usage = Report::read(value)?,
         b"error" => facts.error = error::read(value)?,
-        b"output" => value.array(|item| output_item(item, &mut facts.content))?,
         _ => value.skip()?,
     }
     Ok(())
@@ -116,9 +126,22 @@ fn status<'a>(
     Ok(())
 }
 
-fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+/// Reads an item of the output; whether it is a web search that is charged for: opening a page that
+/// was found is not.
+fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<bool, Malformed> {
+    let (mut is_search_call, mut does_else) = (false, false);
     item.object(|key, value| {
         match key {
+            b"type" => {
+                is_search_call = value.text()?.is_some_and(|kind| kind.is("web_search_call"));
+            }
+            b"action" => value.object(|key, value| {
+                match key {
+                    b"type" => does_else = value.text()?.is_some_and(|kind| !kind.is("search")),
+                    _ => value.skip()?,
+                }
+                Ok(())
+            })?,
             b"arguments" | b"input" | b"code" => content.push_formed(value.text()?),
             b"content" => value.array(|part| output_part(part, content))?,
             b"summary" => value.array(|part| {
@@ -130,7 +153,8 @@ fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(
             _ => value.skip()?,
         }
         Ok(())
-    })
+    })?;
+    Ok(is_search_call && !does_else)
 }
 
 fn output_part<'a>(part: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {

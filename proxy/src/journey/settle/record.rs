@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive as _;
 use taximeter_ledger::{End, Record, RecordCost, RecordLine, RecordTiming};
 use taximeter_meter::{Ending, Measurement, StreamEnd};
-use taximeter_pricing::{Cost, CostLine, Query, Usage};
+use taximeter_pricing::{Condition, Cost, CostLine, Query, Usage};
 
 use super::count::Count;
 use super::open::Open;
@@ -72,7 +72,12 @@ pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
 /// The record of a request that ends now.
 pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> Record {
     let Open { gateway, call, .. } = open;
-    let (usage, for_price) = usage::usage(Parts::of(call.wire()), measurement, count);
+    let (mut usage, mut for_price) = usage::usage(Parts::of(call.wire()), measurement, count);
+    if let Some(region) = region(&gateway.upstream(open.upstream).url.host) {
+        for conditions in [&mut usage.conditions, &mut for_price.conditions] {
+            conditions.insert(Condition::Region, region.to_owned());
+        }
+    }
     let end = end(measurement.ending, open.status);
     let provider = gateway.provider(open.upstream);
     let cost = cost(open, provider, measurement, &for_price);
@@ -107,6 +112,11 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
         reported_cost: measurement.reported_cost.clone(),
         resource: gateway.config.resource.clone(),
     }
+}
+
+/// The region of an endpoint of OpenAI's that processes within one: `eu.api.openai.com`.
+fn region(host: &str) -> Option<&str> {
+    host.strip_suffix(".api.openai.com").filter(|region| !region.contains('.'))
 }
 
 /// Wall time with the precision of a record.
@@ -209,5 +219,18 @@ fn recorded_line(line: CostLine) -> RecordLine {
         unit_price: line.unit_price,
         list_unit_price: None,
         amount: line.amount,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_name_of_a_regional_endpoint_tells_a_region() {
+        assert_eq!(region("eu.api.openai.com"), Some("eu"));
+        for host in ["api.openai.com", "eu.openai.com", "a.b.api.openai.com", "127.0.0.1"] {
+            assert_eq!(region(host), None, "{host}");
+        }
     }
 }

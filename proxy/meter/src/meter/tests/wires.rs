@@ -84,3 +84,26 @@ fn ollama_streams_unless_it_is_told_not_to() {
     }
     assert!(!stream(Wire::OllamaGenerate, r#"{"model":"m","stream":false}"#));
 }
+
+#[test]
+fn web_searches_of_a_response_are_counted_once_and_opened_pages_are_not() {
+    let output = r#"[{"type":"web_search_call","id":"ws_1","action":{"type":"search","query":"taxi"}},
+        {"type":"web_search_call","id":"ws_2","action":{"type":"open_page","url":"https://x"}},
+        {"type":"web_search_call","id":"ws_3","status":"completed"},
+        {"type":"message","content":[{"type":"output_text","text":"Found."}]}]"#;
+    let response = format!(
+        r#"{{"id":"r","status":"completed","model":"m","output":{output},"usage":{{"input_tokens":3,"output_tokens":2}}}}"#
+    )
+    .replace('\n', "");
+    let streamed = format!(
+        "data: {{\"type\":\"response.created\",\"response\":{{\"id\":\"r\",\"output\":[],\"usage\":null}}}}\n\n\
+         data: {{\"type\":\"response.completed\",\"response\":{response}}}\n\n"
+    );
+    for (content_type, answer) in [("text/event-stream", streamed), ("application/json", response)]
+    {
+        let content_type = Some(content_type);
+        let exchange = Exchange { wire: Wire::Responses, content_type, ..Exchange::chat() };
+        let usage = measure(exchange, &answer).reported.unwrap().usage;
+        assert_eq!(usage.units, [("web_search_requests".to_owned(), 2.into())].into());
+    }
+}

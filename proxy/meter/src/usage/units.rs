@@ -1,0 +1,45 @@
+//! Counts of what is no token.
+
+use rust_decimal::Decimal;
+
+use super::{Report, put};
+use crate::json::{Malformed, Quantity, Reader};
+
+impl Report {
+    /// Reads a length in seconds; `None` where it is none.
+    pub(crate) fn read_seconds(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+        let mut report = Box::<Self>::default();
+        report.read_audio_seconds(value)?;
+        Ok((!report.is_silent()).then_some(report))
+    }
+
+    /// Adds web searches that were told beside the usage object; an object of them outranks them.
+    pub(crate) fn searched(mut self: Box<Self>, searches: u32) -> Box<Self> {
+        if searches > 0 {
+            self.units.entry("web_search_requests").or_insert_with(|| searches.into());
+        }
+        self
+    }
+
+    /// Reads a count of what is no token.
+    pub(super) fn read_unit(
+        &mut self,
+        name: &'static str,
+        value: &mut Reader<'_>,
+    ) -> Result<(), Malformed> {
+        let mut count = None;
+        put(value, &mut count, &mut self.invalid)?;
+        self.units.extend(count.map(|count| (name, Decimal::from(count))));
+        Ok(())
+    }
+
+    /// Reads the length of sound, which need not be whole.
+    pub(super) fn read_audio_seconds(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        match value.decimal()? {
+            Quantity::Exact(seconds) => self.units.extend([("audio_seconds", seconds)]),
+            Quantity::Absent => {}
+            Quantity::Invalid => self.invalid = self.invalid.saturating_add(1),
+        }
+        Ok(())
+    }
+}
