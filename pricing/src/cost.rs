@@ -1,12 +1,11 @@
 //! The arithmetic: tokens × rates = money.
 
-use std::collections::BTreeMap;
-
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
 use crate::currency::Currency;
+use crate::exact::{plus, times};
 use crate::meter::{Kind, MeterName};
 use crate::quantities;
 use crate::row::{Row, ServiceTier, Tariff, Terms};
@@ -112,53 +111,6 @@ impl PriceBook {
             price_id: self.price_id(row, query),
             lines,
         })
-    }
-
-    /// The most that a request without further passes can cost in tokens and for itself: every
-    /// context length up to `input_tokens_max`, every service tier, every state of the cache, every
-    /// condition. What it may call beside has no bound.
-    ///
-    /// `None` when the book has no price, or not one that is exact.
-    #[must_use]
-    pub fn upper_bound(
-        &self,
-        query: &Query<'_>,
-        input_tokens_max: u64,
-        output_tokens_max: u64,
-    ) -> Option<Decimal> {
-        let row = self.find(query)?;
-        let terms = Terms {
-            at: TimeZone::UTC.to_datetime(query.at),
-            tier: None,
-            input_tokens: 0,
-            conditions: &BTreeMap::new(),
-        };
-        let effects = || row.when.values().flat_map(BTreeMap::values);
-        let steps = row.long_context.iter().map(|long| long.threshold.first());
-        let mut most = Decimal::ZERO;
-        for input_tokens in std::iter::once(0).chain(steps).filter(|step| *step <= input_tokens_max)
-        {
-            for tier in std::iter::once(None).chain(ServiceTier::ALL.map(Some)) {
-                let tariff = row.tariff(&Terms { tier, input_tokens, ..terms });
-                let rate = |meter| {
-                    let conditional = effects().filter_map(|effect| effect.rates.rate(meter));
-                    tariff.rate(meter).into_iter().chain(conditional).max()
-                };
-                let dearest = |kind| {
-                    let meters = MeterName::ALL.into_iter().filter(|meter| meter.kind() == kind);
-                    meters.filter_map(rate).max().unwrap_or_default()
-                };
-                let input = times(input_tokens_max.into(), dearest(Kind::InputTokens))?;
-                let output = times(output_tokens_max.into(), dearest(Kind::OutputTokens))?;
-                let tokens = row.when.values().try_fold(plus(input, output)?, |most, words| {
-                    let factors = words.values().filter_map(|effect| effect.times);
-                    times(most, factors.fold(Decimal::ONE, Decimal::max))
-                })?;
-                let itself = rate(MeterName::Requests).unwrap_or_default();
-                most = most.max(plus(tokens, itself)?);
-            }
-        }
-        times(most, self.exchange(row.currency, query.at)?)
     }
 
     fn row(&self, query: &Query<'_>) -> Result<&Row, PriceError> {
@@ -327,26 +279,6 @@ fn tier(row: &Row, word: Option<&str>) -> Result<Option<ServiceTier>, PriceError
             Err(PriceError::UnknownTier { tier: tier.to_owned(), price_id: row.price_id.clone() })
         }
     }
-}
-
-/// `a` × `b`; `None` where `Decimal` would round.
-fn times(a: Decimal, b: Decimal) -> Option<Decimal> {
-    let (a, b) = (a.normalize(), b.normalize());
-    exact(a.mantissa().checked_mul(b.mantissa())?, a.scale().checked_add(b.scale())?)
-}
-
-/// `a` + `b`; `None` where `Decimal` would round.
-fn plus(a: Decimal, b: Decimal) -> Option<Decimal> {
-    let scale = a.scale().max(b.scale());
-    let at_scale = |value: Decimal| {
-        let factor = 10_i128.checked_pow(scale.checked_sub(value.scale())?)?;
-        value.mantissa().checked_mul(factor)
-    };
-    exact(at_scale(a)?.checked_add(at_scale(b)?)?, scale)
-}
-
-fn exact(mantissa: i128, scale: u32) -> Option<Decimal> {
-    Some(Decimal::try_from_i128_with_scale(mantissa, scale).ok()?.normalize())
 }
 
 #[cfg(test)]

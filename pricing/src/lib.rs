@@ -59,10 +59,12 @@
 //! ```
 
 mod book;
+mod bound;
 mod builtin;
 mod cost;
 mod currency;
 mod diff;
+mod exact;
 mod file;
 mod import;
 mod meter;
