@@ -132,6 +132,23 @@ fn a_model_without_a_price_costs_unknown_and_not_zero() {
 }
 
 #[test]
+fn bills_may_be_in_another_currency_at_the_exchange_rate_of_the_operator() {
+    let engine = Engine::start();
+    let exchange = "exchange: [{from: USD, rate: 0.5, since: 2020-01-01}]";
+    let prices = format!("prices: {{currency: EUR, {exchange}}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&prices).start();
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().header("x-taximeter-cost"), Some("0.00009 EUR"));
+    let cost = &gateway.record()["cost"];
+    assert_eq!(decimal(&cost["amount"]) * Decimal::TWO, CHAT_COST.parse().expect("a decimal"));
+    assert_eq!(cost["currency"], "EUR");
+    assert_eq!(cost["price_id"], "builtin@2026-11-20#openai/gpt-4o-mini;USD*0.5");
+    let table = bill(&gateway, &["--format", "csv"]);
+    assert!(table.contains("EUR") && !table.contains("USD"), "{table}");
+}
+
+#[test]
 fn usage_that_an_engine_reports_as_null_is_counted_and_zero_is_zero() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

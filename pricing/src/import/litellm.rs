@@ -18,6 +18,7 @@ use field::{Mode, Place};
 /// Keys that are no models.
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
+const NO_PROVIDER: &str = "names no provider";
 const NO_PRICE: &str = "has no prices";
 const SIZED: &str = "its name holds a size, and no answer is called so";
 const BY_RESULTS: &str = "goes by the number of results, which no answer tells";
@@ -45,8 +46,9 @@ pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
     // A key with the provider before it is surely that provider's.
     models.sort_by_key(|(key, .., name)| key.len() == name.len());
     for (key, value, members, slug, name) in models {
-        if name.contains("-x-") {
-            taker.leave_out(value, key, None, SIZED);
+        let never_found = [(slug.is_empty(), NO_PROVIDER), (name.contains("-x-"), SIZED)];
+        if let Some((_, why)) = never_found.into_iter().find(|(is_so, _)| *is_so) {
+            taker.leave_out(value, key, None, why);
             continue;
         }
         let reading = Model { key, members: &members, mode: Mode::of(&members), slug: &slug };

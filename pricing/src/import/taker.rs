@@ -22,7 +22,7 @@ pub struct Imported {
     pub models: usize,
     /// Those that were taken; one may be several rows, of several dates.
     pub taken: usize,
-    /// The rows, in the order of the file.
+    /// The rows, as they are in `text`.
     pub rows: Vec<Row>,
     /// What was not taken.
     pub left_out: Vec<LeftOut>,

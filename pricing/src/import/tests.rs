@@ -195,7 +195,7 @@ fn litellms_steps_and_hours_become_ours() {
 fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
     let json = r#"{
 "1024-x-1024/dall-z": {"litellm_provider": "openai", "input_cost_per_pixel": 1e-8},
-"nothing": {"litellm_provider": "p", "mode": "chat"},
+"nothing": {"litellm_provider": "p", "mode": "chat"}, "nobody": {"input_cost_per_token": 1e-6},
 "chat-z": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6,
   "output_cost_per_token": 2e-6,
   "input_cost_per_token_balanced": 1e-6,
@@ -205,12 +205,13 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
 "half": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6}
 }"#;
     let found = imported(json);
-    assert_eq!((found.source, found.models, found.taken), ("LiteLLM", 5, 1));
+    assert_eq!((found.source, found.models, found.taken), ("LiteLLM", 6, 1));
     assert_eq!(
         left_out(json),
         [
             "2: 1024-x-1024/dall-z: its name holds a size, and no answer is called so",
             "3: nothing: has no prices",
+            "3: nobody: names no provider",
             "4: chat-z: is named twice: another of that name was taken with other prices",
             "6: chat-z.input_cost_per_token_balanced: is of a service tier that no answer we know \
              names",

@@ -1,10 +1,11 @@
 //! `taximeter prices list`: a line a model.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use jiff::civil::Date;
-use taximeter_pricing::{MeterName, PriceBook, Rates, Row, list_price};
+use taximeter_pricing::{Currency, MeterName, PriceBook, Rates, Row, list_price};
 
 /// Those that most models have; the others stand together behind them.
 const COLUMNS: [(&str, MeterName); 5] = [
@@ -22,10 +23,10 @@ pub(super) fn list(
     today: Date,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let mut table = table(&["provider", "model"]);
-    table.set_header(
-        ["provider", "model"].into_iter().chain(COLUMNS.map(|(name, _)| name)).chain(["beside"]),
-    );
+    let columns = COLUMNS.map(|(name, _)| name);
+    let header: Vec<&str> =
+        ["provider", "model"].into_iter().chain(columns).chain(["beside"]).collect();
+    let mut table = table(&header);
     let of_filter = |row: &&Row| row.holds_on(today) && row.model.contains(filter);
     let mut rows: Vec<&Row> = book.rows().filter(of_filter).collect();
     // Of the same model the one that prices it comes first.
@@ -37,13 +38,10 @@ pub(super) fn list(
         cells.push(beside(row));
         table.add_row(cells);
     }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if (2..2 + COLUMNS.len()).contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in table.column_iter_mut().skip(2).take(COLUMNS.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
-    let currencies: std::collections::BTreeSet<_> =
-        rows.iter().map(|row| row.currency.as_str()).collect();
+    let currencies: BTreeSet<_> = rows.iter().map(|row| row.currency.as_str()).collect();
     let currencies = currencies.into_iter().collect::<Vec<_>>().join(", ");
     writeln!(out, "{table}")?;
     writeln!(
@@ -64,7 +62,7 @@ fn beside(row: &Row) -> String {
         .filter(|(meter, _)| COLUMNS.iter().all(|(_, column)| column != meter));
     let mut words: Vec<String> =
         others.map(|(meter, _)| format!("{meter} {}", price(&row.card.rates, meter))).collect();
-    if row.currency != taximeter_pricing::Currency::USD {
+    if row.currency != Currency::USD {
         words.push(format!("in {}", row.currency));
     }
     words.join(", ")
