@@ -1,5 +1,7 @@
 //! The arithmetic: tokens × rates = money.
 
+use std::collections::BTreeMap;
+
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 
@@ -9,7 +11,7 @@ use crate::exact::{plus, times};
 use crate::meter::{Kind, MeterName};
 use crate::quantities;
 use crate::row::{Row, ServiceTier, Tariff, Terms};
-use crate::usage::Usage;
+use crate::usage::{Condition, Usage};
 
 /// What one request costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +101,7 @@ impl PriceBook {
     pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, PriceError> {
         let row = self.row(query)?;
         let mut lines = Vec::new();
-        self.charge(query, row, usage, None, &mut lines)?;
+        self.charge(query, row, usage, &usage.conditions, None, &mut lines)?;
         let amount = lines
             .iter()
             .try_fold(Decimal::ZERO, |sum, line| plus(sum, line.amount))
@@ -130,17 +132,18 @@ impl PriceBook {
         }
     }
 
-    /// Adds the lines of one run, then those of its passes.
+    /// Adds the lines of one run, then those of its passes, which run under the same conditions.
     fn charge(
         &self,
         query: &Query<'_>,
         row: &Row,
         usage: &Usage,
+        conditions: &BTreeMap<Condition, String>,
         pass: Option<&str>,
         lines: &mut Vec<CostLine>,
     ) -> Result<(), PriceError> {
         let exchange = self.exchange(row.currency, query.at).ok_or(PriceError::Overflow)?;
-        Run { query, row, usage, pass, exchange }.charge(lines)?;
+        Run { query, row, usage, conditions, pass, exchange }.charge(lines)?;
         for further in &usage.passes {
             let model = further.model.as_deref();
             let (query, row) = match model {
@@ -150,7 +153,8 @@ impl PriceBook {
                 }
                 None => (*query, row),
             };
-            self.charge(&query, row, &further.usage, Some(model.unwrap_or(&row.model)), lines)?;
+            let called = model.unwrap_or(&row.model);
+            self.charge(&query, row, &further.usage, conditions, Some(called), lines)?;
         }
         Ok(())
     }
@@ -161,6 +165,8 @@ struct Run<'a> {
     query: &'a Query<'a>,
     row: &'a Row,
     usage: &'a Usage,
+    /// What the answer says of itself.
+    conditions: &'a BTreeMap<Condition, String>,
     /// Model of a further pass.
     pass: Option<&'a str>,
     /// What one of the row's currency is worth in that of the bills.
@@ -174,7 +180,7 @@ impl Run<'_> {
             at: TimeZone::UTC.to_datetime(self.query.at),
             tier: tier(self.row, self.query.service_tier)?,
             input_tokens: self.usage.input_tokens.unwrap_or(0),
-            conditions: &self.usage.conditions,
+            conditions: self.conditions,
         });
         let (beside, mut counted) = self.units()?;
         // A search that nobody counted is not a search for nothing.

@@ -196,6 +196,17 @@ fn conditions_multiply_every_token_and_no_call() {
 }
 
 #[test]
+fn further_passes_run_under_the_same_conditions() {
+    let pass = Pass { model: None, usage: usage(10, 0) };
+    let usage = Usage { passes: vec![pass], ..usage(10, 0) };
+    let fast = under(usage, [(Condition::Speed, "fast")]);
+    assert_eq!(
+        builtin_lines("anthropic", "claude-opus-5-5", &fast),
+        ["input 10 × 0.000008 = 0.00008", "claude-opus-5-5 input 10 × 0.000008 = 0.00008"]
+    );
+}
+
+#[test]
 fn a_condition_may_bring_rates_of_its_own() {
     let book = with(
         "models:\n- model: sonar\n  rates: {input: 1, output: 1, search_queries: 0, requests: 0.008}\n  \
