@@ -10,14 +10,14 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
-    ApiKey, Config, Ledger, Limits, ModelPattern, OnClientLeft, Telemetry, Tenants, TokenizerFile,
-    TrustedHeader, UnknownCaller, Upstream,
+    ApiKey, Config, Export, Ledger, Limits, ModelPattern, OnClientLeft, Push, Telemetry, Tenants,
+    TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
 use crate::prices::prices;
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::schema::{
-    RawApiKey, RawConfig, RawHeader, RawLedger, RawLimits, RawTelemetry, RawTenants, RawTokenizer,
-    RawUpstream,
+    RawApiKey, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawTelemetry, RawTenants,
+    RawTokenizer, RawUpstream,
 };
 use crate::values::{GenAi, Label, Sha256, Store, Value};
 
@@ -45,6 +45,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         Optional::Given(raw) => tenants(raw, reader),
         Optional::Absent | Optional::Wrong => Some(default.tenants),
     };
+    let export = raw.export.given().map_or(Some(default.export), export);
     Some(Config {
         listen,
         admin,
@@ -62,6 +63,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         upstreams: upstreams?,
         tokenizers: tokenizers?,
         tenants: tenants?,
+        export: export?,
     })
 }
 
@@ -215,6 +217,21 @@ fn ledger(raw: RawLedger) -> Ledger {
     let default = Ledger::default();
     let Store::Sqlite = raw.store.or(Store::Sqlite);
     Ledger { durability: raw.durability.or(default.durability) }
+}
+
+/// `None` when its receiver cannot be built.
+fn export(raw: RawExport) -> Option<Export> {
+    // Large enough that a receiver far away keeps up, small enough for all.
+    const BATCH_MAX: usize = 100;
+    let push = match raw.push {
+        Optional::Given(raw) => Some(Push {
+            url: raw.url.0?.value.into(),
+            token: raw.token.given().map(|at| at.value),
+            batch_max: raw.batch_max.given().map_or(BATCH_MAX, |at| at.value.get()),
+        }),
+        Optional::Absent | Optional::Wrong => None,
+    };
+    Some(Export { push })
 }
 
 fn telemetry(raw: RawTelemetry) -> Telemetry {

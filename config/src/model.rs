@@ -35,6 +35,8 @@ pub struct Config {
     pub prices: Prices,
     /// How the ledger is written.
     pub ledger: Ledger,
+    /// Where the ledger is sent to.
+    pub export: Export,
     /// What is emitted.
     pub telemetry: Telemetry,
     /// `x-taximeter-tokens`, `x-taximeter-cost` on answers.
@@ -64,6 +66,7 @@ impl Config {
             tokenizers: Vec::new(),
             prices: Prices::default(),
             ledger: Ledger::default(),
+            export: Export::default(),
             telemetry: Telemetry::default(),
             receipts: true,
             passthrough: false,
@@ -247,6 +250,24 @@ pub enum UnknownPrice {
 pub struct Ledger {
     /// When an entry counts as written.
     pub durability: Durability,
+}
+
+/// Where the ledger is sent to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Export {
+    /// A receiver of CloudEvents.
+    pub push: Option<Push>,
+}
+
+/// A receiver of CloudEvents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// Where batches are posted; `prefix` is the whole path.
+    pub url: UpstreamUrl,
+    /// What it is shown.
+    pub token: Option<Secret>,
+    /// Events in one batch.
+    pub batch_max: usize,
 }
 
 /// When an entry counts as written.

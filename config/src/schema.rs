@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::money::Rate;
 use crate::reader::{At, List, OneOrMore, Optional, Required, Table, keys};
-use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Sha256, Store, Token};
+use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Receiver, Sha256, Store, Token};
 
 keys! {
     /// The file.
@@ -47,6 +47,8 @@ keys! {
         prices: Optional<RawPrices>,
         /// How the ledger is written.
         ledger: Optional<RawLedger>,
+        /// Where the ledger is sent to. Default: nowhere.
+        export: Optional<RawExport>,
         /// What is emitted.
         telemetry: Optional<RawTelemetry>,
         /// `x-taximeter-tokens` and `x-taximeter-cost` on answers: `on` or `off`. Default: `on`.
@@ -183,6 +185,27 @@ keys! {
         durability: Optional<At<Durability>>,
         /// `sqlite`. Default: `sqlite`.
         store: Optional<At<Store>>,
+    }
+}
+
+keys! {
+    /// Where the ledger is sent to.
+    RawExport {
+        /// A receiver of CloudEvents.
+        push: Optional<RawPush>,
+    }
+}
+
+keys! {
+    /// A receiver of CloudEvents, such as OpenMeter: each request that ends is sent, in order and at
+    /// least once.
+    RawPush {
+        /// Where batches are posted, such as `https://openmeter.example/api/v1/events`.
+        url: Required<At<Receiver>>,
+        /// Sent as `authorization: Bearer …`. Default: nothing.
+        token: Optional<At<Secret>>,
+        /// Events in one batch. Default: 100.
+        batch_max: Optional<At<NonZeroUsize>>,
     }
 }
 

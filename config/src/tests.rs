@@ -72,6 +72,7 @@ prices:
   overrides: [prices.yaml, more/]
   unknown: refuse
 ledger: {durability: sync, store: sqlite}
+export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max: 7}}
 telemetry: {genai: v1_41, tenants_max: 7}
 receipts: off
 passthrough: true
@@ -135,6 +136,7 @@ tenants:
 tokenizers: [{models: []}, {path: "", estimate: on}]
 prices: {currency: EURO, overrides: [nowhere.yaml, 7], exchange: [{from: BTC}]}
 ledger: {durability: perhaps, store: "postgres://host/bills"}
+export: {push: {batch_max: 0, token: "two words"}}
 telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
 "#;

@@ -153,6 +153,33 @@ impl Value for UpstreamUrl {
     }
 }
 
+/// Where a receiver of events is: a whole path, and not only what is in front of one.
+#[derive(Debug, Clone)]
+pub(crate) struct Receiver(UpstreamUrl);
+
+impl From<Receiver> for UpstreamUrl {
+    fn from(receiver: Receiver) -> Self {
+        receiver.0
+    }
+}
+
+impl Value for Receiver {
+    const EXPECTED: &'static str = "a URL such as https://openmeter.example/api/v1/events";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let scheme = text.find("://").map_or(0, |at| at + "://".len());
+        let path =
+            text.get(scheme..).and_then(|rest| rest.find('/')).map_or(text.len(), |at| scheme + at);
+        let (host, path) = text.split_at(path);
+        let url = UpstreamUrl::parse(host)?;
+        if !path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+            return Err(Invalid::new("has no path that can be sent", Self::EXPECTED));
+        }
+        let prefix = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+        Ok(Self(UpstreamUrl { prefix, ..url }))
+    }
+}
+
 impl Value for ModelPattern {
     const EXPECTED: &'static str = "a model's name, in which `*` stands for anything";
 

@@ -9,6 +9,7 @@ pub(crate) mod fetch;
 pub(crate) mod framing;
 pub(crate) mod journal;
 pub(crate) mod listen;
+pub(crate) mod push;
 pub(crate) mod recognise;
 pub(crate) mod signals;
 pub(crate) mod signing;

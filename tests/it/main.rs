@@ -27,6 +27,7 @@ mod kill;
 mod leaving;
 mod money;
 mod operations;
+mod push;
 mod readme;
 mod recognise;
 mod record_docs;

@@ -17,13 +17,14 @@ use super::model_files::ModelFiles;
 use crate::edge::feeder::Feeder;
 use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery};
 use crate::edge::listen::Workers;
+use crate::edge::push::Pusher;
 use crate::edge::signals::Stop;
 use crate::edge::store::Store;
-use crate::edge::{admin, clock, journal, recognise};
+use crate::edge::{admin, clock, journal, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Gateway, Parts};
 use crate::telemetry::Telemetry;
-use crate::telemetry::events::{LedgerTold, StoreFailed};
+use crate::telemetry::events::{LedgerTold, PushTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
 
 /// Threads for counting and files, off the threads that carry requests.
@@ -112,6 +113,7 @@ pub(crate) struct Running {
     pub(crate) gateway: Arc<Gateway>,
     workers: Workers,
     feeder: Feeder,
+    pusher: Option<Pusher>,
     runtime: Runtime,
     /// Where clients connect.
     pub(crate) listen: SocketAddr,
@@ -158,6 +160,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         background: runtime.handle().clone(),
     }));
     let feeder = feeder(&gateway)?;
+    let pusher = pusher(&gateway)?;
     let admin = admin::start(&gateway)
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
     let workers = Workers::start(&gateway)
@@ -174,7 +177,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
             ("version", env!("CARGO_PKG_VERSION").into()),
         ],
     );
-    Ok(Running { gateway, workers, feeder, runtime, listen, admin })
+    Ok(Running { gateway, workers, feeder, pusher, runtime, listen, admin })
 }
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
@@ -205,6 +208,15 @@ fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         }
     });
     Ok(feeder)
+}
+
+/// Sends what the journal gets, where a receiver is named.
+fn pusher(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Pusher>> {
+    let Some(push) = &gateway.config.export.push else { return Ok(None) };
+    let telemetry = gateway.telemetry.clone();
+    let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
+    let tell = move |told: &push::Told<'_>| telemetry.emit(&PushTold(told));
+    Ok(Some(Pusher::start(dir, push, newest, tell)?))
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
@@ -296,7 +308,7 @@ impl Running {
         // Those who left are still being counted.
         self.runtime
             .block_on(async { tokio::time::timeout(SETTLE_WAIT, self.settled()).await.ok() });
-        let Self { gateway, workers, feeder, runtime, .. } = self;
+        let Self { gateway, workers, feeder, pusher, runtime, .. } = self;
         if ended {
             workers.join();
         }
@@ -304,6 +316,9 @@ impl Running {
         // The writer has told what it could not write.
         let _ = gateway.journal.close();
         feeder.stop();
+        if let Some(pusher) = pusher {
+            pusher.stop();
+        }
         gateway.telemetry.log.info("stopped", &[]);
     }
 

@@ -10,7 +10,7 @@ use super::log::Log;
 use super::metrics::Metrics;
 use super::names::{Instrument, key};
 use super::series::http_labels;
-use crate::edge::journal;
+use crate::edge::{journal, push};
 
 /// Something that happened.
 pub(crate) trait Event {
@@ -303,6 +303,45 @@ impl Event for StoreFailed {
 
     fn line(&self, to: &Log) {
         to.warn("store_failed", &[("reason", self.reason.as_str().into())]);
+    }
+}
+
+/// What became of events for the receiver.
+pub(crate) struct PushTold<'a>(pub(crate) &'a push::Told<'a>);
+
+impl Event for PushTold<'_> {
+    fn count(&self, to: &Metrics) {
+        let events = |count, outcome| {
+            to.count(Instrument::PushedEvents, count, &[(key::OUTCOME, outcome)]);
+        };
+        match self.0 {
+            push::Told::Stored { events: stored } => events(*stored, "stored"),
+            push::Told::Rejected { .. } => events(1, "rejected"),
+            push::Told::Failed { .. } => to.count(Instrument::PushFaults, 1, &[]),
+            push::Told::Lost { .. } | push::Told::Replaced => {}
+        }
+    }
+
+    fn line(&self, to: &Log) {
+        match self.0 {
+            push::Told::Stored { .. } => {}
+            push::Told::Rejected { id, reason } => to.critical(
+                "push_rejected",
+                &[("id", id.to_string().into()), ("reason", (*reason).into())],
+            ),
+            push::Told::Failed { reason } => {
+                to.warn("push_failed", &[("reason", (*reason).into())])
+            }
+            push::Told::Lost { first, last } => to.critical(
+                "push_lost",
+                &[
+                    ("first", (*first).into()),
+                    ("last", (*last).into()),
+                    ("hint", "the journal dropped them; send `bill --format cloudevents`".into()),
+                ],
+            ),
+            push::Told::Replaced => to.warn("push_journal_replaced", &[]),
+        }
     }
 }
 

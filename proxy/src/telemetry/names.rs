@@ -147,6 +147,10 @@ instruments! {
         "Entries that the ledger would not take.";
     StoreFaults: "taximeter.store.faults", Kind::Counter, "{fault}",
         "Times that the store could not be fed from the journal.";
+    PushedEvents: "taximeter.push.events", Kind::Counter, "{event}",
+        "Events of the ledger that were sent to the receiver, by what it did: stored or rejected.";
+    PushFaults: "taximeter.push.faults", Kind::Counter, "{fault}",
+        "Times that the receiver could not be reached or took nothing; all of it is sent again.";
     LedgerHealthy: "taximeter.ledger.healthy", Kind::Gauge, "1",
         "1 while the ledger can be written.";
 }
@@ -176,6 +180,7 @@ pub(crate) mod key {
     pub(crate) const REASON: &str = "taximeter.void.reason";
     pub(crate) const UPSTREAM: &str = "taximeter.upstream";
     pub(crate) const CAUSE: &str = "taximeter.cause";
+    pub(crate) const OUTCOME: &str = "taximeter.outcome";
     pub(crate) const KIND: &str = "taximeter.kind";
 }
 
