@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use taximeter_meter::{Dialect, UsageAsk};
 
@@ -24,6 +24,10 @@ use crate::values::{GenAi, Label, Sha256, Store, Value};
 const WORKERS_MAX: usize = 1024;
 /// The least that hyper reads a head with.
 const HEADER_BYTES_MIN: usize = 8192;
+/// Below it, files of the journal are little but heads.
+const SEGMENT_BYTES_MIN: usize = 4096;
+/// A hundred years: longer than any law wants, and a time that can be subtracted from now.
+const KEEP_DAYS_MAX: u32 = 36_500;
 
 /// The configuration; `None` when a part of it cannot be built, which is reported.
 pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> {
@@ -53,7 +57,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         data_dir: raw.data_dir.or(default.data_dir),
         workers: workers(raw.workers, default.workers, reader),
         prices: raw.prices.given().map_or(default.prices, |raw| prices(raw, reader)),
-        ledger: raw.ledger.given().map_or(default.ledger, ledger),
+        ledger: raw.ledger.given().map_or(default.ledger, |raw| ledger(raw, reader)),
         telemetry: raw.telemetry.given().map_or(default.telemetry, telemetry),
         receipts: raw.receipts.or(default.receipts),
         passthrough: raw.passthrough.or(default.passthrough),
@@ -213,10 +217,21 @@ fn header(raw: RawHeader, reader: &mut Reader<'_>) -> Option<TrustedHeader> {
     })
 }
 
-fn ledger(raw: RawLedger) -> Ledger {
+fn ledger(raw: RawLedger, reader: &mut Reader<'_>) -> Ledger {
     let default = Ledger::default();
     let Store::Sqlite = raw.store.or(Store::Sqlite);
-    Ledger { durability: raw.durability.or(default.durability) }
+    if let Optional::Given(at) = &raw.keep_days
+        && at.value.get() > KEEP_DAYS_MAX
+    {
+        let why = Invalid::new("is too much", format!("at most {KEEP_DAYS_MAX}"));
+        reader.invalid::<NonZeroU32>(&at.spot, &at.written, &why);
+    }
+    Ledger {
+        durability: raw.durability.or(default.durability),
+        recovery: raw.recovery.or(default.recovery),
+        unavailable: raw.unavailable.or(default.unavailable),
+        keep_days: raw.keep_days.or(default.keep_days),
+    }
 }
 
 /// `None` when its receiver cannot be built.
@@ -248,6 +263,7 @@ fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {
 fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
     let default = Limits::default();
     at_least(HEADER_BYTES_MIN, &raw.header_bytes_max, reader);
+    at_least(SEGMENT_BYTES_MIN, &raw.ledger_segment_bytes, reader);
     let head = (&raw.header_bytes_max, default.header_bytes_max);
     ordered((&raw.uri_bytes_max, default.uri_bytes_max), head, "header_bytes_max", reader);
     let bodies = (&raw.bodies_total_bytes_max, default.bodies_total_bytes_max);
@@ -282,6 +298,7 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
         drain: raw.drain_seconds.or(default.drain),
         ledger_write_timeout: raw.ledger_write_timeout_seconds.or(default.ledger_write_timeout),
         ledger_queue_bytes_max: raw.ledger_queue_bytes_max.or(default.ledger_queue_bytes_max),
+        ledger_segment_bytes: raw.ledger_segment_bytes.or(default.ledger_segment_bytes),
     }
 }
 

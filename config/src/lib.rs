@@ -24,8 +24,8 @@ pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
-    ApiKey, Config, Durability, Export, Ledger, Limits, ModelPattern, OnClientLeft, Prices, Push,
-    Secret, Telemetry, Tenants, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice,
-    Upstream, UpstreamUrl,
+    ApiKey, Config, Durability, Export, Ledger, Limits, ModelPattern, OnClientLeft, OnDamage,
+    OnUnavailable, Prices, Push, Secret, Telemetry, Tenants, TokenizerFile, TrustedHeader,
+    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use values::is_tenant_name;

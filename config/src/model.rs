@@ -246,10 +246,48 @@ pub enum UnknownPrice {
 }
 
 /// How the ledger is written.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
     /// When an entry counts as written.
     pub durability: Durability,
+    /// A journal that is damaged before its end.
+    pub recovery: OnDamage,
+    /// A ledger that cannot be written.
+    pub unavailable: OnUnavailable,
+    /// How long the journal is kept once the store has it, in days.
+    pub keep_days: u32,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            recovery: OnDamage::default(),
+            unavailable: OnUnavailable::default(),
+            // A year, and a month to find out that it is needed.
+            keep_days: 400,
+        }
+    }
+}
+
+/// A journal that is damaged before its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnDamage {
+    /// Nothing is started.
+    #[default]
+    Strict,
+    /// What cannot be read is left out, and told.
+    Salvage,
+}
+
+/// A ledger that cannot be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnUnavailable {
+    /// 503 `ledger_unavailable`.
+    #[default]
+    Refuse,
+    /// Requests go on while there is room to queue what they owe.
+    Serve,
 }
 
 /// Where the ledger is sent to.
@@ -342,6 +380,8 @@ pub struct Limits {
     pub ledger_write_timeout: Duration,
     /// Entries waiting for the ledger, in bytes.
     pub ledger_queue_bytes_max: usize,
+    /// A file of the journal that is this long is followed by another one, in bytes.
+    pub ledger_segment_bytes: usize,
 }
 
 impl Default for Limits {
@@ -369,6 +409,7 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             ledger_write_timeout: Duration::from_secs(1),
             ledger_queue_bytes_max: 64 << 20,
+            ledger_segment_bytes: 64 << 20,
         }
     }
 }

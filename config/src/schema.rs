@@ -14,7 +14,8 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
 use crate::model::{
-    Durability, ModelPattern, OnClientLeft, Secret, UnknownCaller, UnknownPrice, UpstreamUrl,
+    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, UnknownCaller,
+    UnknownPrice, UpstreamUrl,
 };
 use crate::money::Rate;
 use crate::reader::{At, List, OneOrMore, Optional, Required, Table, keys};
@@ -183,6 +184,16 @@ keys! {
         /// When an entry counts as written: `os` when the kernel has it, `group` when the disk has
         /// it within 10 ms, `sync` when the disk has it. Default: `group`.
         durability: Optional<At<Durability>>,
+        /// A journal that is damaged before its end: `strict` starts nothing and says where,
+        /// `salvage` leaves out what cannot be read, keeps the damaged file, and says what is
+        /// missing. Default: `strict`.
+        recovery: Optional<At<OnDamage>>,
+        /// When entries cannot be written: `refuse` answers 503 `ledger_unavailable`, `serve` goes
+        /// on while half of `ledger_queue_bytes_max` has room. What is queued is written later, in
+        /// order, and lost if the gateway dies before. Default: `refuse`.
+        unavailable: Optional<At<OnUnavailable>>,
+        /// Days for which the journal is kept once the store has it; at most 36500. Default: 400.
+        keep_days: Optional<At<NonZeroU32>>,
         /// `sqlite`. Default: `sqlite`.
         store: Optional<At<Store>>,
     }
@@ -266,5 +277,7 @@ keys! {
         ledger_write_timeout_seconds: Optional<At<Duration>>,
         /// Entries waiting for the ledger. Default: 67108864.
         ledger_queue_bytes_max: Optional<At<NonZeroUsize>>,
+        /// One file of the journal, before the next one begins; at least 4096. Default: 67108864.
+        ledger_segment_bytes: Optional<At<NonZeroUsize>>,
     }
 }

@@ -13,7 +13,8 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
-    Durability, ModelPattern, OnClientLeft, Secret, UnknownCaller, UnknownPrice, UpstreamUrl,
+    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, UnknownCaller,
+    UnknownPrice, UpstreamUrl,
 };
 
 /// Longest name of a tenant, key, upstream or provider, in bytes.
@@ -79,6 +80,8 @@ words!(Durability, "os, group or sync", {
     "group" => Self::Group,
     "sync" => Self::Sync,
 });
+words!(OnDamage, "strict or salvage", { "strict" => Self::Strict, "salvage" => Self::Salvage, });
+words!(OnUnavailable, "refuse or serve", { "refuse" => Self::Refuse, "serve" => Self::Serve, });
 words!(UsageAsk, "final, continuous or token_ids", {
     "final" => Self::Final,
     "continuous" => Self::Continuous,

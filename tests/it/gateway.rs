@@ -101,6 +101,12 @@ impl Setup {
         Gateway::run(self.serve(limited, folder.path()), folder)
     }
 
+    /// What a gateway says that does not start on what an earlier one left.
+    pub(crate) fn refused_in(self, folder: &TempDir) -> Output {
+        let mut serve = self.serve(Command::new(binary()), folder.path());
+        serve.stdin(Stdio::null()).output().expect("run the gateway")
+    }
+
     fn serve(&self, mut command: Command, folder: &Path) -> Command {
         let yaml = self.yaml(&folder.join("data"));
         let file = folder.join("taximeter.yaml");
@@ -314,7 +320,7 @@ impl Drop for Gateway {
 }
 
 /// Looks again and again until something is there; `None` when it has not come within `PATIENCE`.
-fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     /// Between two looks, so that they do not keep busy what they wait for.
     const PAUSE: Duration = Duration::from_millis(5);
     let (_sender, nothing) = channel::<()>();

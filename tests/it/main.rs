@@ -25,6 +25,7 @@ mod http2;
 mod identity;
 mod kill;
 mod leaving;
+mod ledger;
 mod money;
 mod operations;
 mod push;

@@ -166,6 +166,7 @@ impl Month {
         let header = SegmentHeader {
             gateway: self.pattern.gateway.clone(),
             before: self.position,
+            lost: 0,
             created: self.pattern.started_at,
         };
         let (mut bytes, mut payload) = (Vec::new(), Vec::new());

@@ -122,6 +122,7 @@ pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> Written {
         object.text("upstream", &reserve.upstream);
         object.text("provider", &reserve.provider);
         object.maybe_text("request_model", reserve.request_model.as_deref());
+        object.maybe_text("service_tier", reserve.service_tier.as_deref());
         if let Some(amount) = &reserve.amount {
             object.plain("amount", amount);
         }

@@ -14,7 +14,7 @@ use crate::record::{Identity, Record, RecordCost};
 #[serde(rename_all = "snake_case", tag = "entry")]
 pub enum Entry {
     /// Before anything is sent upstream.
-    Reserve(Reserve),
+    Reserve(Box<Reserve>),
     /// The request has ended and used something, or may have: its record. At most once per request.
     Post(Box<Record>),
     /// The request has ended and used nothing. At most once per request.
@@ -57,6 +57,9 @@ pub struct Reserve {
     pub provider: String,
     /// `model` of the request.
     pub request_model: Option<String>,
+    /// Service tier that was asked for, which has prices of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<String>,
     /// Worst case cost in the book's currency; `None` when there is no upper bound or no price.
     pub amount: Option<Decimal>,
 }
@@ -74,6 +77,9 @@ pub struct Progress {
     /// All output up to here; `None` is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// Some of it was counted by its bytes, or with a vocabulary that may not be the model's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 /// Another cost for a request that was posted, as a later price book has it.

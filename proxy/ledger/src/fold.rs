@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::{Timestamp, Unit};
 use rust_decimal::Decimal;
-use taximeter_pricing::{Member, Source};
+use taximeter_pricing::{Flag, Member, Source};
 
 use crate::entry::{Correction, Entry, Progress, Reserve};
 use crate::id::{RequestId, TenantId};
@@ -324,6 +324,7 @@ pub fn died(
         upstream,
         provider,
         request_model,
+        service_tier,
         amount: _,
     } = reserve.clone();
     let ended_at = at.max(started_at);
@@ -348,7 +349,7 @@ pub fn died(
         request_model,
         response_model: None,
         response_id: None,
-        service_tier: None,
+        service_tier,
         status: None,
         end: End::GatewayDied,
         error_type: Some("gateway_died".to_owned()),
@@ -362,17 +363,19 @@ pub fn died(
 }
 
 fn used(progress: &Progress) -> RecordUsage {
-    let Progress { input_tokens, output_tokens, .. } = *progress;
+    let Progress { input_tokens, output_tokens, estimated, .. } = *progress;
     let members = [
         (Member::InputTokens, input_tokens.is_some()),
         (Member::OutputTokens, output_tokens.is_some()),
     ];
     let source = |known| if known { Source::Counted } else { Source::Unknown };
+    let flags = if estimated { vec![Flag::Estimated] } else { Vec::new() };
     RecordUsage {
         source: source(members.iter().all(|(_, known)| *known)),
         sources: members.map(|(member, known)| (member, source(known))).into(),
         input_tokens,
         output_tokens,
+        flags,
         ..RecordUsage::default()
     }
 }

@@ -18,8 +18,11 @@ pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a frame before its payload.
 pub(crate) const HEAD_BYTES: usize = 21;
 
+/// Shortest frame, in bytes: a head and an empty object.
+pub const FRAME_BYTES_MIN: u64 = HEAD_BYTES as u64 + 2;
+
 /// The last frame of a journal: where the next one is chained to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
     /// Sequence number, from 1 without gaps.
     pub seq: u64,

@@ -11,17 +11,21 @@ mod frame;
 mod id;
 mod reader;
 mod record;
+mod resume;
 mod segment;
+mod tally;
 
 #[cfg(test)]
 mod tests;
 
 pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, Open, Replay, Settlement, died};
-pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, Kind, Position};
+pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, FRAME_BYTES_MIN, Kind, Position};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use reader::{Fault, Framed, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage,
 };
-pub use segment::{FORMAT_VERSION, SegmentHeader};
+pub use resume::{Resumed, resume};
+pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};
+pub use tally::{Change, Money, Tally};

@@ -222,7 +222,7 @@ impl Reader {
         };
         match SegmentHeader::decode(bytes) {
             Ok(header) => {
-                let first = header.before.seq + 1;
+                let first = header.first_seq();
                 if let Some(after) = self.after.filter(|after| after.seq + 1 < first) {
                     return Err(self.fail(0, "first sequence", after.seq + 1, first));
                 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic 8 | version u16 | gateway length u16 | first seq u64 | chain u32 | created µs i64
-//! | gateway, zeros | crc u32                                          little endian
+//! | gateway, zeros | lost u64 | crc u32                               little endian
 //! ```
 //!
 //! Always [`HEADER_BYTES`] long: a shorter file is a header that was cut off, and no flipped bit
@@ -16,20 +16,25 @@ use crate::frame::Position;
 /// Format that is written; all formats up to it are read.
 pub const FORMAT_VERSION: u16 = 2;
 
-/// Length of a header.
-pub(crate) const HEADER_BYTES: usize = 512;
+/// Length of a header, in bytes.
+pub const HEADER_BYTES: usize = 512;
 
 const MAGIC: [u8; 8] = *b"taxi-tlj";
 const CRC_BYTES: usize = 4;
-const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - CRC_BYTES;
+const LOST_BYTES: usize = 8;
+const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - LOST_BYTES - CRC_BYTES;
 
 /// First bytes of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Who writes it; at most 476 bytes are kept.
+    /// Who writes it; at most 468 bytes are kept.
     pub gateway: String,
     /// The frame before its first one.
     pub before: Position,
+    /// How many entries up to `before` could not be read any more and are left out; at most so
+    /// many, where nothing behind them could be read either. 0 but in a segment that a salvage has
+    /// put in their place.
+    pub lost: u64,
     /// When it was begun, to the microsecond.
     pub created: Timestamp,
 }
@@ -44,6 +49,12 @@ pub(crate) enum HeaderFault {
 }
 
 impl SegmentHeader {
+    /// Sequence number of the first entry that it stands for, lost ones included.
+    #[must_use]
+    pub const fn first_seq(&self) -> u64 {
+        (self.before.seq + 1).saturating_sub(self.lost)
+    }
+
     /// Appends the header to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -56,7 +67,8 @@ impl SegmentHeader {
         out.extend_from_slice(&self.before.chain.to_le_bytes());
         out.extend_from_slice(&self.created.as_microsecond().to_le_bytes());
         out.extend_from_slice(&gateway);
-        out.resize(start + HEADER_BYTES - CRC_BYTES, 0);
+        out.resize(start + HEADER_BYTES - LOST_BYTES - CRC_BYTES, 0);
+        out.extend_from_slice(&self.lost.to_le_bytes());
         let crc = crc32c::crc32c(out.get(start..).unwrap_or_default());
         out.extend_from_slice(&crc.to_le_bytes());
     }
@@ -74,6 +86,7 @@ impl SegmentHeader {
             return Err(HeaderFault::Newer { found: version });
         }
         let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
+        let (_, mut lost) = body.split_at(body.len() - LOST_BYTES);
         let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(take(&mut crc)));
         if expected != found {
             let (expected, found) = (u64::from(expected), u64::from(found));
@@ -87,6 +100,7 @@ impl SegmentHeader {
         Ok(Self {
             gateway: gateway.into_owned(),
             before: Position { seq: first.saturating_sub(1), chain },
+            lost: u64::from_le_bytes(take(&mut lost)),
             created: Timestamp::from_microsecond(created).unwrap_or_default(),
         })
     }

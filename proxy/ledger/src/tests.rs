@@ -42,6 +42,7 @@ fn reserve(number: u128, amount: Option<Decimal>) -> Reserve {
         upstream: "local".to_owned(),
         provider: "vllm".to_owned(),
         request_model: Some("m".to_owned()),
+        service_tier: None,
         amount,
     }
 }
@@ -72,7 +73,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
     vec(
         prop_oneof![
             (any::<u128>(), text(), amount()).prop_map(|(number, text, amount)| {
-                Entry::Reserve(Reserve { request_id: text, ..reserve(number, amount) })
+                Entry::Reserve(Box::new(Reserve { request_id: text, ..reserve(number, amount) }))
             }),
             (any::<u128>(), text(), amount()).prop_map(|(number, text, amount)| {
                 let mut entry = post(number, amount);
@@ -94,7 +95,8 @@ fn decimal(parts: Option<(i64, u32)>) -> Option<Decimal> {
 /// A segment of these entries, and where each frame ends.
 fn segment(entries: &[Entry], before: Position) -> (Vec<u8>, Vec<usize>, Position) {
     let mut bytes = Vec::new();
-    SegmentHeader { gateway: "pod/0".to_owned(), before, created: at(0) }.encode(&mut bytes);
+    SegmentHeader { gateway: "pod/0".to_owned(), before, lost: 0, created: at(0) }
+        .encode(&mut bytes);
     let mut ends = vec![bytes.len()];
     let mut position = before;
     let mut buffer = Vec::new();
@@ -211,7 +213,7 @@ proptest! {
         let mut expected = Balance::default();
         for (number, (amount, paid, fate)) in (0u128..).zip(&amounts) {
             let amount = Decimal::new(*amount, 4);
-            apply(&mut replay, Entry::Reserve(reserve(number, Some(amount))));
+            apply(&mut replay, Entry::Reserve(Box::new(reserve(number, Some(amount)))));
             match (fate, paid) {
                 (0, _) => expected.reserved += amount,
                 (1, _) => apply(&mut replay, void(number)),
@@ -332,7 +334,7 @@ fn a_record_carries_its_sequence_number_only_outside_the_journal() {
 #[test]
 fn an_entry_without_bounds_is_refused() {
     let text = "x".repeat(ENTRY_BYTES_MAX);
-    let entry = Entry::Reserve(Reserve { request_id: text, ..reserve(1, None) });
+    let entry = Entry::Reserve(Box::new(Reserve { request_id: text, ..reserve(1, None) }));
     let error = Draft::new(&entry, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, EncodeError::TooLong { bytes } if bytes > ENTRY_BYTES_MAX));
 }
@@ -441,7 +443,13 @@ fn words_are_the_same_written_by_hand_and_by_serde() {
 
 fn progress(number: u128, output_tokens: u64) -> Entry {
     let (input_tokens, output_tokens) = (Some(7), Some(output_tokens));
-    Entry::Progress(Progress { id: id(number), at: at(3), input_tokens, output_tokens })
+    Entry::Progress(Progress {
+        id: id(number),
+        at: at(3),
+        input_tokens,
+        output_tokens,
+        estimated: false,
+    })
 }
 
 fn correction(own: u128, corrects: u128, before: Option<i64>, after: Option<i64>) -> Entry {
@@ -470,7 +478,7 @@ fn every_kind_of_entry_reads_back_as_it_was() {
     let entries =
         [progress(1, 5), correction(9, 1, None, Some(2)), Entry::Checkpoint(Box::new(checkpoint))];
     let (mut bytes, mut payload, mut last) = (Vec::new(), Vec::new(), Position::START);
-    let header = SegmentHeader { gateway: "g".to_owned(), before: last, created: at(0) };
+    let header = SegmentHeader { gateway: "g".to_owned(), before: last, lost: 0, created: at(0) };
     header.encode(&mut bytes);
     for entry in &entries {
         last = Draft::new(entry, &mut payload).unwrap().seal(last, &mut bytes);

@@ -15,7 +15,7 @@ const OUTPUT_TEXT_BYTES_MAX: usize = 1 << 20;
 const CHOICES_MAX: usize = 128;
 
 /// Facts, gathered.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Answer {
     pub(crate) id: Option<String>,
     pub(crate) model: Option<String>,
@@ -101,6 +101,13 @@ impl Answer {
         }
     }
 
+    /// Takes together what was kept apart while it came.
+    pub(crate) fn complete(&mut self) {
+        self.read_running();
+        self.gather();
+        self.drop_false_zero();
+    }
+
     /// Whether content says more than what was said before.
     pub(crate) fn is_news(&self, content: &Content<'_>) -> bool {
         let Some((choice, text)) = content.as_whole() else { return true };
@@ -109,7 +116,7 @@ impl Answer {
     }
 
     /// Takes what was said to be all text for the text.
-    pub(crate) fn gather(&mut self) {
+    fn gather(&mut self) {
         for (_, text) in std::mem::take(&mut self.wholes) {
             self.add_text(&Text::plain(text.as_bytes()));
         }
@@ -124,7 +131,7 @@ impl Answer {
     }
 
     /// Reads the running total that was noted last.
-    pub(crate) fn read_running(&mut self) {
+    fn read_running(&mut self) {
         let (choice, running) = &mut self.running;
         if running.is_empty() {
             return;
@@ -161,7 +168,7 @@ impl Answer {
 
     /// A running total that still says zero although text has passed says nothing, on a stream that
     /// never got to its end (Ollama).
-    pub(crate) fn drop_false_zero(&mut self) {
+    fn drop_false_zero(&mut self) {
         if !self.is_over && self.finish_reasons.is_empty() && self.text_bytes > 0 {
             self.reports.drop_zero();
         }

@@ -219,15 +219,26 @@ impl Meter {
         self.listener.unheard = true;
     }
 
+    /// What would be measured if the client left now. Output of an answer that is one document is
+    /// unknown until its end.
+    #[must_use]
+    pub fn so_far(&self, now: Instant) -> Measurement {
+        let mut listener = self.listener.clone();
+        let answer = &mut listener.answer;
+        answer.complete();
+        answer.has_unread = self.kind == Kind::Document
+            || self.blocks.too_long() > 0
+            || answer.counts.decode_stopped > 0;
+        listener.measure(now, Ending::Cut(StreamEnd::ClientLeft))
+    }
+
     /// Close the exchange; `end` says who ended it. The provider's own end mark outranks `end`.
     #[must_use]
     pub fn finish(mut self, now: Instant, end: StreamEnd) -> Measurement {
         if !self.gate.withholds() {
             self.take_withheld();
         }
-        self.listener.answer.read_running();
-        self.listener.answer.gather();
-        self.listener.answer.drop_false_zero();
+        self.listener.answer.complete();
         let is_whole = self.is_whole(end);
         let is_half = self.kind == Kind::Document && (!is_whole || self.listener.unheard);
         let answer = &mut self.listener.answer;
@@ -352,7 +363,7 @@ impl Meter {
 }
 
 /// Hears what events say.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Listener {
     format: Option<&'static dyn Format>,
     recogniser: Recogniser,

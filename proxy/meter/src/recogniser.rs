@@ -39,7 +39,7 @@ struct Sought {
 }
 
 /// Looks for marks in one answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Recogniser {
     dialect: Dialect,
     looks_left: u8,

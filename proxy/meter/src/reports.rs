@@ -12,7 +12,7 @@ use crate::usage::Report;
 const CHOICES_MAX: usize = 128;
 
 /// All that was reported so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Reports {
     latest: Option<Box<Report>>,
     /// The latest of each part, where they come apart.

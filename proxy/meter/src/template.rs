@@ -18,7 +18,7 @@ const TEMPLATE_BYTES_MAX: usize = 2 << 10;
 const DIGITS_MAX: usize = 15;
 
 /// The last event that was read in full, if it brought one text and nothing else that is new.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Template {
     data: Vec<u8>,
     /// What may differ, in order; none while nothing is remembered.

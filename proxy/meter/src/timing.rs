@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::measurement::{GapHistogram, Timing};
 
 /// Notes when what happened, from the start on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stopwatch {
     started_at: Instant,
     /// When the last read came: what a half event at the end is timed by.

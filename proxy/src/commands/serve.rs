@@ -15,23 +15,24 @@ use tokio::runtime::Runtime;
 use super::load::{self, LoadError};
 use super::model_files::ModelFiles;
 use crate::edge::feeder::Feeder;
-use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery};
+use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery, Retention};
 use crate::edge::listen::Workers;
 use crate::edge::push::Pusher;
 use crate::edge::signals::Stop;
-use crate::edge::store::Store;
+use crate::edge::store::{Fed, Store, StoreError};
 use crate::edge::{admin, clock, journal, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Gateway, Parts};
+use crate::journey::settle;
 use crate::telemetry::Telemetry;
 use crate::telemetry::events::{LedgerTold, PushTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
-/// How long streams have to end after they were told to.
 /// How often the store looks whether the journal has grown.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
+/// How long streams have to end after they were told to.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 /// How long what they owe may take to be counted: the first count loads a vocabulary.
 const SETTLE_WAIT: Duration = Duration::from_secs(10);
@@ -144,10 +145,14 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         Options {
             gateway: id.clone(),
             durability: config.ledger.durability,
+            recovery: config.ledger.recovery,
+            unavailable: config.ledger.unavailable,
             queue_bytes_max: config.limits.ledger_queue_bytes_max,
+            segment_bytes: config.limits.ledger_segment_bytes as u64,
             now: clock::wall,
             tell: tell_journal(telemetry.clone()),
         },
+        &|record| settle::owed(&book, record),
     )?;
     tell_recovery(&telemetry, &recovery);
     let gateway = Arc::new(Gateway::new(Parts {
@@ -183,16 +188,21 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
 fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let dir = gateway.config.data_dir.clone();
-    let (telemetry, feeds) = (gateway.telemetry.clone(), journal::feeds(&dir));
-    let feeder = Feeder::start(
-        move || Store::open(&dir),
-        feeds,
-        move |fed| {
-            if let Err(fault) = fed {
-                telemetry.emit(&StoreFailed { reason: fault.to_string() });
+    let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
+    let keep_days = gateway.config.ledger.keep_days;
+    let mut retention = Retention::new(&dir, keep_days, journal.sequence());
+    let feeds = journal::feeds(&dir);
+    let told = move |fed: Result<Fed, StoreError>| match fed {
+        Ok(_) => match retention.fed(journal.sequence(), clock::now(), clock::wall()) {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => {
+                telemetry.log.info("ledger_retired", &[("segments", removed.len().into())]);
             }
+            Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
         },
-    )?;
+        Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+    };
+    let feeder = Feeder::start(move || Store::open(&dir), feeds, told)?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway));
     gateway.background.spawn(async move {
         let mut fed = 0;
@@ -231,12 +241,18 @@ fn gateway_id(config: &Config) -> String {
 }
 
 fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
+    let lost: u64 = recovery.losses.iter().map(|loss| loss.entries).sum();
+    let unpriced = recovery.died.iter().filter(|record| record.cost.is_none()).count();
     telemetry.log.info(
         "ledger_opened",
         &[
+            ("from_seq", recovery.from_seq.into()),
             ("entries", recovery.entries.into()),
             ("torn_bytes", recovery.torn_bytes.into()),
+            ("lost_entries", lost.into()),
+            ("stray_entries", recovery.strays.into()),
             ("gateway_died", recovery.died.len().into()),
+            ("gateway_died_unpriced", unpriced.into()),
         ],
     );
 }

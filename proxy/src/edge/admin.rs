@@ -81,7 +81,7 @@ async fn authorise(
 async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
     if gateway.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else if !gateway.journal.is_healthy() {
+    } else if !gateway.journal.is_open() {
         (StatusCode::SERVICE_UNAVAILABLE, "the ledger cannot be written\n")
     } else {
         (StatusCode::OK, "ready\n")

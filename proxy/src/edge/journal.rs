@@ -12,6 +12,8 @@ mod options;
 mod queue;
 mod read;
 mod recover;
+mod retain;
+mod salvage;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -24,23 +26,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use taximeter_ledger::Entry;
+use taximeter_ledger::{Entry, Record, RecordCost};
 
 pub(crate) use self::error::{AppendError, JournalError};
 pub(crate) use self::examine::{Examination, examine};
 pub(crate) use self::options::{Event, Options};
 pub(crate) use self::read::Entries;
 pub(crate) use self::recover::Recovery;
+pub(crate) use self::retain::Retention;
 
 use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault};
 
-/// A segment that is this long is followed by another one, in bytes.
-const SEGMENT_BYTES: u64 = 64 << 20;
 /// The directory inside the data directory of the journal that corrections are written to, also
 /// while the gateway writes its own.
 pub(crate) const CORRECTIONS: &str = "corrections";
+
+/// What a request owes whose record was made at start; `None` is unknown.
+pub(crate) type Price<'a> = dyn Fn(&Record) -> Option<RecordCost> + 'a;
 
 /// The journal of this gateway, open for writing. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -54,23 +58,29 @@ struct Handle {
 }
 
 impl Journal {
-    /// Opens the journal in `dir`, which is made if needed: reads all of it, cuts off an entry that
-    /// was being written when we died, and posts the requests that were open then.
+    /// Opens the journal in `dir`, which is made if needed: reads it from the oldest entry that
+    /// still matters, cuts off one that was being written when we died, and posts the requests that
+    /// were open then, at what `price` makes of what they had used.
     ///
     /// # Errors
-    /// `InUse` when another process writes it (exit 75); `Segment` when it is damaged before its
-    /// end or newer than we are; `Io`. Nothing is changed then.
-    pub(crate) fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), JournalError> {
-        Self::open_on(dir, options, Arc::new(Kernel), SEGMENT_BYTES)
+    /// `InUse` when another process writes it (exit 75); `Segment` when what was read is newer than
+    /// we are, or damaged before its end and that is not to be salvaged; `Io`. Nothing is changed
+    /// then.
+    pub(crate) fn open(
+        dir: &Path,
+        options: Options,
+        price: &Price<'_>,
+    ) -> Result<(Self, Recovery), JournalError> {
+        Self::open_on(dir, options, price, Arc::new(Kernel))
     }
 
     fn open_on(
         dir: &Path,
         options: Options,
+        price: &Price<'_>,
         disk: Arc<dyn Disk>,
-        segment_bytes: u64,
     ) -> Result<(Self, Recovery), JournalError> {
-        let (queue, writer, recovery) = recover::open(dir, options, disk, segment_bytes)?;
+        let (queue, writer, recovery) = recover::open(dir, options, price, disk)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
         let handle = Handle { queue, writer: Mutex::new(Some(writer)), dir: dir.to_owned() };
         Ok((Self(Arc::new(handle)), recovery))
@@ -93,6 +103,11 @@ impl Journal {
         }
     }
 
+    /// Queues an entry that those behind it make up for: it is left out where there is no room.
+    pub(crate) fn append_if_room(&self, entry: &Entry) {
+        let _ = self.0.queue.push(entry);
+    }
+
     /// Entries lost by `append_detached`.
     #[cfg(test)]
     #[must_use]
@@ -100,7 +115,13 @@ impl Journal {
         self.0.queue.lost()
     }
 
-    /// Whether reservations are taken and written.
+    /// Whether reservations are taken.
+    #[must_use]
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.queue.is_open()
+    }
+
+    /// Whether entries are written.
     #[must_use]
     pub(crate) fn is_healthy(&self) -> bool {
         self.0.queue.is_healthy()

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use taximeter_config::OnUnavailable;
 use taximeter_ledger::{Entry, Reserve, VoidReason};
 
 use super::identify::{Billing, Call};
 use super::refuse::Refusal;
 use super::route::Chosen;
 use super::settle::Fare;
+use crate::edge::journal::AppendError;
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
+use crate::telemetry::events::LedgerSlow;
 
 /// Leave to be served. Used up by the reservation.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ pub(crate) fn permit(
     if gateway.is_draining() {
         return Err(Refusal::Draining);
     }
-    if call.route.billing == Billing::Ledger && !gateway.journal.is_healthy() {
+    if call.route.billing == Billing::Ledger && !gateway.journal.is_open() {
         return Err(Refusal::LedgerUnavailable);
     }
     Ok(Permit(()))
@@ -48,7 +51,7 @@ impl Permit {
         call: Call,
         chosen: &mut Chosen,
     ) -> Result<Fare, Refusal> {
-        let entry = Entry::Reserve(Reserve {
+        let entry = Entry::Reserve(Box::new(Reserve {
             id: call.id,
             request_id: call.request_id.to_string(),
             started_at: call.started_at,
@@ -62,14 +65,23 @@ impl Permit {
             upstream: gateway.upstream(chosen.index).name.clone(),
             provider: gateway.provider(chosen.index).to_owned(),
             request_model: chosen.request_model.clone(),
+            service_tier: chosen.service_tier.clone(),
             amount: chosen.amount_max,
-        });
+        }));
         let Ok(written) = gateway.journal.append(&entry) else {
             return Err(Refusal::LedgerUnavailable);
         };
         let fare = Fare::new(gateway.clone(), peer.clone(), call, chosen);
-        match tokio::time::timeout(gateway.config.limits.ledger_write_timeout, written).await {
+        let limit = gateway.config.limits.ledger_write_timeout;
+        let written = tokio::time::timeout(limit, written).await;
+        if written.is_err() {
+            gateway.telemetry.emit(&LedgerSlow { action: "reserve", took: limit });
+        }
+        let serves = gateway.config.ledger.unavailable == OnUnavailable::Serve;
+        match written {
             Ok(Ok(_)) => Ok(fare),
+            // It is queued, and will be written before what follows it.
+            Ok(Err(AppendError::Unavailable)) | Err(_) if serves => Ok(fare),
             // The entry may still reach the disk later; the void that follows it keeps the sums
             // right.
             Ok(Err(_)) | Err(_) => {

@@ -4,6 +4,7 @@
 mod count;
 pub(crate) mod open;
 mod passing;
+mod progress;
 mod record;
 mod usage;
 
@@ -28,13 +29,13 @@ use crate::edge::clock;
 use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::Gateway;
-use crate::telemetry::events::{CountSkipped, EntryLost};
+use crate::telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
 use open::Open;
 use passing::{Next, Passing};
 use usage::Parts;
 
-pub(crate) use record::Receipt;
+pub(crate) use record::{Receipt, owed};
 
 /// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
 /// longer ones are counted at once or not at all.
@@ -80,6 +81,7 @@ impl Fare {
             sent_at: None,
             status: None,
             meter: Some(meter),
+            said: (None, None, false),
         })))
     }
 
@@ -163,6 +165,23 @@ impl Fare {
         if let Some(meter) = self.0.as_mut().and_then(|open| open.meter.as_mut()) {
             meter.client_left();
         }
+    }
+
+    /// Whether it is a stream, so that what it has used so far is known while it runs.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.stream && open.meter.is_some())
+    }
+
+    /// Tells the ledger what it has used so far.
+    pub(crate) fn say_progress(&mut self, now: Instant) {
+        if let Some(open) = &mut self.0 {
+            open.say_progress(now);
+        }
+    }
+
+    /// When it was admitted; `None` once it has ended.
+    pub(crate) fn started(&self) -> Option<Instant> {
+        self.0.as_ref().map(|open| open.call.started)
     }
 
     /// Whether the gateway wants this stream to end now.
@@ -326,7 +345,7 @@ impl Open {
         let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else { return };
         let Some(body) = self.kept.take() else { return };
         let (tell, told) = oneshot::channel();
-        self.input = Some(told);
+        self.input = Some(Input::Begun(told));
         let (gateway, held) = (self.gateway.clone(), self.held.clone());
         self.gateway.background.spawn_blocking(move || {
             let tally = gateway.guarded(|| count::input(wire, &body, &counting));
@@ -355,7 +374,7 @@ impl Open {
             Parts::default()
         };
         let input = match (self.input.take(), self.kept.take()) {
-            (Some(begun), _) => Some(Input::Begun(begun)),
+            (Some(input), _) => Some(input),
             (None, Some(body)) => Some(Input::Body(wire, body)),
             (None, None) => missing.input.then_some(Input::Bytes(self.body_bytes)),
         };
@@ -381,10 +400,15 @@ impl Open {
         let entry = Entry::Post(Box::new(record));
         let limit = self.gateway.config.limits.ledger_write_timeout;
         let written: Written = match self.gateway.journal.append(&entry) {
-            Ok(append) => Box::pin(async move {
-                // Already served: the journal keeps what it could not write, and retries.
-                let _ = tokio::time::timeout(limit, append).await;
-            }),
+            Ok(append) => {
+                let telemetry = self.gateway.telemetry.clone();
+                Box::pin(async move {
+                    // Already served: the journal keeps what it could not write, and retries.
+                    if tokio::time::timeout(limit, append).await.is_err() {
+                        telemetry.emit(&LedgerSlow { action: "settle", took: limit });
+                    }
+                })
+            }
             Err(fault) => {
                 self.gateway.telemetry.emit(&EntryLost { reason: fault.to_string() });
                 Box::pin(std::future::ready(()))

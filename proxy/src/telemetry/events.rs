@@ -265,8 +265,12 @@ pub(crate) struct LedgerTold<'a>(pub(crate) &'a journal::Event<'a>);
 
 impl Event for LedgerTold<'_> {
     fn count(&self, to: &Metrics) {
-        if let journal::Event::EntryLost { .. } = self.0 {
-            to.count(Instrument::EntriesLost, 1, &[]);
+        match self.0 {
+            journal::Event::EntryLost { .. } => to.count(Instrument::EntriesLost, 1, &[]),
+            journal::Event::Slow { action, took } => {
+                LedgerSlow { action, took: *took }.count(to);
+            }
+            _ => {}
         }
     }
 
@@ -284,10 +288,40 @@ impl Event for LedgerTold<'_> {
             journal::Event::SegmentLost { path } => {
                 to.critical("ledger_segment_lost", &[("path", text(&path.display()))]);
             }
+            journal::Event::Slow { action, took } => {
+                LedgerSlow { action, took: *took }.line(to);
+            }
+            journal::Event::Salvaged(loss) => to.critical(
+                "ledger_salvaged",
+                &[
+                    ("path", text(&loss.path.display())),
+                    ("fault", text(&loss.fault)),
+                    ("first_seq", loss.first_seq.into()),
+                    ("entries_lost", loss.entries.into()),
+                    ("kept", text(&loss.kept.display())),
+                ],
+            ),
             journal::Event::EntryLost { error } => {
                 to.critical("ledger_entry_lost", &[("reason", text(error))]);
             }
         }
+    }
+}
+
+/// The disk takes longer than a request waits for it.
+pub(crate) struct LedgerSlow {
+    pub(crate) action: &'static str,
+    pub(crate) took: Duration,
+}
+
+impl Event for LedgerSlow {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::LedgerSlow, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        let fields = [("action", self.action.into()), ("seconds", self.took.as_secs_f64().into())];
+        to.critical("ledger_slow", &fields);
     }
 }
 

@@ -145,6 +145,8 @@ instruments! {
         "Entries in the journal.";
     EntriesLost: "taximeter.ledger.entries.lost", Kind::Counter, "{entry}",
         "Entries that the ledger would not take.";
+    LedgerSlow: "taximeter.ledger.slow", Kind::Counter, "{event}",
+        "Times that the disk took longer than a second, or than a request waits for it.";
     StoreFaults: "taximeter.store.faults", Kind::Counter, "{fault}",
         "Times that the store could not be fed from the journal.";
     PushedEvents: "taximeter.push.events", Kind::Counter, "{event}",

@@ -11,8 +11,8 @@ fn entries_that_cannot_all_be_true_are_told() {
         replay.apply(seq, &entry)
     };
     assert_eq!(apply(void(1)), Err(Contradiction::NotReserved { seq: 1, id: id(1) }));
-    assert_eq!(apply(Entry::Reserve(reserve(1, None))), Ok(()));
-    assert_eq!(apply(Entry::Reserve(reserve(1, None))), Ok(()));
+    assert_eq!(apply(Entry::Reserve(Box::new(reserve(1, None)))), Ok(()));
+    assert_eq!(apply(Entry::Reserve(Box::new(reserve(1, None)))), Ok(()));
     let mut stranger = died(&reserve(1, None), None, at(0), "g");
     stranger.tenant = tenant("zeta");
     let stranger = apply(Entry::Post(Box::new(stranger)));
@@ -28,8 +28,8 @@ fn entries_that_cannot_all_be_true_are_told() {
 #[test]
 fn a_sum_that_is_too_large_is_an_error_and_changes_nothing() {
     let mut replay = Replay::default();
-    replay.apply(1, &Entry::Reserve(reserve(1, Some(Decimal::MAX)))).unwrap();
-    let overflow = replay.apply(2, &Entry::Reserve(reserve(2, Some(Decimal::ONE))));
+    replay.apply(1, &Entry::Reserve(Box::new(reserve(1, Some(Decimal::MAX))))).unwrap();
+    let overflow = replay.apply(2, &Entry::Reserve(Box::new(reserve(2, Some(Decimal::ONE)))));
     assert!(matches!(overflow, Err(Contradiction::Overflow { seq: 2, .. })));
     assert_eq!(replay.balances()[&tenant("acme")].reserved, Decimal::MAX);
 }
@@ -50,7 +50,7 @@ fn a_request_that_was_open_when_we_died_costs_unknown_not_zero() {
 #[test]
 fn what_a_request_used_so_far_is_what_is_known_if_we_die() {
     let mut replay = Replay::default();
-    replay.apply(1, &Entry::Reserve(reserve(1, None))).unwrap();
+    replay.apply(1, &Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
     replay.apply(2, &progress(1, 5)).unwrap();
     replay.apply(3, &progress(1, 40)).unwrap();
     replay.apply(4, &progress(2, 9)).unwrap();
@@ -68,7 +68,7 @@ fn a_correction_changes_the_balance_once_and_no_post() {
     let tenant = reserve(1, None).tenant;
     let mut record = died(&reserve(1, None), None, at(5), "g");
     record.cost = Some(cost(Decimal::from(10)));
-    replay.apply(1, &Entry::Reserve(reserve(1, None))).unwrap();
+    replay.apply(1, &Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
     let early = replay.apply(2, &correction(50, 1, Some(10), Some(8)));
     assert!(matches!(early, Err(Contradiction::NotPosted { .. })));
     replay.apply(3, &Entry::Post(Box::new(record))).unwrap();

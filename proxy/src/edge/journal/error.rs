@@ -26,7 +26,7 @@ pub(crate) enum JournalError {
         source: io::Error,
     },
     /// A segment is not as it was written.
-    #[error("{}: {fault}; nothing was changed: restore it, or move it away", path.display())]
+    #[error("{}: {fault}; nothing was changed: {}", path.display(), advice(fault))]
     Segment {
         /// Which file.
         path: PathBuf,
@@ -38,11 +38,36 @@ pub(crate) enum JournalError {
     Encode(#[from] EncodeError),
 }
 
+/// What to do about a segment that cannot be read.
+const fn advice(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Newer { .. } => "use the newer taximeter that wrote it",
+        _ => {
+            "restore it, or set `ledger.recovery: salvage` to leave out what cannot be read and go on"
+        }
+    }
+}
+
 impl JournalError {
     /// For `map_err`: `action` on `path` failed.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// Entries that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    /// The damaged segment.
+    pub(crate) path: PathBuf,
+    /// Where, expected, found.
+    pub(crate) fault: Fault,
+    /// Sequence number of the first entry that is lost.
+    pub(crate) first_seq: u64,
+    /// How many are; at most so many, where nothing behind them could be read.
+    pub(crate) entries: u64,
+    /// Where the damaged segment is now.
+    pub(crate) kept: PathBuf,
 }
 
 /// An entry that is not written.

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::SegmentHeader;
+use taximeter_ledger::{HEADER_BYTES, Reader, SegmentHeader};
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
 
@@ -29,7 +29,7 @@ impl Segment {
         disk: &dyn Disk,
         synced: bool,
     ) -> io::Result<Self> {
-        let path = path(dir, header.before.seq + 1);
+        let path = path(dir, header.first_seq());
         let unnamed = path.with_extension(UNNAMED);
         match disk.remove(&unnamed) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -108,6 +108,9 @@ impl Segment {
 const EXTENSION: &str = "tlj";
 const UNNAMED: &str = "tlj.new";
 
+/// Files that are put aside by one name.
+const ASIDE_MAX: u32 = 1000;
+
 /// Where the segment is that begins with `first_seq`.
 pub(super) fn path(dir: &Path, first_seq: u64) -> PathBuf {
     dir.join(format!("journal-{first_seq:020}.{EXTENSION}"))
@@ -122,6 +125,48 @@ pub(super) fn create_dir(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Resul
         disk.sync_dir(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
     }
     Ok(())
+}
+
+/// The header of a segment, if it is whole.
+pub(super) fn header(path: &Path, disk: &dyn Disk) -> io::Result<Option<SegmentHeader>> {
+    let bytes = read(path, disk, HEADER_BYTES)?;
+    let mut reader = Reader::new(None, u64::MAX);
+    reader.feed(&bytes);
+    let _ = reader.next_entry();
+    Ok(reader.header().cloned())
+}
+
+/// The first bytes of a file, at most so many.
+pub(super) fn read(path: &Path, disk: &dyn Disk, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let file = disk.open(path, How::Read)?;
+    let length = usize::try_from(file.status()?.length).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; length.min(bytes_max)];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, filled as u64)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Keeps what a segment is under a name by which no journal looks for it.
+pub(super) fn put_aside(path: &Path, disk: &dyn Disk) -> io::Result<PathBuf> {
+    let bytes = read(path, disk, usize::MAX)?;
+    let (file, aside) = (0..ASIDE_MAX)
+        .map(|number| path.with_extension(format!("{EXTENSION}.damaged-{number}")))
+        .find_map(|aside| match disk.open(&aside, How::Create) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
+            opened => Some(opened.map(|file| (file, aside))),
+        })
+        .unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
+    let identity = file.status()?.identity;
+    let mut segment = Segment { file, path: aside, identity, length: 0, torn: false };
+    segment.append(&bytes)?;
+    segment.file.sync()?;
+    Ok(segment.path)
 }
 
 /// The segments of a journal by their first sequence number, in order.

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use taximeter_config::Durability;
+use taximeter_config::{Durability, OnDamage, OnUnavailable};
 
-use super::error::AppendError;
+use super::error::{AppendError, Loss};
 
 /// How a journal is written.
 pub(crate) struct Options {
@@ -15,8 +16,14 @@ pub(crate) struct Options {
     pub(crate) gateway: String,
     /// When an entry counts as written.
     pub(crate) durability: Durability,
+    /// What becomes of damage before the end.
+    pub(crate) recovery: OnDamage,
+    /// What becomes of reservations while writing fails.
+    pub(crate) unavailable: OnUnavailable,
     /// Entries held in memory until they are where `durability` wants them, in bytes.
     pub(crate) queue_bytes_max: usize,
+    /// A segment that is this long is followed by another one, in bytes.
+    pub(crate) segment_bytes: u64,
     /// The wall clock.
     pub(crate) now: fn() -> Timestamp,
     /// Called for what an operator should know, from whichever thread notices.
@@ -28,7 +35,10 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("gateway", &self.gateway)
             .field("durability", &self.durability)
+            .field("recovery", &self.recovery)
+            .field("unavailable", &self.unavailable)
             .field("queue_bytes_max", &self.queue_bytes_max)
+            .field("segment_bytes", &self.segment_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -56,6 +66,15 @@ pub(crate) enum Event<'a> {
         /// Segment.
         path: &'a Path,
     },
+    /// The disk took longer than it should.
+    Slow {
+        /// What it did.
+        action: &'static str,
+        /// How long it took.
+        took: Duration,
+    },
+    /// Entries that could not be read are left out from now on.
+    Salvaged(&'a Loss),
     /// An entry that nobody waits for could not be taken: it is lost.
     EntryLost {
         /// Cause.

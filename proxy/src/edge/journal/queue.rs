@@ -3,32 +3,37 @@
 //! One lock, held for a copy at most. An entry gets its place (sequence number and chain) when it
 //! enters the queue, so the order of the queue is the order of the file.
 
+mod frames;
+mod unsynced;
+
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use taximeter_ledger::{Draft, Entry, Position};
+use taximeter_config::OnUnavailable;
+use taximeter_ledger::{Change, Draft, Entry, Position};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+pub(super) use self::frames::{Batch, Frames};
+use self::unsynced::Unsynced;
 use super::disk::OpenFile;
 use super::error::AppendError;
 use super::options::{Event, Options};
+use crate::edge::clock;
 
 /// Between two attempts to write what could not be written.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
+/// What takes the disk longer is told.
+const SLOW: Duration = Duration::from_secs(1);
+
 /// From an entry to its sync, with `durability: group`.
 const SYNC_DELAY: Duration = Duration::from_millis(10);
-
-/// Written entries that are kept until they are synced, in bytes, to be written anew if that fails.
-/// When syncs are slower than that, the oldest are only in the file.
-const UNSYNCED_BYTES_MAX: usize = 16 << 20;
 
 /// Threads that have waited.
 static LANES: AtomicU64 = AtomicU64::new(0);
@@ -38,15 +43,6 @@ thread_local! {
     static PAYLOAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// Tells this thread's waiters from those of others.
     static LANE: u64 = LANES.fetch_add(1, Relaxed);
-}
-
-/// Frames that are written together.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) bytes: Vec<u8>,
-    /// The frame before the first one.
-    pub(super) before: Position,
-    pub(super) last: Position,
 }
 
 #[derive(Debug)]
@@ -59,10 +55,8 @@ pub(super) struct Queue {
 
 #[derive(Debug)]
 struct State {
-    /// Frames that the writer has not taken.
-    bytes: Vec<u8>,
-    before: Position,
-    last: Position,
+    /// What the writer has not taken.
+    frames: Frames,
     /// Bytes queued and being written.
     held_bytes: usize,
     written: u64,
@@ -109,32 +103,13 @@ enum Stage {
     Ended,
 }
 
-/// What is written, and may not be on the disk yet.
-#[derive(Debug, Default)]
-struct Unsynced {
-    batches: VecDeque<Batch>,
-    bytes: usize,
-    /// Room of a batch that is not needed any longer.
-    spare: Vec<u8>,
-    files: Vec<Arc<dyn OpenFile>>,
-    syncer_sleeps: bool,
-    /// The syncer is at it.
-    syncing: bool,
-    /// The writer waits for the syncer.
-    hurried: bool,
-    /// A sync failed or a file was lost: the batches are to be written anew.
-    doubtful: bool,
-}
-
 impl Queue {
-    /// An empty queue behind `last`.
-    pub(super) fn new(options: Options, last: Position) -> Self {
+    /// A queue that goes on with `frames`, of which there are none yet.
+    pub(super) fn new(options: Options, frames: Frames) -> Self {
         let state = State {
-            bytes: Vec::new(),
-            before: last,
-            last,
+            written: frames.last().seq,
+            frames,
             held_bytes: 0,
-            written: last.seq,
             waiting: Vec::new(),
             ready: Vec::new(),
             bell: Bell::Quiet,
@@ -154,6 +129,14 @@ impl Queue {
         (self.options.tell)(event);
     }
 
+    /// Tells what has taken longer than it should.
+    pub(super) fn tell_slow(&self, action: &'static str, begun: Instant) {
+        let took = clock::now() - begun;
+        if took > SLOW {
+            self.tell(&Event::Slow { action, took });
+        }
+    }
+
     // For callers.
 
     /// Gives an entry its place. Half of the room is kept for settling what has been reserved.
@@ -164,21 +147,19 @@ impl Queue {
             if state.stage > Stage::Open {
                 return Err(AppendError::Closed);
             }
-            let mut room = self.options.queue_bytes_max;
-            if matches!(entry, Entry::Reserve(_)) {
-                if state.failing {
+            let room = match entry {
+                Entry::Reserve(_) if !self.may_reserve(&state) => {
                     return Err(AppendError::Unavailable);
                 }
-                room /= 2;
-            }
-            let held_bytes = state.held_bytes + draft.frame_bytes();
-            if held_bytes > room {
+                Entry::Progress(_) if state.failing => return Err(AppendError::Unavailable),
+                Entry::Reserve(_) | Entry::Progress(_) => self.options.queue_bytes_max / 2,
+                _ => self.options.queue_bytes_max,
+            };
+            if state.held_bytes + draft.frame_bytes() > room {
                 return Err(AppendError::QueueFull);
             }
-            state.held_bytes = held_bytes;
-            let before = state.last;
-            state.last = draft.seal(before, &mut state.bytes);
-            let seq = state.last.seq;
+            state.held_bytes += state.frames.push(&draft, &Change::of(entry), self.options.now);
+            let seq = state.frames.last().seq;
             let is_first = state.bell == Bell::Quiet;
             if is_first {
                 state.bell = Bell::Due;
@@ -244,6 +225,18 @@ impl Queue {
         others.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether a failure to write is a reason to refuse.
+    fn may_reserve(&self, state: &State) -> bool {
+        !state.failing || self.options.unavailable == OnUnavailable::Serve
+    }
+
+    /// Whether reservations are taken.
+    pub(super) fn is_open(&self) -> bool {
+        let state = self.lock();
+        let has_room = state.held_bytes < self.options.queue_bytes_max / 2;
+        state.stage == Stage::Open && has_room && self.may_reserve(&state)
+    }
+
     pub(super) fn is_healthy(&self) -> bool {
         let state = self.lock();
         !state.failing && state.stage == Stage::Open
@@ -256,7 +249,10 @@ impl Queue {
     /// Takes no more entries.
     pub(super) fn close(&self) {
         let mut state = self.lock();
-        state.stage = state.stage.max(Stage::Closing);
+        if state.stage == Stage::Open {
+            state.held_bytes += state.frames.check(self.options.now);
+            state.stage = Stage::Closing;
+        }
         drop(state);
         self.work.notify_one();
     }
@@ -272,18 +268,16 @@ impl Queue {
             }
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.bell == Bell::Rung {
+        let batch = state.frames.take(spare);
+        if state.bell == Bell::Rung && state.frames.is_empty() {
             state.bell = Bell::Quiet;
         }
-        let bytes = mem::replace(&mut state.bytes, spare);
-        let last = state.last;
-        let before = mem::replace(&mut state.before, last);
-        Some(Batch { bytes, before, last })
+        Some(batch)
     }
 
     /// The last frame that was taken.
     pub(super) fn taken(&self) -> Position {
-        self.lock().before
+        self.lock().frames.taken()
     }
 
     /// The batch is in the kernel, and on the disk unless `file` names what is to be synced.
@@ -440,7 +434,7 @@ impl Queue {
 impl State {
     /// Whether what is queued is to be written now.
     fn is_due(&self) -> bool {
-        !self.bytes.is_empty() && (self.bell == Bell::Rung || self.stage > Stage::Open)
+        !self.frames.is_empty() && (self.bell == Bell::Rung || self.stage > Stage::Open)
     }
 }
 
@@ -451,7 +445,7 @@ impl Drop for Ring {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         // The writer may have been there already, to settle a doubt.
-        state.bell = if state.bytes.is_empty() { Bell::Quiet } else { Bell::Rung };
+        state.bell = if state.frames.is_empty() { Bell::Quiet } else { Bell::Rung };
         drop(state);
         self.0.work.notify_one();
     }
@@ -489,29 +483,5 @@ impl State {
         }
         let mine = self.ready.extract_if(.., |waiter| waiter.lane == lane);
         mine.map(|waiter| waiter.waker).collect()
-    }
-}
-
-impl Unsynced {
-    fn push(&mut self, batch: Batch, file: &Arc<dyn OpenFile>) {
-        self.bytes += batch.bytes.len();
-        self.batches.push_back(batch);
-        let mut excess = self.bytes.saturating_sub(UNSYNCED_BYTES_MAX);
-        self.forget(|batch| {
-            let forgotten = excess > 0;
-            excess = excess.saturating_sub(batch.bytes.len());
-            forgotten
-        });
-        if !self.files.last().is_some_and(|last| Arc::ptr_eq(last, file)) {
-            self.files.push(Arc::clone(file));
-        }
-    }
-
-    /// Drops the oldest batches, as long as `done` says so.
-    fn forget(&mut self, mut done: impl FnMut(&Batch) -> bool) {
-        while let Some(batch) = self.batches.pop_front_if(|batch| done(batch)) {
-            self.bytes -= batch.bytes.len();
-            self.spare = batch.bytes;
-        }
     }
 }

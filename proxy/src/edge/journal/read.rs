@@ -5,7 +5,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{Fault, Framed, Position, Reader, SegmentHeader};
+use taximeter_ledger::{Checkpoint, Entry, Fault, Framed, Kind, Position, Reader, SegmentHeader};
 
 use super::disk::{Disk, How, Identity, OpenFile};
 use super::error::JournalError;
@@ -39,6 +39,31 @@ struct Segment {
     reader: Reader,
     /// Its last entry, when a segment follows.
     last: Option<u64>,
+}
+
+/// The last checkpoint of the journal in `dir`, and its sequence number: of the last segment that
+/// has one.
+pub(super) fn last_checkpoint(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+) -> Result<Option<(u64, Checkpoint)>, JournalError> {
+    let segments = files::list(dir, &**disk).map_err(JournalError::io("list", dir))?;
+    let mut end = u64::MAX;
+    for (first, _) in segments.into_iter().rev() {
+        let mut entries = Entries::new(Arc::clone(disk), dir, first);
+        let mut last = None;
+        while let Some(framed) = entries.next().transpose()?.filter(|framed| framed.seq < end) {
+            if framed.kind == Kind::Checkpoint {
+                let entry = framed.entry().map_err(|fault| entries.fault(fault))?;
+                last = Some((framed.seq, entry));
+            }
+        }
+        if let Some((seq, Entry::Checkpoint(checkpoint))) = last {
+            return Ok(Some((seq, *checkpoint)));
+        }
+        end = first;
+    }
+    Ok(None)
 }
 
 /// Where the last segment of a journal ends.

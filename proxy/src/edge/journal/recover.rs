@@ -1,22 +1,28 @@
-//! Opening a journal: what is in it, what was cut off, who was on the way when we died.
+//! Opening a journal: what matters of it, what was cut off, who was on the way when we died.
 
+use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use taximeter_config::Durability;
-use taximeter_ledger::{Contradiction, Draft, Entry, Fault, Position, Record, Replay, died};
+use jiff::Timestamp;
+use taximeter_config::{Durability, OnDamage};
+use taximeter_ledger::{
+    Change, Checkpoint, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId, Tally, died,
+};
 
+use super::Price;
 use super::disk::{Disk, How, OpenFile};
-use super::error::JournalError;
+use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
-use super::options::Options;
-use super::queue::Queue;
-use super::read::{Entries, Tail};
+use super::options::{Event, Options};
+use super::queue::{Frames, Queue};
+use super::read::{Entries, Tail, last_checkpoint};
+use super::salvage;
 use super::write::{Place, Writer};
 
-/// Contradictions that are kept to be told; further ones are only counted.
-const CONTRADICTIONS_MAX: usize = 16;
+/// Damaged places that one start steps over.
+const SALVAGES_MAX: usize = 1000;
 
 /// The file that a writer holds locked.
 const LOCK: &str = "journal.lock";
@@ -24,104 +30,216 @@ const LOCK: &str = "journal.lock";
 /// What was found when the journal was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
+    /// Where reading began, if there was anything to read.
+    pub(crate) from_seq: u64,
     /// Entries read.
     pub(crate) entries: u64,
-    /// Requests that were posted before.
+    /// Requests that were posted before, all in all.
     pub(crate) posts: u64,
-    /// Requests that were voided before.
+    /// Requests that were voided before, all in all.
     pub(crate) voids: u64,
-    /// Entries that said again what was known.
-    pub(crate) repeats: u64,
+    /// Entries that settle what was not open; `taximeter verify` says which.
+    pub(crate) strays: u64,
     /// Bytes of an entry that was cut off while it was written; they are cut off now.
     pub(crate) torn_bytes: u64,
+    /// What could not be read, and is left out.
+    pub(crate) losses: Vec<Loss>,
     /// Requests that were open: their records are posted now, with `seq`.
     pub(crate) died: Vec<Record>,
-    /// Entries that cannot all be true, the first few; the earlier one of each pair is believed.
-    pub(crate) contradictions: Vec<Contradiction>,
-    /// How many there are.
-    pub(crate) contradictions_count: u64,
     /// Sequence number of the next entry.
     pub(crate) next_seq: u64,
 }
 
-/// Reads the journal in `dir`, cuts off a torn end and posts what was open.
+/// Reads the journal in `dir` as far as it matters, cuts off a torn end and posts what was open.
 pub(super) fn open(
     dir: &Path,
     options: Options,
+    price: &Price<'_>,
     disk: Arc<dyn Disk>,
-    segment_bytes: u64,
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     let synced = options.durability != Durability::Os;
     files::create_dir(dir, &*disk, synced).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
-    let mut entries = Entries::new(Arc::clone(&disk), dir, 1);
-    let place = Place { dir: dir.to_owned(), disk, segment_bytes, _lock: lock };
+    let place = Place { dir: dir.to_owned(), disk, _lock: lock };
     let mut recovery = Recovery::default();
-    let replay = recovery.replay(&mut entries)?;
-    let before = entries.position();
-    let tail = entries.tail();
-    recovery.torn_bytes = tail.as_ref().map_or(0, |tail| tail.torn_bytes);
-    let mut segment = match tail {
+    let found = recovery.read(&place, &options)?;
+    let before = found.end;
+    recovery.torn_bytes = found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
+    let mut segment = match &found.tail {
         None => place.begin(&options, before, &[]).map_err(JournalError::io("write", dir))?,
         Some(Tail { header: Some(_), path, offset, .. }) => {
-            Segment::open(&path, offset, &*place.disk).map_err(JournalError::io("open", &path))?
+            Segment::open(path, *offset, &*place.disk).map_err(JournalError::io("open", path))?
         }
-        // Its header was cut off, so nothing was in it; its name must be the next, or more is gone.
-        Some(Tail { path, .. }) if path == files::path(dir, before.seq + 1) => {
-            place.begin(&options, before, &[]).map_err(JournalError::io("write", &path))?
-        }
-        Some(Tail { path, torn_bytes: bytes, .. }) => {
-            return Err(JournalError::Segment { path, fault: Fault::Torn { offset: 0, bytes } });
+        // Its header was cut off, so nothing was in it.
+        Some(Tail { path, .. }) => {
+            place.begin(&options, before, &[]).map_err(JournalError::io("write", path))?
         }
     };
-    let (frames, last) = recovery.close_open(&replay, before, &options.gateway)?;
+    let (frames, last, tally) = recovery.close_open(found, &place, &options, price)?;
     place
         .append(&options, &mut segment, &frames)
         .map_err(JournalError::io("write", segment.path()))?;
-    let queue = Arc::new(Queue::new(options, last));
+    let frames = Frames::new(last, tally, segment.length(), options.segment_bytes);
+    let queue = Arc::new(Queue::new(options, frames));
     let writer = Writer::new(place, Arc::clone(&queue), segment);
     Ok((queue, writer, recovery))
 }
 
+/// What a start has read.
+#[derive(Default)]
+struct Found {
+    tally: Tally,
+    open: HashMap<RequestId, Open>,
+    last_sign_of_life: Timestamp,
+    /// The last entry is a checkpoint, or there is none.
+    is_checked: bool,
+    end: Position,
+    tail: Option<Tail>,
+}
+
+/// A reservation that is not settled, and the last that was said of it.
+struct Open {
+    reserve: Framed,
+    progress: Option<Framed>,
+}
+
 impl Recovery {
-    fn replay(&mut self, entries: &mut Entries) -> Result<Replay, JournalError> {
-        let mut replay = Replay::default();
-        while let Some(framed) = entries.next().transpose()? {
-            self.entries += 1;
-            let entry = framed.entry().map_err(|fault| entries.fault(fault))?;
-            if let Err(contradiction) = replay.apply(framed.seq, &entry) {
-                self.contradictions_count += 1;
-                if self.contradictions.len() < CONTRADICTIONS_MAX {
-                    self.contradictions.push(contradiction);
+    /// Reads the journal; steps over what is damaged where that is wanted.
+    fn read(&mut self, place: &Place, options: &Options) -> Result<Found, JournalError> {
+        loop {
+            let (path, fault) = match self.read_sound(&place.disk, &place.dir) {
+                Err(JournalError::Segment { path, fault })
+                    if options.recovery == OnDamage::Salvage
+                        && self.losses.len() < SALVAGES_MAX =>
+                {
+                    (path, fault)
                 }
-            }
+                read => return read,
+            };
+            let loss = salvage::leave_out(place, options, &path, fault)?;
+            (options.tell)(&Event::Salvaged(&loss));
+            self.losses.push(loss);
         }
-        self.posts = replay.posts();
-        self.voids = replay.voids();
-        self.repeats = replay.repeats();
-        Ok(replay)
     }
 
-    /// Records of what was open, and their frames. They end when the gateway was last known to
-    /// live: a later time could move the charge into another month.
+    /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
+    /// known that the checkpoint does not say.
+    fn read_sound(&mut self, disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, JournalError> {
+        let checkpoint = last_checkpoint(disk, dir)?;
+        self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
+            checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
+        });
+        (self.entries, self.strays) = (0, 0);
+        let mut entries = Entries::new(Arc::clone(disk), dir, self.from_seq);
+        let mut found = Found { is_checked: true, ..Found::default() };
+        while let Some(framed) = entries.next().transpose()? {
+            self.entries += 1;
+            let fits = found.add(framed).map_err(|fault| entries.fault(fault))?;
+            match &checkpoint {
+                Some((seq, checkpoint)) if entries.position().seq == *seq => {
+                    found.tally.go_on_from(checkpoint);
+                }
+                Some((seq, _)) if entries.position().seq < *seq => {}
+                _ => self.strays += u64::from(!fits),
+            }
+        }
+        let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
+        (self.posts, self.voids) = (posts, voids);
+        (found.end, found.tail) = (entries.position(), entries.tail());
+        match &found.tail {
+            // Its name must be the next, or more is gone.
+            Some(Tail { header: None, path, torn_bytes: bytes, .. })
+                if *path != files::path(dir, found.end.seq + 1) =>
+            {
+                let fault = Fault::Torn { offset: 0, bytes: *bytes };
+                Err(JournalError::Segment { path: path.clone(), fault })
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Records of what was open, a checkpoint, and their frames. The records end when the gateway
+    /// was last known to live: a later time could move the charge into another month.
     fn close_open(
         &mut self,
-        replay: &Replay,
-        before: Position,
-        gateway: &str,
-    ) -> Result<(Vec<u8>, Position), JournalError> {
-        let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), before);
-        let at = replay.last_sign_of_life().unwrap_or_default();
-        for open in replay.open() {
-            let mut record = died(&open.reserve, open.progress.as_ref(), at, gateway);
-            let entry = Entry::Post(Box::new(record.clone()));
+        found: Found,
+        place: &Place,
+        options: &Options,
+        price: &Price<'_>,
+    ) -> Result<(Vec<u8>, Position, Tally), JournalError> {
+        let Found { mut tally, open, last_sign_of_life: at, is_checked, end, .. } = found;
+        let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), end);
+        let mut open: Vec<_> = open.into_values().collect();
+        open.sort_unstable_by_key(|open| open.reserve.seq);
+        for open in open {
+            let told = |fault| unreadable(place, open.reserve.seq, fault);
+            let record = open.died(at, &options.gateway).map_err(told)?;
+            let Some(mut record) = record else { continue };
+            record.cost = price(&record);
+            let entry = Entry::Post(Box::new(record));
             last = Draft::new(&entry, &mut payload)?.seal(last, &mut frames);
-            record.seq = last.seq;
-            self.died.push(record);
+            tally.add(last.seq, &Change::of(&entry));
+            if let Entry::Post(mut record) = entry {
+                record.seq = last.seq;
+                self.died.push(*record);
+            }
+        }
+        if !is_checked || !self.died.is_empty() {
+            let checkpoint = Entry::Checkpoint(Box::new(tally.checkpoint((options.now)())));
+            last = Draft::new(&checkpoint, &mut payload)?.seal(last, &mut frames);
         }
         self.next_seq = last.seq + 1;
-        Ok((frames, last))
+        Ok((frames, last, tally))
     }
+}
+
+impl Found {
+    /// Adds an entry. Whether it fits to those before.
+    fn add(&mut self, framed: Framed) -> Result<bool, Fault> {
+        let (at, change) = framed.change()?;
+        self.last_sign_of_life = self.last_sign_of_life.max(at);
+        self.is_checked = framed.kind == Kind::Checkpoint;
+        let fits = self.tally.add(framed.seq, &change);
+        let Some(id) = change.request() else { return Ok(fits) };
+        match framed.kind {
+            Kind::Reserve => {
+                self.open.entry(id).or_insert(Open { reserve: framed, progress: None });
+            }
+            Kind::Progress => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.progress = Some(framed);
+                }
+            }
+            Kind::Post | Kind::Void => {
+                self.open.remove(&id);
+            }
+            Kind::Correction | Kind::Checkpoint => {}
+        }
+        Ok(fits)
+    }
+}
+
+impl Open {
+    /// The record of a request that was open when the gateway died.
+    fn died(&self, at: Timestamp, gateway: &str) -> Result<Option<Record>, Fault> {
+        let progress = self.progress.as_ref().map(Framed::entry).transpose()?;
+        let progress = match &progress {
+            Some(Entry::Progress(progress)) => Some(progress),
+            _ => None,
+        };
+        Ok(match self.reserve.entry()? {
+            Entry::Reserve(reserve) => Some(died(&reserve, progress, at, gateway)),
+            _ => None,
+        })
+    }
+}
+
+/// Says in which file entry `seq` is.
+fn unreadable(place: &Place, seq: u64, fault: Fault) -> JournalError {
+    let segments = files::list(&place.dir, &*place.disk).unwrap_or_default();
+    let segment = segments.into_iter().rfind(|(first, _)| *first <= seq);
+    let path = segment.map_or_else(|| place.dir.clone(), |(_, path)| path);
+    JournalError::Segment { path, fault }
 }
 
 /// Whether a process has the journal in `dir` open for writing.

@@ -13,6 +13,7 @@ use super::error::JournalError;
 use super::files::{self, Segment};
 use super::options::{Event, Options};
 use super::queue::{Batch, Queue};
+use crate::edge::clock;
 
 /// A batch buffer larger than this is given back: it is left from an outage.
 const SPARE_BYTES_MAX: usize = 1 << 20;
@@ -21,8 +22,6 @@ const SPARE_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Place {
     pub(super) dir: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
-    /// A segment that is this long is followed by another one.
-    pub(super) segment_bytes: u64,
     /// Held until the writer has left.
     pub(super) _lock: Arc<dyn OpenFile>,
 }
@@ -43,7 +42,7 @@ impl Place {
         frames: &[u8],
     ) -> io::Result<Segment> {
         let gateway = options.gateway.clone();
-        let header = SegmentHeader { gateway, before, created: (options.now)() };
+        let header = SegmentHeader { gateway, before, lost: 0, created: (options.now)() };
         let synced = options.durability != Durability::Os;
         Segment::create(&self.dir, &header, frames, &*self.disk, synced)
     }
@@ -90,7 +89,9 @@ impl Writer {
         let queue = Arc::clone(&self.queue);
         let syncer = move || {
             while let Some((files, seq)) = queue.take_unsynced() {
+                let begun = clock::now();
                 let result = files.iter().try_for_each(|file| file.sync());
+                queue.tell_slow("sync", begun);
                 queue.synced(seq, &result);
             }
         };
@@ -115,14 +116,22 @@ impl Writer {
     /// Writes a batch as `durability` wants it. After an error nothing of it counts as written, and
     /// it may be tried again.
     pub(super) fn commit(&mut self, batch: &Batch) -> io::Result<()> {
+        let begun = clock::now();
         self.settle(batch.before)?;
-        if self.segment.length() >= self.place.segment_bytes {
+        self.write(batch)?;
+        self.queue.tell_slow("write", begun);
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        if batch.begins_segment {
             if self.queue.options.durability == Durability::Group {
                 // What follows a segment says that all of it is there.
                 self.queue.wait_for_sync();
                 self.settle(batch.before)?;
             }
-            self.segment = self.place.begin(&self.queue.options, batch.before, &[])?;
+            self.segment = self.place.begin(&self.queue.options, batch.before, &batch.bytes)?;
+            return Ok(());
         }
         self.segment.append(&batch.bytes)?;
         if self.queue.options.durability == Durability::Sync {

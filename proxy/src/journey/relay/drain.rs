@@ -34,6 +34,7 @@ pub(super) fn dropped(worker: Arc<Worker>, upstream: usize, exchange: Exchange, 
     gateway.telemetry.emit(&AnswerLeft { drained: place.is_some() && runtime.is_some() });
     match (place, runtime) {
         (Some(place), Some(runtime)) => {
+            fare.say_progress(clock::now());
             fare.client_left();
             runtime.spawn(read_on(worker, upstream, exchange, fare, place));
         }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -37,9 +37,15 @@ pub(crate) struct Watch {
     fault: Option<RelayFault>,
     flush: Flush,
     trailers: Option<HeaderMap>,
-    silence: Pin<Box<Sleep>>,
+    /// When to look again although nothing has come.
+    alarm: Pin<Box<Sleep>>,
     last_read: Instant,
+    /// When the ledger is to be told what it has used so far; `None` where that is not known.
+    progress_at: Option<Instant>,
 }
+
+/// Between two times that the ledger is told what a stream has used so far.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 
 impl Watch {
     pub(super) fn new(
@@ -48,8 +54,12 @@ impl Watch {
         exchange: Exchange,
         fare: Option<Fare>,
     ) -> Self {
+        let now = clock::now();
+        let started = fare.as_ref().filter(|fare| fare.is_stream()).and_then(Fare::started);
+        let progress_at = started.map(|started| started + PROGRESS_PERIOD);
         let limit = worker.gateway.config.limits.upstream_idle_timeout;
         let limit = fare.as_ref().map_or(limit, |fare| fare.time_left(limit));
+        let limit = progress_at.map_or(limit, |at| at.saturating_duration_since(now).min(limit));
         Self {
             worker,
             upstream,
@@ -60,8 +70,9 @@ impl Watch {
             fault: None,
             flush: Flush::default(),
             trailers: None,
-            silence: Box::pin(tokio::time::sleep(limit)),
-            last_read: clock::now(),
+            alarm: Box::pin(tokio::time::sleep(limit)),
+            last_read: now,
+            progress_at,
         }
     }
 
@@ -135,7 +146,10 @@ impl Watch {
             }
         }
         match read_at {
-            Some(now) => self.last_read = now,
+            Some(now) => {
+                self.last_read = now;
+                self.say_progress(now);
+            }
             None if self.exchange.is_some() => self.wait(cx, &mut out),
             None => {}
         }
@@ -200,7 +214,7 @@ impl Watch {
     /// Nothing was ready: has the engine been silent, or the request running, for too long?
     fn wait(&mut self, cx: &mut Context<'_>, out: &mut Pieces) {
         let limit = self.worker.gateway.config.limits.upstream_idle_timeout;
-        while self.silence.as_mut().poll(cx).is_ready() {
+        while self.alarm.as_mut().poll(cx).is_ready() {
             let deadline = self.fare.as_ref().and_then(Fare::deadline);
             let silent = self.last_read + limit;
             let due = deadline.map_or(silent, |deadline| deadline.min(silent));
@@ -215,8 +229,19 @@ impl Watch {
                 self.give_up(fault, StreamEnd::UpstreamStalled, "upstream_timeout", out);
                 return;
             }
-            self.silence.set(tokio::time::sleep(due - now));
+            self.say_progress(now);
+            let next = self.progress_at.map_or(due, |at| at.min(due));
+            self.alarm.set(tokio::time::sleep(next - now));
         }
+    }
+
+    fn say_progress(&mut self, now: Instant) {
+        let Some(due) = self.progress_at.filter(|due| now >= *due) else { return };
+        if let Some(fare) = &mut self.fare {
+            fare.say_progress(now);
+        }
+        let next = due + PROGRESS_PERIOD;
+        self.progress_at = Some(if next > now { next } else { now + PROGRESS_PERIOD });
     }
 
     /// Ends the answer ourselves: an error event where the client can read one, then a cut.

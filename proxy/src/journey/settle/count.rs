@@ -62,12 +62,8 @@ pub(super) struct Output {
 impl Job {
     /// Whether it takes too little time to be worth a thread.
     pub(super) fn is_short(&mut self) -> bool {
-        if let Some(Input::Begun(told)) = &mut self.input {
-            match told.try_recv() {
-                Ok(tally) => self.input = Some(Input::Counted(Some(tally))),
-                Err(TryRecvError::Closed) => self.input = Some(Input::Counted(None)),
-                Err(TryRecvError::Empty) => return false,
-            }
+        if self.input.as_mut().is_some_and(Input::is_being_counted) {
+            return false;
         }
         let input = match &self.input {
             Some(Input::Body(_, body)) => {
@@ -93,6 +89,17 @@ impl Job {
 }
 
 impl Input {
+    /// Whether it began and is not over.
+    pub(super) fn is_being_counted(&mut self) -> bool {
+        let Self::Begun(told) = self else { return false };
+        *self = Self::Counted(match told.try_recv() {
+            Ok(tally) => Some(tally),
+            Err(TryRecvError::Closed) => None,
+            Err(TryRecvError::Empty) => return true,
+        });
+        false
+    }
+
     fn count(self, counting: &Counting) -> Option<Tally> {
         match self {
             Self::Begun(told) => told.blocking_recv().ok(),

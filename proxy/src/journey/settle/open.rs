@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use taximeter_meter::Meter;
-use tokio::sync::oneshot;
 
-use super::count::Tally;
+use super::count::Input;
 use super::passing::Passing;
 use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
@@ -30,8 +29,8 @@ pub(crate) struct Open {
     pub(super) body_bytes: u64,
     /// How many answers it asked for at once.
     pub(super) choices: u64,
-    /// Its prompt, if that is being counted already.
-    pub(super) input: Option<oneshot::Receiver<Tally>>,
+    /// Its prompt, if that is being counted, or was.
+    pub(super) input: Option<Input>,
     /// What becomes of generated text.
     pub(super) passing: Passing,
     /// Counts what the client sent while it is held.
@@ -39,4 +38,6 @@ pub(crate) struct Open {
     pub(super) sent_at: Option<Instant>,
     pub(crate) status: Option<u16>,
     pub(super) meter: Option<Meter>,
+    /// What the ledger was last told of while it runs: input, output, whether they are estimates.
+    pub(super) said: (Option<u64>, Option<u64>, bool),
 }

@@ -11,7 +11,7 @@ use taximeter_tokenizer::{Choice, Count, Counter, Tokenizer};
 const FOLD_BYTES: usize = 512;
 
 /// What becomes of an answer's text while it passes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) enum Passing {
     /// Too little has passed to choose what to count with.
     #[default]
@@ -27,7 +27,7 @@ pub(super) enum Passing {
 }
 
 /// A count under way.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Counting {
     tokenizer: Tokenizer,
     counter: Counter,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive as _;
 use taximeter_ledger::{End, Record, RecordCost, RecordLine, RecordTiming};
 use taximeter_meter::{Ending, Measurement, StreamEnd};
-use taximeter_pricing::{Condition, Cost, CostLine, Query, Usage};
+use taximeter_pricing::{Condition, Cost, CostLine, PriceBook, Query, Usage};
 
 use super::count::Count;
 use super::open::Open;
@@ -194,6 +194,23 @@ fn cost(
         at: open.call.started_at,
     };
     open.gateway.book.cost(&query, usage).ok().map(recorded)
+}
+
+/// What is owed for a request whose record was made without its answer; `None` is unknown.
+pub(crate) fn owed(book: &PriceBook, record: &Record) -> Option<RecordCost> {
+    let query = Query {
+        provider: Some(&record.provider),
+        response_model: record.response_model.as_deref(),
+        request_model: record.request_model.as_deref(),
+        service_tier: record.service_tier.as_deref(),
+        at: record.started_at,
+    };
+    let usage = Usage {
+        input_tokens: record.usage.input_tokens,
+        output_tokens: record.usage.output_tokens,
+        ..Usage::default()
+    };
+    book.cost(&query, &usage).ok().map(recorded)
 }
 
 fn recorded(cost: Cost) -> RecordCost {

@@ -7,16 +7,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use jiff::Timestamp;
-use taximeter_config::Durability;
+use rust_decimal::Decimal;
+use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Entry, Framed, Identity, RequestId, Reserve, TenantId, Void, VoidReason, died,
+    Entry, Framed, Identity, Kind, Record, RecordCost, RequestId, Reserve, TenantId, Void,
+    VoidReason, died,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::super::disk::{Disk, How, Kernel, OpenFile, Status};
 use super::super::files;
-use super::super::{Journal, JournalError, Options, Recovery, SEGMENT_BYTES, read};
+use super::super::{Journal, JournalError, Options, Recovery, read};
+
+/// Long enough for one segment.
+pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// A thousandth for each token of output.
+pub(super) fn price(record: &Record) -> Option<RecordCost> {
+    let amount = Decimal::new(record.usage.output_tokens?.cast_signed(), 3);
+    Some(RecordCost {
+        currency: "USD".to_owned(),
+        amount,
+        list_amount: amount,
+        price_id: "test".to_owned(),
+        lines: Vec::new(),
+    })
+}
 
 /// A disk that does what the test says.
 #[derive(Debug, Default)]
@@ -154,6 +171,8 @@ pub(super) struct Bench {
     pub(super) dir: TempDir,
     pub(super) disk: Arc<Scripted>,
     pub(super) durability: Durability,
+    pub(super) recovery: OnDamage,
+    pub(super) unavailable: OnUnavailable,
     pub(super) segment_bytes: u64,
     pub(super) queue_bytes_max: usize,
     pub(super) told: Arc<Mutex<Vec<String>>>,
@@ -165,6 +184,8 @@ impl Bench {
             dir: tempfile::tempdir().unwrap(),
             disk: Arc::default(),
             durability,
+            recovery: OnDamage::Strict,
+            unavailable: OnUnavailable::Refuse,
             segment_bytes: SEGMENT_BYTES,
             queue_bytes_max: 1 << 20,
             told: Arc::default(),
@@ -172,40 +193,61 @@ impl Bench {
     }
 
     pub(super) fn try_open(&self) -> Result<(Journal, Recovery), JournalError> {
+        self.try_open_as(self.recovery)
+    }
+
+    pub(super) fn try_open_as(
+        &self,
+        recovery: OnDamage,
+    ) -> Result<(Journal, Recovery), JournalError> {
         let told = Arc::clone(&self.told);
         let options = Options {
             gateway: "pod/0".to_owned(),
             durability: self.durability,
+            recovery,
+            unavailable: self.unavailable,
             queue_bytes_max: self.queue_bytes_max,
+            segment_bytes: self.segment_bytes,
             now: Timestamp::default,
             tell: Box::new(move |event| {
                 let event = format!("{event:?}");
-                let name = event.split([' ', '{']).next().unwrap_or_default().to_owned();
+                let name = event.split([' ', '{', '(']).next().unwrap_or_default().to_owned();
                 told.lock().unwrap().push(name);
             }),
         };
         let disk = Arc::new(ScriptedDisk(Arc::clone(&self.disk)));
-        Journal::open_on(self.dir.path(), options, disk, self.segment_bytes)
+        Journal::open_on(self.dir.path(), options, &price, disk)
     }
 
     pub(super) fn open(&self) -> (Journal, Recovery) {
         self.try_open().unwrap()
     }
 
+    pub(super) fn open_as(&self, recovery: OnDamage) -> (Journal, Recovery) {
+        self.try_open_as(recovery).unwrap()
+    }
+
     pub(super) fn read(&self, from: u64) -> Vec<Framed> {
         read(self.dir.path(), from).map(Result::unwrap).collect()
     }
 
-    /// What the entries are about, in order, after checking that none is missing.
+    /// What the entries are about, in order, after checking that none is missing; checkpoints are
+    /// about nothing.
     pub(super) fn requests(&self) -> Vec<u128> {
         let framed = self.read(1);
         assert!(framed.iter().map(|framed| framed.seq).eq(1..=framed.len() as u64));
-        framed.iter().map(number).collect()
+        framed.iter().filter(|framed| is_of_a_request(framed)).map(number).collect()
     }
 
     pub(super) fn segments(&self) -> Vec<PathBuf> {
         let listed = files::list(self.dir.path(), &Kernel).unwrap();
         listed.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// The segment that has an entry.
+    pub(super) fn segment_of(&self, seq: u64) -> PathBuf {
+        let listed = files::list(self.dir.path(), &Kernel).unwrap();
+        listed.into_iter().rfind(|(first, _)| *first <= seq).unwrap().1
     }
 
     pub(super) fn last_segment(&self) -> PathBuf {
@@ -218,7 +260,7 @@ impl Bench {
 }
 
 pub(super) fn reserve(number: u128) -> Entry {
-    Entry::Reserve(Reserve {
+    Entry::Reserve(Box::new(Reserve {
         id: RequestId(Uuid::from_u128(number)),
         request_id: format!("req-{number}"),
         started_at: Timestamp::UNIX_EPOCH,
@@ -232,8 +274,9 @@ pub(super) fn reserve(number: u128) -> Entry {
         upstream: "local".to_owned(),
         provider: "vllm".to_owned(),
         request_model: Some("m".to_owned()),
+        service_tier: None,
         amount: None,
-    })
+    }))
 }
 
 pub(super) fn post(number: u128) -> Entry {
@@ -251,6 +294,10 @@ pub(super) fn void(number: u128) -> Entry {
         reason: VoidReason::NotSent,
         ended_at: Timestamp::UNIX_EPOCH,
     })
+}
+
+pub(super) fn is_of_a_request(framed: &Framed) -> bool {
+    framed.kind != Kind::Checkpoint
 }
 
 pub(super) fn number(framed: &Framed) -> u128 {

@@ -1,0 +1,93 @@
+//! How long segments are kept.
+
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::disk::{Disk, Kernel};
+use super::error::JournalError;
+use super::files;
+use super::read::last_checkpoint;
+
+/// How often old segments are looked for.
+const PERIOD: Duration = Duration::from_secs(3600);
+
+/// Removes old segments now and then, once the store has what is in them.
+#[derive(Debug)]
+pub(crate) struct Retention {
+    dir: PathBuf,
+    keep: SignedDuration,
+    /// The last entry that was written when the store was last fed.
+    written: u64,
+    due: Option<Instant>,
+}
+
+impl Retention {
+    /// Of the journal in `dir`, whose last entry is `written` before the store is fed.
+    pub(crate) fn new(dir: &Path, keep_days: u32, written: u64) -> Self {
+        let keep = SignedDuration::from_hours(24 * i64::from(keep_days));
+        Self { dir: dir.to_owned(), keep, written, due: None }
+    }
+
+    /// The store has been fed: it has what was written before that. `written` is the last entry
+    /// now. The segments that were removed.
+    ///
+    /// # Errors
+    /// As [`retire`].
+    pub(crate) fn fed(
+        &mut self,
+        written: u64,
+        now: Instant,
+        at: Timestamp,
+    ) -> Result<Vec<PathBuf>, JournalError> {
+        let stored = mem::replace(&mut self.written, written);
+        if self.due.is_some_and(|due| now < due) {
+            return Ok(Vec::new());
+        }
+        self.due = Some(now + PERIOD);
+        retire(&self.dir, at.checked_sub(self.keep).unwrap_or(Timestamp::MIN), stored)
+    }
+}
+
+/// Removes the segments of the journal in `dir` whose last entry was written before `until`, also
+/// while it is written. What it gives back are their paths.
+///
+/// A segment stays while it has an entry behind `stored`, the last one that the store has, and
+/// while the next start needs it: from the oldest reservation that was open at the last checkpoint
+/// on.
+///
+/// # Errors
+/// `Io`, `Segment`; what was not removed is there as before.
+pub(super) fn retire(
+    dir: &Path,
+    until: Timestamp,
+    stored: u64,
+) -> Result<Vec<PathBuf>, JournalError> {
+    let disk: Arc<dyn Disk> = Arc::new(Kernel);
+    let segments = files::list(dir, &*disk).map_err(JournalError::io("list", dir))?;
+    let mut old = Vec::new();
+    for ((_, path), (next, next_path)) in segments.iter().zip(segments.iter().skip(1)) {
+        // A segment ends when the next one begins.
+        let begun = files::header(next_path, &*disk)
+            .map_err(JournalError::io("read", next_path))?
+            .map(|header| header.created);
+        if *next > stored.saturating_add(1) || begun.is_none_or(|begun| begun >= until) {
+            break;
+        }
+        old.push((*next, path));
+    }
+    if old.is_empty() {
+        return Ok(Vec::new());
+    }
+    let needed = last_checkpoint(&disk, dir)?
+        .map_or(0, |(seq, checkpoint)| checkpoint.oldest_open.map_or(seq, |open| open.min(seq)));
+    let mut removed = Vec::new();
+    for (_, path) in old.into_iter().take_while(|(next, _)| *next <= needed) {
+        disk.remove(path).map_err(JournalError::io("remove", path))?;
+        removed.push(path.clone());
+    }
+    Ok(removed)
+}

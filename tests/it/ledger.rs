@@ -1,0 +1,293 @@
+//! The journal as users meet it: what is known of a stream when the gateway dies, a damaged file, a
+//! disk that is gone, files that are old.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use taximeter_ledger::{Entry, Framed, Progress, Reader};
+
+use crate::client::Client;
+use crate::engine::{Connection, Engine};
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
+use crate::gateway::{Gateway, Setup, patiently, records};
+use crate::http::{STREAM_HEAD, Unframed, chunk, json_answer, read_message, stream_answer};
+
+/// Files of the journal, the oldest first.
+fn segments(data_dir: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(data_dir).expect("the data directory");
+    let paths = files.map(|file| file.expect("a file").path());
+    let mut segments: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|it| it == "tlj")).collect();
+    segments.sort();
+    segments
+}
+
+/// The whole entries of one file.
+fn read(segment: &Path) -> Vec<Framed> {
+    let mut reader = Reader::new(None, 1);
+    reader.feed(&fs::read(segment).expect("a segment"));
+    std::iter::from_fn(|| reader.next_entry().ok().flatten()).collect()
+}
+
+fn progress(data_dir: &Path) -> Vec<Progress> {
+    let entries = segments(data_dir).into_iter().flat_map(|path| read(&path));
+    let progress = entries.filter_map(|framed| match framed.entry() {
+        Ok(Entry::Progress(progress)) => Some(progress),
+        _ => None,
+    });
+    progress.collect()
+}
+
+/// A stream that runs, up to these events: its client, and what the engine writes it with.
+fn running(engine: &Engine, gateway: &Gateway, events: &[&str]) -> (Client, Connection) {
+    let mut client = gateway.chat("", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(STREAM_HEAD);
+    client.head();
+    for event in events {
+        connection.send(&chunk(event));
+        client.next_chunk().expect("an event");
+    }
+    (client, connection)
+}
+
+fn before(engine: &Engine) -> Setup {
+    Setup::before(engine).upstream("dialect: openai")
+}
+
+#[test]
+fn a_stream_that_was_running_when_we_died_owes_what_it_had_used() {
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    let (_client, mut connection) = running(&engine, &gateway, &[ROLE, HELLO]);
+    let data_dir = gateway.data_dir();
+    let first = patiently(|| progress(&data_dir).pop()).expect("a first word of it");
+    connection.send(&chunk(WORLD));
+    let exact = || {
+        let last = progress(&data_dir).pop()?;
+        (last.output_tokens > first.output_tokens && !last.estimated).then_some(last)
+    };
+    let last = patiently(exact).expect("another one, a second later");
+    assert_eq!(last.output_tokens, Some(3), "To the station");
+    assert!(last.at >= first.at + SignedDuration::from_millis(900), "{first:?} {last:?}");
+
+    let gateway = before(&engine).start_in(gateway.kill());
+    let record = gateway.record();
+    assert_eq!(record["end"], "gateway_died", "{record}");
+    assert_eq!(record["usage"]["source"], "counted", "{record}");
+    assert_eq!(record["usage"]["output_tokens"], 3, "{record}");
+    assert_eq!(record["usage"]["input_tokens"], last.input_tokens.expect("counted"), "{record}");
+    let meters: Vec<_> =
+        record["cost"]["lines"].as_array().expect("lines").iter().map(|it| &it["meter"]).collect();
+    assert_eq!(meters, ["input", "output"], "{record}");
+    // Nothing is open any longer.
+    assert_eq!(before(&engine).start_in(gateway.kill()).records(), [record]);
+}
+
+#[test]
+fn running_totals_of_the_engine_are_its_progress() {
+    let engine = Engine::start();
+    let setup = || Setup::before(&engine).upstream("dialect: vllm, usage: continuous");
+    let gateway = setup().start();
+    let total = r#","usage":{"prompt_tokens":1000,"total_tokens":1007,"completion_tokens":7}}"#;
+    let event = HELLO.replacen("}\n\n", &format!("{total}\n\n"), 1);
+    let _open = running(&engine, &gateway, &[&event]);
+    let data_dir = gateway.data_dir();
+    let progress = patiently(|| progress(&data_dir).pop()).expect("progress");
+    assert_eq!((progress.input_tokens, progress.output_tokens), (Some(1000), Some(7)));
+    let record = setup().start_in(gateway.kill()).record();
+    assert_eq!(record["usage"]["output_tokens"], 7, "{record}");
+}
+
+#[test]
+fn a_request_of_less_than_a_second_is_two_entries() {
+    let engine = Engine::start();
+    let mut gateway = before(&engine).start();
+    let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+    engine.answer_once(&stream_answer(&[ROLE, HELLO, STOP, USAGE, DONE]));
+    client.answer();
+    gateway.terminate();
+    gateway.exit();
+    let kinds: Vec<_> = segments(&gateway.data_dir())
+        .iter()
+        .flat_map(|path| read(path))
+        .map(|framed| format!("{:?}", framed.kind))
+        .collect();
+    assert_eq!(kinds, ["Reserve", "Post", "Checkpoint"]);
+}
+
+/// Serves so many requests.
+fn serve(engine: &Engine, gateway: &Gateway, requests: usize) {
+    for _ in 0..requests {
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+    }
+}
+
+#[test]
+fn a_damaged_journal_starts_nothing_until_it_is_to_be_salvaged() {
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    serve(&engine, &gateway, 3);
+    let all = gateway.records();
+    let folder = gateway.kill();
+    let data_dir = folder.path().join("data");
+    // A store that is new knows nothing of what was lost.
+    for file in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {
+        let _ = fs::remove_file(data_dir.join(file));
+    }
+    let segment = segments(&data_dir).pop().expect("a segment");
+    let damaged = read(&segment).into_iter().find(|framed| framed.seq == all[1]["seq"]);
+    let offset = damaged.expect("the second post").offset;
+    let mut bytes = fs::read(&segment).expect("the segment");
+    bytes[usize::try_from(offset).expect("an offset") + 100] ^= 1;
+    fs::write(&segment, &bytes).expect("damage the segment");
+
+    let output = before(&engine).refused_in(&folder);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let path = segment.display().to_string();
+    for word in [&path, &format!("byte {offset}"), "expected 0x", "ledger.recovery: salvage"] {
+        assert!(said.contains(word), "{word:?} is missing: {said}");
+    }
+    assert_eq!(fs::read(&segment).expect("the segment"), bytes, "nothing was changed");
+
+    let gateway = before(&engine).with("ledger: {recovery: salvage}").start_in(folder);
+    serve(&engine, &gateway, 1);
+    let records = gateway.await_records(4);
+    let ids: Vec<_> = records.iter().map(|record| &record["id"]).collect();
+    assert!(ids.contains(&&all[0]["id"]) && ids.contains(&&all[2]["id"]), "{records:#?}");
+    // Its reservation is whole: what it used is not known any more.
+    let lost = records.iter().find(|record| record["id"] == all[1]["id"]).expect("a record");
+    assert_eq!((&lost["end"], &lost["cost"]), (&"gateway_died".into(), &serde_json::Value::Null));
+    let folder = gateway.kill();
+    assert_eq!(before(&engine).start_in(folder).records().len(), 4);
+}
+
+/// The data directory is gone for a while, as a disk that was unmounted.
+fn without_a_disk(gateway: &Gateway, what: impl FnOnce()) {
+    let data_dir = gateway.data_dir();
+    let away = data_dir.with_extension("away");
+    fs::rename(&data_dir, &away).expect("take the directory away");
+    what();
+    fs::rename(&away, &data_dir).expect("bring it back");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_refuses() {
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    serve(&engine, &gateway, 1);
+    without_a_disk(&gateway, || {
+        for _ in 0..3 {
+            let answer = gateway.chat("Connection: close\r\n", CHAT).answer();
+            assert_eq!(answer.status(), 503);
+            assert_eq!(answer.json()["error"]["code"], "ledger_unavailable");
+        }
+        assert_eq!(gateway.admin("/readyz").status(), 503);
+        engine.assert_untouched();
+    });
+    let ready = || (gateway.admin("/readyz").status() == 200).then_some(());
+    patiently(ready).expect("ready again");
+    serve(&engine, &gateway, 1);
+    let records = gateway.await_records(2);
+    assert!(records.iter().all(|record| record["end"] == "complete"), "{records:#?}");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_may_serve_and_writes_later() {
+    let engine = Engine::start();
+    let gateway = before(&engine).with("ledger: {unavailable: serve}").start();
+    serve(&engine, &gateway, 1);
+    without_a_disk(&gateway, || {
+        serve(&engine, &gateway, 3);
+        assert_eq!(gateway.admin("/readyz").status(), 200);
+        gateway.await_metric("taximeter_ledger_healthy 0");
+    });
+    gateway.await_metric("taximeter_ledger_healthy 1");
+    let written = gateway.await_records(4);
+    assert!(written.iter().all(|record| record["end"] == "complete"), "{written:#?}");
+    assert!(written.is_sorted_by_key(|record| record["seq"].as_u64()), "{written:#?}");
+    // What was queued is on the disk.
+    let folder = gateway.kill();
+    assert_eq!(records(&folder.path().join("data")).len(), 4);
+}
+
+#[test]
+fn a_ledger_whose_queue_is_full_refuses_although_it_should_serve() {
+    let engine = willing_engine();
+    let sections = "ledger: {unavailable: serve}\nlimits: {ledger_queue_bytes_max: 6000}";
+    let upstream = format!("name: e, url: \"http://{engine}\", dialect: openai");
+    let gateway = Setup::with_upstream(&upstream).with(sections).start();
+    let status = || gateway.chat("Connection: close\r\n", CHAT).answer().status();
+    assert_eq!(status(), 200);
+    without_a_disk(&gateway, || {
+        let served = (0..20).take_while(|_| status() == 200).count();
+        assert!((1..20).contains(&served), "{served}");
+        assert_eq!((status(), gateway.admin("/readyz").status()), (503, 503));
+    });
+    let ready = || (gateway.admin("/readyz").status() == 200).then_some(());
+    patiently(ready).expect("ready again");
+    assert_eq!(status(), 200);
+}
+
+/// An engine that answers whatever it is asked.
+fn willing_engine() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind the engine");
+    let address = listener.local_addr().expect("the engine's address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            if read_message(&mut stream, &mut Vec::new(), Unframed::Empty).is_ok() {
+                let _ = stream.write_all(&json_answer(CHAT_ANSWER));
+            }
+        }
+    });
+    address
+}
+
+/// Makes a file of the journal older than it is.
+fn age(segment: &Path, by: SignedDuration) {
+    let mut bytes = fs::read(segment).expect("a segment");
+    let mut reader = Reader::new(None, 1);
+    reader.feed(&bytes);
+    let _ = reader.next_entry();
+    let mut header = reader.header().expect("a header").clone();
+    header.created =
+        Timestamp::from_microsecond((header.created - by).as_microsecond()).expect("a time");
+    let mut head = Vec::new();
+    header.encode(&mut head);
+    bytes[..head.len()].copy_from_slice(&head);
+    fs::write(segment, bytes).expect("write the segment");
+}
+
+#[test]
+fn old_files_go_once_the_store_has_them() {
+    let engine = Engine::start();
+    let limits = "limits: {ledger_segment_bytes: 4096}";
+    let gateway = before(&engine).with(limits).start();
+    serve(&engine, &gateway, 12);
+    let all = gateway.records();
+    let folder = gateway.kill();
+    let data_dir = folder.path().join("data");
+    let old = segments(&data_dir);
+    assert!(old.len() > 3, "{old:?}");
+    for segment in &old {
+        age(segment, SignedDuration::from_hours(36));
+    }
+    let sections = format!("ledger: {{keep_days: 1}}\n{limits}");
+    let gateway = before(&engine).with(&sections).start_in(folder);
+    let left = patiently(|| {
+        let left = segments(&data_dir);
+        (!left.contains(&old[0])).then_some(left)
+    });
+    let left = left.expect("the oldest file to go");
+    assert!(left.contains(old.last().expect("a last one")), "{left:?}");
+    assert_eq!(gateway.records(), all);
+    serve(&engine, &gateway, 1);
+    let gateway = before(&engine).start_in(gateway.kill());
+    assert_eq!(gateway.records().len(), 13);
+}
