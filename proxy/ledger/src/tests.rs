@@ -14,6 +14,8 @@ use uuid::Uuid;
 use super::*;
 
 mod fold;
+mod resume;
+mod tally;
 
 fn at(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(1_795_000_000_000_000 + micros).unwrap()

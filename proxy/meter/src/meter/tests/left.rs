@@ -44,6 +44,31 @@ fn an_end_or_an_error_behind_a_client_that_left_does_not_change_who_ended_it() {
 }
 
 #[test]
+fn what_was_used_so_far_is_what_would_be_owed_if_the_client_left_now() {
+    let started_at = epoch();
+    let events = [&content("To"), &content(" the"), USAGE, &content(" station"), DONE];
+    let mut meter = Exchange::chat().meter(started_at);
+    for (end, event) in (1..).zip(events) {
+        meter.on_bytes(started_at, Bytes::copy_from_slice(event.as_bytes()));
+        let mut left = Exchange::chat().meter(started_at);
+        left.on_bytes(started_at, Bytes::from(events[..end].concat()));
+        let left = left.finish(started_at, StreamEnd::ClientLeft);
+        // Its end mark would outrank the client.
+        let ending = Ending::Cut(StreamEnd::ClientLeft);
+        assert_eq!(meter.so_far(started_at), Measurement { ending, ..left }, "event {end}");
+    }
+}
+
+#[test]
+fn a_document_has_used_what_is_not_known_before_its_end() {
+    let json = Exchange { content_type: Some("application/json"), ..Exchange::chat() };
+    let mut meter = json.meter(epoch());
+    meter.on_head(200, json.content_type, None);
+    meter.on_bytes(epoch(), Bytes::from_static(b"{\"choices\":[{\"message\":"));
+    assert!(meter.so_far(epoch()).has_unread_output);
+}
+
+#[test]
 fn what_a_client_was_sent_of_a_document_is_unknown() {
     let json = Exchange { content_type: Some("application/json"), ..Exchange::chat() };
     let document = "{\"choices\":[{\"message\":{\"content\":\"all of it\"}}]}";

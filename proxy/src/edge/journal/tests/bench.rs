@@ -52,6 +52,8 @@ pub(super) struct Script {
     writes: usize,
     /// A write is waiting.
     waiting: bool,
+    /// Syncs so far.
+    syncs: usize,
     /// So many syncs fail.
     pub(super) failing_syncs: usize,
 }
@@ -67,6 +69,15 @@ impl Scripted {
 
     pub(super) fn writes(&self) -> usize {
         self.script.lock().unwrap().writes
+    }
+
+    pub(super) fn syncs(&self) -> usize {
+        self.script.lock().unwrap().syncs
+    }
+
+    pub(super) fn wait_for_syncs(&self, count: usize) {
+        let script = self.script.lock().unwrap();
+        drop(self.changed.wait_while(script, |script| script.syncs < count).unwrap());
     }
 
     pub(super) fn wait_until_stuck(&self) {
@@ -149,6 +160,8 @@ impl OpenFile for ScriptedFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut script = self.scripted.script.lock().unwrap();
+        script.syncs += 1;
+        self.scripted.changed.notify_all();
         match script.failing_syncs.checked_sub(1) {
             Some(left) => {
                 script.failing_syncs = left;

@@ -173,3 +173,24 @@ fn a_ledger_that_serves_all_the_same_queues_until_there_is_no_room() {
     assert_eq!(bench.requests(), (0..accepted).collect::<Vec<_>>());
     assert_eq!((journal.lost(), bench.told()), (0, vec!["WriteFailed".into(), "Recovered".into()]));
 }
+
+#[test]
+fn what_nobody_waits_for_is_synced_with_its_group() {
+    let bench = Bench::new(Durability::Group);
+    let (journal, _) = bench.open();
+    let before = bench.disk.syncs();
+    journal.append_detached(&void(1));
+    bench.disk.wait_for_syncs(before + 1);
+    assert_eq!(bench.requests(), [1]);
+}
+
+#[test]
+fn a_disk_that_takes_longer_than_it_should_is_told() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    journal.0.queue.tell_slow("write", clock::now());
+    assert!(bench.told().is_empty());
+    let begun = clock::now().checked_sub(Duration::from_secs(2)).unwrap();
+    journal.0.queue.tell_slow("write", begun);
+    assert_eq!(bench.told(), ["Slow"]);
+}

@@ -1,0 +1,211 @@
+//! How long a start takes on a journal of many entries: when a stream was open since the first of
+//! them, so that all are read, and when none was.
+//!
+//! `recovery --programs DIR` prints the table; `benches/run --only recovery` builds and starts it.
+//! Ten million entries need 6 GB in the temporary directory.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use taximeter_benches::clock::monotonic_nanos;
+use taximeter_benches::say;
+use taximeter_ledger::{
+    Change, Draft, Entry, Identity, Position, Progress, Record, RecordCost, RecordLine, RequestId,
+    Reserve, SegmentHeader, Tally, TenantId, died,
+};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// Length of a segment, as the gateway has it by default.
+const SEGMENT_BYTES: usize = 64 << 20;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Where `taximeter` is.
+    #[arg(long)]
+    programs: PathBuf,
+    /// Entries of the journal.
+    #[arg(long, default_value_t = 10_000_000)]
+    entries: u64,
+}
+
+fn main() -> Result<()> {
+    let Arguments { programs, entries } = Arguments::parse();
+    let mut journal = Journal::new()?;
+    journal.fill(entries)?;
+    say(&format!("{:<66}{:>10}  goal", format!("a start on {entries} entries"), "seconds"));
+    for label in ["a stream open since the first", "none open"] {
+        let started = journal.start(&programs.join("taximeter"))?;
+        say(&format!(
+            "{:<66}{:>10.2}  ≤ 20",
+            format!("{label}: {} read", started.read),
+            started.seconds
+        ));
+    }
+    Ok(())
+}
+
+/// A journal as a gateway leaves it that was killed.
+struct Journal {
+    dir: TempDir,
+    position: Position,
+    tally: Tally,
+    /// Of the segment that is being made.
+    bytes: Vec<u8>,
+    /// The entry before it.
+    before: Position,
+    /// When the next request comes.
+    at: Timestamp,
+}
+
+/// What a start took.
+struct Started {
+    seconds: f64,
+    /// Entries.
+    read: u64,
+}
+
+impl Journal {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            dir: tempfile::tempdir()?,
+            position: Position::START,
+            tally: Tally::default(),
+            bytes: Vec::new(),
+            before: Position::START,
+            at: "2026-11-01T00:00:00Z".parse()?,
+        })
+    }
+
+    /// A reservation that stays open, then requests that are posted.
+    fn fill(&mut self, entries: u64) -> Result<()> {
+        self.add(&Entry::Reserve(Box::new(self.reserve(0)?)))?;
+        for number in 1..entries / 2 {
+            let reserve = self.reserve(number)?;
+            let record = record(&reserve, self.at);
+            self.add(&Entry::Reserve(Box::new(reserve)))?;
+            self.add(&Entry::Post(Box::new(record)))?;
+            self.at += SignedDuration::from_millis(10);
+        }
+        self.end_segment()
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<()> {
+        if self.bytes.len() >= SEGMENT_BYTES {
+            self.end_segment()?;
+            self.seal(&Entry::Checkpoint(Box::new(self.tally.checkpoint(self.at))))?;
+        }
+        self.seal(entry)
+    }
+
+    fn seal(&mut self, entry: &Entry) -> Result<()> {
+        self.position = Draft::new(entry, &mut Vec::new())?.seal(self.position, &mut self.bytes);
+        self.tally.add(self.position.seq, &Change::of(entry));
+        Ok(())
+    }
+
+    fn end_segment(&mut self) -> Result<()> {
+        let first = self.before.seq + 1;
+        let path = self.dir.path().join(format!("journal-{first:020}.tlj"));
+        let mut file = File::create(path)?;
+        let gateway = "bench/0".to_owned();
+        let mut header = Vec::new();
+        SegmentHeader { gateway, before: self.before, lost: 0, created: self.at }
+            .encode(&mut header);
+        file.write_all(&header)?;
+        file.write_all(&self.bytes)?;
+        self.bytes.clear();
+        self.before = self.position;
+        Ok(())
+    }
+
+    fn reserve(&self, number: u64) -> Result<Reserve> {
+        let id = RequestId(Uuid::from_u128(0x0193_e9a0 << 96 | u128::from(number)));
+        Ok(Reserve {
+            id,
+            request_id: id.to_string(),
+            started_at: self.at,
+            tenant: TenantId::new("acme")?,
+            key_id: Some("acme-production".to_owned()),
+            identity: Identity::ApiKey,
+            labels: BTreeMap::from([("team".to_owned(), "search".to_owned())]),
+            operation: "chat".to_owned(),
+            route: "/v1/chat/completions".to_owned(),
+            stream: true,
+            upstream: "local".to_owned(),
+            provider: "vllm".to_owned(),
+            request_model: Some("meta-llama/Llama-3.1-8B-Instruct".to_owned()),
+            service_tier: None,
+            amount: None,
+        })
+    }
+
+    /// Starts a gateway, and kills it once it listens.
+    fn start(&self, taximeter: &PathBuf) -> Result<Started> {
+        let begun = monotonic_nanos();
+        let mut gateway = Command::new(taximeter)
+            .args(["serve", "--upstream", "http://127.0.0.1:1"])
+            .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data-dir"])
+            .arg(self.dir.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("start the gateway")?;
+        let log = BufReader::new(gateway.stderr.take().context("its log")?);
+        let mut read = None;
+        let mut seconds = None;
+        for line in log.lines() {
+            let event: serde_json::Value = serde_json::from_str(&line?)?;
+            match event["event"].as_str() {
+                Some("ledger_opened") => read = event["entries"].as_u64(),
+                Some("listening") => {
+                    seconds = Some((monotonic_nanos() - begun) as f64 / 1e9);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        gateway.kill()?;
+        gateway.wait()?;
+        match (read, seconds) {
+            (Some(read), Some(seconds)) => Ok(Started { seconds, read }),
+            _ => bail!("the gateway did not start"),
+        }
+    }
+}
+
+/// As a gateway writes it.
+fn record(reserve: &Reserve, at: Timestamp) -> Record {
+    let (input_tokens, output_tokens) = (Some(812), Some(96));
+    let progress = Progress { id: reserve.id, at, input_tokens, output_tokens, estimated: false };
+    let mut record = died(reserve, Some(&progress), at, "bench/0");
+    record.response_model.clone_from(&record.request_model);
+    record.response_id = Some("chatcmpl-8f14e45fceea167a5a36dedd4bea2543".to_owned());
+    record.status = Some(200);
+    let line = |meter: &str, tokens, price: &str| RecordLine {
+        meter: meter.to_owned(),
+        model: None,
+        tokens: Some(tokens),
+        quantity: None,
+        unit: None,
+        unit_price: price.parse().unwrap_or_default(),
+        list_unit_price: None,
+        amount: price.parse::<Decimal>().unwrap_or_default() * Decimal::from(tokens),
+    };
+    let lines = vec![line("input", 812, "0.0000005"), line("output", 96, "0.0000015")];
+    let amount = lines.iter().map(|line| line.amount).sum();
+    record.cost = Some(RecordCost {
+        currency: "USD".to_owned(),
+        amount,
+        list_amount: amount,
+        price_id: "builtin@2026-11-20#llama-3.1-8b".to_owned(),
+        lines,
+    });
+    record
+}
