@@ -1,7 +1,7 @@
 //! What the store costs and how fast it answers: feeding it from a journal, and billing a month.
 //!
 //! `store` prints the table; `benches/run --only store` builds and starts it. Ten million requests
-//! need 10 GB in the temporary directory. The journal is written piece by piece, and each is
+//! need 16 GB in the temporary directory. The journal is written piece by piece, and each is
 //! dropped when the store has it, as retention does.
 
 use std::fs;
