@@ -42,7 +42,7 @@ const RECORD: &str = r#"{
     "response_id": "chatcmpl-8f14e45fceea167a5a36dedd4bea2543", "service_tier": null, "status": 200,
     "end": "complete", "error_type": null, "finish_reasons": ["stop"],
     "usage": {
-        "source": "reported", "sources": {"input": "reported", "output": "reported"},
+        "source": "reported", "sources": {"input_tokens": "reported", "output_tokens": "reported"},
         "input_tokens": 812, "cache_read_input_tokens": 768, "cache_write_input_tokens": 0,
         "output_tokens": 96, "reasoning_output_tokens": 0, "modalities": null, "passes": null,
         "counted": {"input_tokens": 812, "output_tokens": 96}
@@ -78,9 +78,9 @@ fn main() -> Result<()> {
     let Arguments { programs, records } = Arguments::parse();
     let taximeter = programs.join("taximeter");
     say(&format!("{:<66}{:>10}  goal", "the store", "taximeter"));
-    let counted = COUNTED_RECORDS.map(|records| {
+    let counted = COUNTED_RECORDS.map(|counted| {
         let mut month = Month::new(taximeter.clone(), records)?;
-        month.write(0..records)?;
+        month.write(0..counted)?;
         month.instructions()
     });
     let ([few, many], [fewer, more]) = (COUNTED_RECORDS, counted);
@@ -96,7 +96,7 @@ fn main() -> Result<()> {
         ("a bill by tenant and model, s", &["--month", "2026-11"][..], "≤ 3"),
         (
             "  by hour, tenant and model, s",
-            &["--month", "2026-11", "--by", "hour,tenant,model"],
+            &["--month", "2026-11", "--by", "hour,tenant,model", "--format", "csv"],
             "≤ 3",
         ),
         ("  of one tenant, s", &["--month", "2026-11", "--tenant", "tenant-7"], "≤ 3"),
