@@ -19,7 +19,7 @@ use crate::schema::{
     RawApiKey, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawTelemetry, RawTenants,
     RawTokenizer, RawUpstream,
 };
-use crate::values::{GenAi, Label, Sha256, Store, Value};
+use crate::values::{GenAi, Label, Sha256, Value};
 
 const WORKERS_MAX: usize = 1024;
 /// The least that hyper reads a head with.
@@ -219,7 +219,6 @@ fn header(raw: RawHeader, reader: &mut Reader<'_>) -> Option<TrustedHeader> {
 
 fn ledger(raw: RawLedger, reader: &mut Reader<'_>) -> Ledger {
     let default = Ledger::default();
-    let Store::Sqlite = raw.store.or(Store::Sqlite);
     if let Optional::Given(at) = &raw.keep_days
         && at.value.get() > KEEP_DAYS_MAX
     {
@@ -231,6 +230,7 @@ fn ledger(raw: RawLedger, reader: &mut Reader<'_>) -> Ledger {
         recovery: raw.recovery.or(default.recovery),
         unavailable: raw.unavailable.or(default.unavailable),
         keep_days: raw.keep_days.or(default.keep_days),
+        store: raw.store.or(default.store),
     }
 }
 

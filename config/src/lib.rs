@@ -11,6 +11,7 @@ mod flags;
 mod mistake;
 mod model;
 mod money;
+mod postgres;
 mod prices;
 mod reader;
 mod schema;
@@ -25,7 +26,7 @@ pub use flags::Overrides;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
     ApiKey, Config, Durability, Export, Ledger, Limits, ModelPattern, OnClientLeft, OnDamage,
-    OnUnavailable, Prices, Push, Secret, Telemetry, Tenants, TokenizerFile, TrustedHeader,
-    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    OnUnavailable, PostgresTls, PostgresUrl, Prices, Push, Secret, Store, Telemetry, Tenants,
+    TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use values::is_tenant_name;

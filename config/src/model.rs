@@ -256,6 +256,8 @@ pub struct Ledger {
     pub unavailable: OnUnavailable,
     /// How long the journal is kept once the store has it, in days.
     pub keep_days: u32,
+    /// Where requests can be asked for and bills come from.
+    pub store: Store,
 }
 
 impl Default for Ledger {
@@ -266,6 +268,7 @@ impl Default for Ledger {
             unavailable: OnUnavailable::default(),
             // A year, and a month to find out that it is needed.
             keep_days: 400,
+            store: Store::default(),
         }
     }
 }
@@ -306,6 +309,49 @@ pub struct Push {
     pub token: Option<Secret>,
     /// Events in one batch.
     pub batch_max: usize,
+}
+
+/// Where requests can be asked for and bills come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Store {
+    /// A file in the data directory.
+    #[default]
+    Sqlite,
+    /// A database that several gateways share.
+    Postgres(Box<PostgresUrl>),
+}
+
+/// Where a PostgreSQL database is, and how to get in. Shown without the password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresUrl {
+    /// Role.
+    pub user: String,
+    /// None where the server asks for none.
+    pub password: Option<Secret>,
+    /// Name or address without brackets; the folder of the server's socket begins with `/`.
+    pub host: String,
+    /// Port, also of a socket.
+    pub port: u16,
+    /// Database.
+    pub database: String,
+    /// Whether the connection is encrypted, and the server known.
+    pub tls: PostgresTls,
+    /// Whom to trust, in PEM; the system's authorities by default.
+    pub root_certificates: Option<PathBuf>,
+}
+
+/// `sslmode`, as libpq means it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PostgresTls {
+    /// Never encrypted.
+    Disable,
+    /// Encrypted where the server can; whoever it is.
+    #[default]
+    Prefer,
+    /// Encrypted; whoever the server is.
+    Require,
+    /// Encrypted, and the server has a certificate for its name.
+    VerifyFull,
 }
 
 /// When an entry counts as written.

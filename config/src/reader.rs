@@ -162,7 +162,7 @@ impl Reader<'_> {
 
 impl<T: Value> Read for At<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
-        if T::SECRET && !is_reference(node) {
+        if (T::SECRET || has_credentials(node)) && !is_reference(node) {
             mask(node, reader);
         }
         let Kind::Scalar(written) = &node.kind else {
@@ -359,6 +359,11 @@ fn is_reference(node: &Node) -> bool {
         _ => None,
     };
     inner.is_some_and(|inner| !inner.contains(['$', '{', '}']))
+}
+
+/// A URL with a user in it may have a password as well.
+fn has_credentials(node: &Node) -> bool {
+    matches!(&node.kind, Kind::Scalar(text) if text.contains("://") && text.contains('@'))
 }
 
 fn mask(node: &Node, reader: &mut Reader<'_>) {

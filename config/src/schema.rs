@@ -14,12 +14,12 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
 use crate::model::{
-    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, UnknownCaller,
+    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, Store, UnknownCaller,
     UnknownPrice, UpstreamUrl,
 };
 use crate::money::Rate;
 use crate::reader::{At, List, OneOrMore, Optional, Required, Table, keys};
-use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Receiver, Sha256, Store, Token};
+use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Receiver, Sha256, Token};
 
 keys! {
     /// The file.
@@ -194,7 +194,10 @@ keys! {
         unavailable: Optional<At<OnUnavailable>>,
         /// Days for which the journal is kept once the store has it; at most 36500. Default: 400.
         keep_days: Optional<At<NonZeroU32>>,
-        /// `sqlite`. Default: `sqlite`.
+        /// Where requests can be asked for: `sqlite` in the data directory, or a database that
+        /// several gateways share, `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE`, with
+        /// `?sslmode=` disable, prefer, require or verify-full and `&sslrootcert=FILE`. Default:
+        /// `sqlite`.
         store: Optional<At<Store>>,
     }
 }

@@ -71,7 +71,7 @@ prices:
   book: builtin
   overrides: [prices.yaml, more/]
   unknown: refuse
-ledger: {durability: sync, recovery: salvage, unavailable: serve, keep_days: 31, store: sqlite}
+ledger: {durability: sync, recovery: salvage, unavailable: serve, keep_days: 31, store: "postgres://me:${env:POD}@db/bills?sslmode=require"}
 export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max: 7}}
 telemetry: {genai: v1_41, tenants_max: 7}
 receipts: off
@@ -135,7 +135,7 @@ tenants:
   jwt: {issuer: "https://login.example"}
 tokenizers: [{models: []}, {path: "", estimate: on}]
 prices: {currency: EURO, overrides: [nowhere.yaml, 7], exchange: [{from: BTC}]}
-ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "postgres://host/bills"}
+ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql://host/bills"}
 export: {push: {batch_max: 0, token: "two words"}}
 telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
@@ -217,6 +217,8 @@ fn no_secret_is_ever_shown() {
         "upstreams: [{name: a, url: 'http://a', credential: 'hunter2}]",
         "tenants: {keys: [{id: a, tenant: a, sha256: hunter2}]}",
         "ledger: {store: 'postgres://me:hunter2@host/bills'}",
+        "ledger: {store: 'postgres://me:hunter2@host/bills?sslmode=off', colour: red}",
+        "ledger: {store: 'postgres://me:hunter2@', durability: none}",
         "admin: 0.0.0.0:1\nadmin_token: hunter2\nupstreams: []",
         "upstreams: [{name: a, url: 'http://a', credential: '${env:BROKEN}'}]",
     ] {

@@ -102,7 +102,8 @@ impl UpstreamUrl {
     }
 }
 
-fn host_and_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
+/// `host[:port]`, IPv6 in brackets.
+pub(crate) fn host_and_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
     let invalid =
         || Invalid::new("has no valid host", "a name, an IPv4 address, or an IPv6 address in [ ]");
     if let Some(bracketed) = authority.strip_prefix('[') {
@@ -128,7 +129,8 @@ fn host_and_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
     Ok((host.to_ascii_lowercase(), port))
 }
 
-fn port_number(port: &str) -> Result<u16, Invalid> {
+/// From 1.
+pub(crate) fn port_number(port: &str) -> Result<u16, Invalid> {
     let digits = port.bytes().all(|byte| byte.is_ascii_digit());
     match port.parse() {
         Ok(number) if digits && number > 0 => Ok(number),

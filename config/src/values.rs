@@ -13,7 +13,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
-    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, UnknownCaller,
+    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, Store, UnknownCaller,
     UnknownPrice, UpstreamUrl,
 };
 
@@ -62,12 +62,6 @@ pub(crate) enum Book {
     Builtin,
 }
 
-/// Where records can be asked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Store {
-    Sqlite,
-}
-
 /// The generation of the OpenTelemetry GenAI conventions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GenAi {
@@ -90,8 +84,21 @@ words!(UsageAsk, "final, continuous or token_ids", {
 words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
 words!(Book, "builtin", { "builtin" => Self::Builtin, });
-words!(Store, "sqlite", { "sqlite" => Self::Sqlite, });
 words!(GenAi, "v1_41", { "v1_41" => Self::V1_41, });
+
+impl Value for Store {
+    const EXPECTED: &'static str = "sqlite, or postgres://USER:PASSWORD@HOST/DATABASE";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        match text {
+            "sqlite" => Ok(Self::Sqlite),
+            url if url.contains("://") || url.contains('@') => {
+                Ok(Self::Postgres(Box::new(url.parse()?)))
+            }
+            _ => Err(Invalid::new("is not known here", Self::EXPECTED)),
+        }
+    }
+}
 
 impl Value for Dialect {
     const EXPECTED: &'static str = "the name of a dialect";

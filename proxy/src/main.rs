@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
 use commands::{bill, check, count, demo, keys, prices, records, serve, simulate, verify};
-use edge::{clock, journal};
+use edge::clock;
 use exit::{complain, told};
 
 const EXAMPLES: &str = "\
@@ -87,12 +87,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Prices(args) => prices::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Bill(args) => {
-            let mut feeds = journal::feeds(args.data_dir());
+            let mut feeds = args.ledger().feeds();
             bill::run(&args, clock::wall(), &mut feeds, &mut out)?;
             ExitCode::SUCCESS
         }
         Command::Records(args) => {
-            let mut feeds = journal::feeds(args.data_dir());
+            let mut feeds = args.ledger().feeds();
             records::run(&args, &mut feeds, &mut out, &mut err)?;
             ExitCode::SUCCESS
         }

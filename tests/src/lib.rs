@@ -1,1 +1,3 @@
-//! Black-box tests live in `it/`; this library is empty on purpose.
+//! What tests and benches start beside the gateway. Black-box tests live in `it/`.
+
+pub mod postgres;

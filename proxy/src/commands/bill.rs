@@ -1,7 +1,7 @@
 //! `taximeter bill`: what each tenant used and owes.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use taximeter_billing::{
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
-use super::ledger;
+use super::ledger::{self, LedgerArgs};
 use crate::edge::export::{Content, Job};
 use crate::edge::store::{Feed, Store};
 
@@ -71,14 +71,8 @@ pub(crate) struct BillArgs {
     #[command(flatten)]
     export: ExportArgs,
 
-    /// The gateway's data directory
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TAXIMETER_DATA_DIR",
-        default_value = "./taximeter-data"
-    )]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    pub(super) ledger: LedgerArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -109,10 +103,10 @@ enum Format {
 }
 
 impl BillArgs {
-    /// Where the journal and the store are.
+    /// Where what was recorded is.
     #[must_use]
-    pub(crate) fn data_dir(&self) -> &Path {
-        &self.data_dir
+    pub(crate) const fn ledger(&self) -> &LedgerArgs {
+        &self.ledger
     }
 
     /// What is exported; `None` for a bill.
@@ -132,7 +126,7 @@ impl BillArgs {
 
 /// Writes the bill to `out`, or to the file that was named.
 ///
-/// `feeds` are the journals of the data directory, for what the store lacks; `now` decides what
+/// `feeds` are those of [`LedgerArgs::feeds`], for what the store lacks; `now` decides what
 /// the current month is.
 /// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
 pub(crate) fn run(
@@ -142,7 +136,7 @@ pub(crate) fn run(
     out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
     let period = args.period(now)?;
-    let mut store = ledger::open(&args.data_dir, feeds)?;
+    let mut store = args.ledger.open(feeds)?;
     if let Some(content) = args.content() {
         let job = Job { content, period, tenant: args.tenant.clone(), now };
         return export::run(&mut store, &job, args.output.as_deref(), out);
@@ -161,7 +155,7 @@ fn render(
     store: &mut Store,
 ) -> Result<String, Failure> {
     Ok(match args.format {
-        Format::Table if store.is_empty()? => ledger::empty(&args.data_dir),
+        Format::Table if store.is_empty()? => args.ledger.empty(),
         Format::Table if args.by.is_none() => {
             let mut invoicer = Invoicer::new(period, now);
             store.hours(period, args.tenant.as_deref(), |key, hour| {

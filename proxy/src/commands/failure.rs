@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError, TooLarge};
+use taximeter_config::Invalid;
 
 use super::count::against::AgainstError;
 use super::load::PriceFileError;
@@ -20,6 +21,9 @@ pub(crate) enum Failure {
     /// No store to ask.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store's URL is none.
+    #[error("--store {0}")]
+    StoreUrl(Invalid),
     /// The requests do not make one bill.
     #[error(transparent)]
     Bill(#[from] BillError),
@@ -59,7 +63,10 @@ impl Failure {
     #[must_use]
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
-            Self::Period(_) | Self::Terminal | Self::Export(ExportFault::HalfHour(_)) => 2,
+            Self::Period(_)
+            | Self::StoreUrl(_)
+            | Self::Terminal
+            | Self::Export(ExportFault::HalfHour(_)) => 2,
             Self::PriceFile(_) => 64,
             Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,

@@ -1,7 +1,6 @@
 //! `taximeter records`: one JSON object a line per request.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
-use super::ledger;
+use super::ledger::{self, LedgerArgs};
 use crate::edge::store::{Feed, Filter, Store};
 
 /// How often `--follow` looks for new records.
@@ -53,27 +52,21 @@ pub(crate) struct RecordsArgs {
     #[arg(long, short)]
     follow: bool,
 
-    /// The gateway's data directory
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TAXIMETER_DATA_DIR",
-        default_value = "./taximeter-data"
-    )]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 impl RecordsArgs {
-    /// Where the journal and the store are.
+    /// Where what was recorded is.
     #[must_use]
-    pub(crate) fn data_dir(&self) -> &Path {
-        &self.data_dir
+    pub(crate) const fn ledger(&self) -> &LedgerArgs {
+        &self.ledger
     }
 }
 
 /// Writes the records to `out`, and to `notes` a sentence when the ledger has none at all.
 ///
-/// `feeds` are the journals of the data directory, for what the store lacks.
+/// `feeds` are those of [`LedgerArgs::feeds`], for what the store lacks.
 /// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
 pub(crate) fn run(
     args: &RecordsArgs,
@@ -81,9 +74,9 @@ pub(crate) fn run(
     out: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let mut store = ledger::open(&args.data_dir, feeds)?;
+    let mut store = args.ledger.open(feeds)?;
     if store.is_empty()? {
-        notes.write_all(ledger::empty(&args.data_dir).as_bytes())?;
+        notes.write_all(args.ledger.empty().as_bytes())?;
     }
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
     let again = |store: &mut Store| {

@@ -19,7 +19,7 @@ use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery, Rete
 use crate::edge::listen::Workers;
 use crate::edge::push::Pusher;
 use crate::edge::signals::Stop;
-use crate::edge::store::{Fed, Store, StoreError};
+use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::{admin, clock, journal, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Gateway, Parts};
@@ -187,11 +187,12 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
 fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
-    let dir = gateway.config.data_dir.clone();
+    let location = Location::of(&gateway.config, &gateway.id);
+    let dir = &gateway.config.data_dir;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
     let keep_days = gateway.config.ledger.keep_days;
-    let mut retention = Retention::new(&dir, keep_days, journal.sequence());
-    let feeds = journal::feeds(&dir);
+    let mut retention = Retention::new(dir, keep_days, journal.sequence());
+    let feeds = journal::feeds(dir);
     let told = move |fed: Result<Fed, StoreError>| match fed {
         Ok(_) => match retention.fed(journal.sequence(), clock::now(), clock::wall()) {
             Ok(removed) if removed.is_empty() => {}
@@ -202,7 +203,7 @@ fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         },
         Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
     };
-    let feeder = Feeder::start(move || Store::open(&dir), feeds, told)?;
+    let feeder = Feeder::start(move || location.open(), feeds, told)?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway));
     gateway.background.spawn(async move {
         let mut fed = 0;

@@ -12,21 +12,64 @@ mod database;
 mod error;
 mod feed;
 mod post;
+mod postgres;
 mod sqlite;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 pub(crate) use self::database::Filter;
 pub(crate) use self::error::{ReadError, StoreError};
 pub(crate) use self::feed::{Entries, Fed, Feed};
 
 use self::database::Database;
+use self::postgres::Postgres;
 use self::sqlite::Sqlite;
 
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Store {
     database: Box<dyn Database>,
+}
+
+/// Where the store is that a gateway feeds.
+#[derive(Debug, Clone)]
+pub(crate) enum Location {
+    /// In this data directory.
+    DataDir(PathBuf),
+    /// In a database.
+    Postgres {
+        /// Which.
+        url: Box<PostgresUrl>,
+        /// As whom.
+        gateway: String,
+    },
+}
+
+impl Location {
+    /// Where the gateway called `gateway` is told to have it. Its data directory is there already.
+    pub(crate) fn of(config: &Config, gateway: &str) -> Self {
+        let dir = &config.data_dir;
+        match &config.ledger.store {
+            Configured::Sqlite => Self::DataDir(dir.clone()),
+            Configured::Postgres(url) => {
+                // Gateways of one machine have one name, but never one data directory.
+                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+                Self::Postgres { url: url.clone(), gateway: format!("{gateway} {}", dir.display()) }
+            }
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// Errors: as [`Store::open`] and [`Store::connect`].
+    pub(crate) fn open(&self) -> Result<Store, StoreError> {
+        match self {
+            Self::DataDir(dir) => Store::open(dir),
+            Self::Postgres { url, gateway } => Store::connect(url, gateway),
+        }
+    }
 }
 
 impl Store {
@@ -36,6 +79,14 @@ impl Store {
     /// Errors: `NoDataDir`, `Newer`, `Damaged`, `Unavailable`.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Sqlite::open(data_dir)?) })
+    }
+
+    /// Opens the store in a PostgreSQL database; makes one when there is none, and brings an older
+    /// one up to date. `gateway` is whose journals are fed, and different from all others.
+    ///
+    /// Errors: `Newer`, `Damaged`, `Unavailable`.
+    pub(crate) fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+        Ok(Self { database: Box::new(Postgres::open(url, gateway)?) })
     }
 }
 

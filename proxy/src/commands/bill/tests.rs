@@ -99,7 +99,7 @@ fn an_empty_ledger_says_what_to_do() {
 fn a_missing_data_directory_is_exit_69() {
     let dir = tempfile::tempdir().unwrap();
     let mut args = args(&dir, &[]);
-    args.data_dir = dir.path().join("nowhere");
+    args.ledger.data_dir = dir.path().join("nowhere");
     let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
     assert_eq!(failure.exit_code(), 69);
 }

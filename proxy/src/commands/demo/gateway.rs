@@ -86,11 +86,13 @@ impl Gateway {
             #[command(flatten)]
             bill: bill::BillArgs,
         }
-        let line = Line::try_parse_from([
+        let mut line = Line::try_parse_from([
             std::ffi::OsStr::new("bill"),
             std::ffi::OsStr::new("--data-dir"),
             self.data_dir.as_os_str(),
         ])?;
+        // Whatever the environment names.
+        line.bill.ledger.store = None;
         let mut feeds = journal::feeds(&self.data_dir);
         bill::run(&line.bill, clock::wall(), &mut feeds, out)?;
         Ok(())

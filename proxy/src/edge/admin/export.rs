@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
 use crate::edge::export::{Content, ExportFault, Job, stream as write_export};
-use crate::edge::store::Store;
+use crate::edge::store::Location;
 use crate::edge::{clock, journal};
 use crate::gateway::Gateway;
 
@@ -89,11 +89,12 @@ async fn start(
     let kind = job.content.media_type();
     let (chunks, mut written) = mpsc::channel(CHUNKS_MAX);
     let (dir, runtime) = (gateway.config.data_dir.clone(), Handle::current());
+    let location = Location::of(&gateway.config, &gateway.id);
     let out = Chunks { chunks: chunks.clone(), runtime: runtime.clone(), held: Vec::new() };
     thread::Builder::new()
         .name("export".to_owned())
         .spawn(move || {
-            if let Err(fault) = run(&dir, &job, out, permit) {
+            if let Err(fault) = run(&location, &dir, &job, out, permit) {
                 // A client that has left needs no word of it.
                 let _ = runtime.block_on(chunks.send(Err(fault.to_string())));
             }
@@ -109,12 +110,13 @@ async fn start(
 }
 
 fn run(
+    location: &Location,
     dir: &Path,
     job: &Job,
     out: Chunks,
     _permit: SemaphorePermit<'_>,
 ) -> Result<(), ExportFault> {
-    let mut store = Store::open(dir)?;
+    let mut store = location.open()?;
     store.catch_up(&mut journal::feeds(dir))?;
     write_export(&mut store, job, out, &mut || {})?;
     Ok(())

@@ -1,4 +1,17 @@
+/// Each of these tests of a file once more, with its stores on PostgreSQL.
+macro_rules! on_postgres {
+    ($($test:ident,)+) => {
+        mod on_postgres {
+            $(#[test]
+            fn $test() {
+                crate::edge::store::tests::postgres::on_postgres(super::$test);
+            })+
+        }
+    };
+}
+
 mod hours;
+mod postgres;
 mod rebuild;
 
 use proptest::prelude::*;
@@ -12,7 +25,7 @@ use super::*;
 
 fn open() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path()).unwrap();
+    let store = postgres::open_if_asked().unwrap_or_else(|| Store::open(dir.path()).unwrap());
     (dir, store)
 }
 
@@ -284,4 +297,20 @@ proptest! {
             records(&mut pieces, &Filter::default(), None).len()
         );
     }
+}
+
+on_postgres! {
+    a_record_comes_back_whole_with_its_sequence_number,
+    a_bill_from_the_store_equals_one_from_the_records,
+    what_is_fed_again_counts_once,
+    catching_up_reads_only_what_is_new,
+    an_open_reader_goes_on_where_it_stopped,
+    a_journal_that_lost_its_tail_and_grew_again_is_fed_whole,
+    a_journal_without_its_old_segments_goes_on_where_the_store_stopped,
+    what_comes_before_a_fault_of_the_journal_is_kept,
+    a_post_that_cannot_be_read_is_a_fault_of_the_journal,
+    records_are_filtered_by_tenant_and_admission,
+    a_limit_keeps_the_latest_in_order,
+    what_arrives_later_is_found_by_number,
+    feeding_in_any_pieces_and_any_number_of_times_makes_the_same_bill,
 }

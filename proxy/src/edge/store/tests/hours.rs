@@ -208,3 +208,11 @@ fn intervals_say_when_an_upstream_was_busy_and_with_whom() {
         [row("acme", "m-2026"), row("beta", "-"), row("acme", "-"), row("beta", "m-2026")];
     assert_eq!(found, expected);
 }
+
+on_postgres! {
+    a_bill_from_hours_equals_one_from_the_records,
+    corrections_come_in_the_order_in_which_they_were_written,
+    sums_that_are_too_large_together_are_kept_apart,
+    hours_come_in_order_whatever_came_first,
+    intervals_say_when_an_upstream_was_busy_and_with_whom,
+}

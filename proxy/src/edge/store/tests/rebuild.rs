@@ -120,3 +120,9 @@ fn others_see_the_store_as_it_was_until_it_is_rebuilt() {
     store.rebuild(&mut [watched]).unwrap();
     assert_eq!(seen, Some(bill_of_all(&entries)));
 }
+
+on_postgres! {
+    what_the_journal_no_longer_has_survives_a_rebuild,
+    corrections_survive_a_rebuild_as_well,
+    a_rebuild_that_fails_leaves_the_store_as_it_was,
+}

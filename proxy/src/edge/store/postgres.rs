@@ -1,0 +1,213 @@
+//! PostgreSQL: for several gateways with one bill.
+
+mod add;
+mod ask;
+mod fault;
+mod hours;
+mod link;
+mod rebuild;
+mod schema;
+mod tls;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_config::PostgresUrl;
+use taximeter_ledger::{Correction, Position, Record};
+
+use self::fault::Fault;
+use self::link::Link;
+use self::schema::Month;
+use super::batch::{Added, Batch};
+use super::database::{Database, Filter, Interval, Place, Rebuilt, Refill};
+use super::error::StoreError;
+use super::post::Post;
+
+/// How often a change is tried that the server undid.
+const ATTEMPTS_MAX: u32 = 8;
+/// Most time before the second attempt; it doubles with each one.
+const RETRY_WAIT: Duration = Duration::from_millis(20);
+/// A client that falls silent in the middle of a change keeps others from theirs for so long.
+const SESSION: &str = "
+    SET search_path = taximeter;
+    SET default_transaction_isolation = 'read committed';
+    SET idle_in_transaction_session_timeout = '20s'";
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Postgres {
+    link: Link,
+    /// Its URL without the password.
+    name: String,
+    /// Whose journals are fed.
+    gateway: String,
+    /// Months that have their tables.
+    months: BTreeSet<Month>,
+    /// Whether a change is open that many batches make.
+    rebuilding: bool,
+}
+
+impl Postgres {
+    /// Connects to the database at `url`; makes the tables when there are none, and brings older
+    /// ones up to date. `gateway` is whose journals are fed, and different from all others.
+    ///
+    /// Errors: `Newer`, `Damaged`, `Unavailable`.
+    pub(super) fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+        let name = url.to_string();
+        let open = || {
+            let link = Link::open(url)?;
+            link.run(SESSION)?;
+            schema::set_up(&link)?;
+            Ok(link)
+        };
+        let link = open().map_err(|fault: Fault| fault.of(&name))?;
+        let (gateway, months) = (gateway.to_owned(), BTreeSet::new());
+        Ok(Self { link, name, gateway, months, rebuilding: false })
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&Link) -> Result<T, Fault>) -> Result<T, StoreError> {
+        question(&self.link).map_err(|fault| fault.of(&self.name))
+    }
+
+    /// Does all of `change` or nothing; again when another one was in its way.
+    fn change<T>(&self, change: impl Fn(&Link) -> Result<T, Fault>) -> Result<T, Fault> {
+        let link = &self.link;
+        let mut attempt = 1;
+        loop {
+            let changed = schema::begin(link).and_then(|()| change(link)).and_then(|changed| {
+                link.run("COMMIT")?;
+                Ok(changed)
+            });
+            match changed {
+                Err(fault) if fault.is_passing() && attempt < ATTEMPTS_MAX => {
+                    link.run("ROLLBACK")?;
+                    link.pause(jitter(RETRY_WAIT * 2_u32.pow(attempt - 1)));
+                    attempt += 1;
+                }
+                Err(fault) => {
+                    // Where this fails as well, the connection is gone, and with it the change.
+                    let _ = link.run("ROLLBACK");
+                    return Err(fault);
+                }
+                Ok(changed) => return Ok(changed),
+            }
+        }
+    }
+}
+
+impl Database for Postgres {
+    fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError> {
+        self.ask(|link| ask::cursor(link, &self.gateway, journal))
+    }
+
+    fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
+        let missing = &Month::of(&batch.posts) - &self.months;
+        let add = |link: &Link| {
+            missing.iter().try_for_each(|month| month.make(link))?;
+            add::batch(link, &self.gateway, batch)
+        };
+        let added = if self.rebuilding { add(&self.link) } else { self.change(add) };
+        let added = added.map_err(|fault| fault.of(&self.name))?;
+        self.months.extend(missing);
+        Ok(added)
+    }
+
+    fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {
+        self.ask(|link| {
+            schema::begin(link)?;
+            rebuild::set_aside(link, &self.gateway)
+        })?;
+        self.rebuilding = true;
+        let rebuilt = refill(self).and_then(|()| {
+            self.ask(|link| {
+                let rebuilt = rebuild::keep(link, &self.gateway)?;
+                link.run("COMMIT")?;
+                Ok(rebuilt)
+            })
+        });
+        self.rebuilding = false;
+        if rebuilt.is_err() {
+            // Months that were made for it are not there any more.
+            self.months.clear();
+            let _ = self.link.run("ROLLBACK");
+        }
+        rebuilt
+    }
+
+    fn newest(&mut self) -> Result<i64, StoreError> {
+        self.ask(ask::newest)
+    }
+
+    fn hours(
+        &mut self,
+        hours: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| hours::visit(link, hours, tenant, visit))
+    }
+
+    fn posts(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| ask::posts(link, period, tenant, visit))
+    }
+
+    fn corrections(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| ask::corrections(link, period, tenant, visit))
+    }
+
+    fn intervals(
+        &mut self,
+        period: Period,
+        upstream: Option<&str>,
+        visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| ask::intervals(link, period, upstream, visit))
+    }
+
+    fn admitted(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Record)>, StoreError> {
+        self.ask(|link| ask::admitted(link, filter, newest, start, limit))
+    }
+
+    fn place_of_last(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        count: u32,
+    ) -> Result<Option<Place>, StoreError> {
+        self.ask(|link| ask::place_of_last(link, filter, newest, count))
+    }
+
+    fn arrived(
+        &mut self,
+        filter: &Filter,
+        after: i64,
+        newest: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Record)>, StoreError> {
+        self.ask(|link| ask::arrived(link, filter, after, newest, limit))
+    }
+}
+
+/// Any time up to `most`: two that were in each other's way do not meet again.
+fn jitter(most: Duration) -> Duration {
+    let share = getrandom::u32().unwrap_or(u32::MAX);
+    most.mul_f64(f64::from(share) / f64::from(u32::MAX))
+}
