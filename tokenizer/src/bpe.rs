@@ -12,7 +12,7 @@ mod pairs;
 mod tests;
 mod tokens;
 
-pub(crate) use alphabet::Alphabet;
+pub(crate) use alphabet::{Alphabet, Characters};
 pub(crate) use learning::{Lefts, Merges, Product};
 use merging::Workspace;
 pub(crate) use pairs::NO_SYMBOL;

@@ -28,16 +28,21 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub(crate) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let is_short = |token: &&[u8]| token.len() <= SHORT_BYTES_MAX;
-        let slots = (tokens.clone().filter(is_short).count() * 3 / 2).next_power_of_two().max(2);
+        let short = tokens.clone().filter(is_short).count();
+        let long = tokens.clone().count() - short;
+        let slots = (short * 3 / 2).next_power_of_two().max(2);
         let mut set = Self {
             short: vec![0; slots].into(),
             shift: 64 - slots.trailing_zeros(),
-            long: tokens.clone().filter(|token| !is_short(token)).map(Box::from).collect(),
+            long: HashSet::with_capacity_and_hasher(long, FixedState::default()),
             len: 0,
-            bytes_max: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
+            bytes_max: 0,
         };
-        for token in tokens.filter(is_short) {
-            if let Some(key) = key(token, 0, token.len()) {
+        for token in tokens {
+            set.bytes_max = set.bytes_max.max(token.len());
+            if !is_short(&token) {
+                set.long.insert(token.into());
+            } else if let Some(key) = key(token, 0, token.len()) {
                 set.insert(key);
             }
         }

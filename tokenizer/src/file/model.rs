@@ -9,7 +9,7 @@ use super::joints::Joints;
 use super::json::{self, RawModel};
 use super::recipe::{self, Unsupported};
 use super::texts::{self, Bytes, Texts};
-use crate::bpe::{Alphabet, Bpe, Lefts, Merges, NO_SYMBOL, Product, Tokens};
+use crate::bpe::{Alphabet, Bpe, Characters, Lefts, Merges, NO_SYMBOL, Product, Tokens};
 
 /// A model as it is written, and the bytes that its tokens stand for.
 pub(super) struct Model<'a> {
@@ -204,7 +204,7 @@ fn begins(vocab: &Texts, by_bytes: bool) -> Result<(Alphabet, u32), Unsupported>
         chars.next().filter(|_| chars.next().is_none())
     };
     let singles = vocab.iter().filter(|text| text.len() <= 4).filter_map(single);
-    let characters: HashMap<char, u32, FixedState> = singles.zip(256..).collect();
+    let characters: Characters = singles.zip(256..).collect();
     let first = 256 + u32::try_from(characters.len()).unwrap_or(NO_SYMBOL);
     Ok((Alphabet::Characters { characters, bytes }, first))
 }
