@@ -4,6 +4,7 @@
 //! time a file is read. Whatever is beyond them is left to Hugging Face's library, which is slower.
 
 mod added;
+mod beside;
 mod byte_level;
 mod hugging_face;
 mod joints;
@@ -20,8 +21,9 @@ mod tests;
 mod texts;
 mod trial;
 
+use beside::beside;
 use hugging_face::HuggingFace;
-use json::RawFile;
+use json::{RawFile, Vocab};
 use model::Model;
 use ours::Ours;
 use preparation::Preparation;
@@ -100,18 +102,24 @@ impl File {
 }
 
 fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
-    let raw: RawFile =
-        serde_json::from_slice(bytes).map_err(|error| Unsupported(error.to_string()))?;
+    let damaged = |error: serde_json::Error| Unsupported(error.to_string());
+    let (raw, vocab) = beside(|| serde_json::from_slice::<RawFile>(bytes), || Vocab::read(bytes))?;
+    let (raw, vocab) = (raw.map_err(damaged)?, vocab.map_err(damaged)?);
     let recipe = Recipe::read(&raw.normalizer, &raw.pre_tokenizer)?;
     let framing_tokens = recipe::framing_tokens(&raw.post_processor)?;
-    let alphabet = recipe.alphabet;
-    let preparation = Preparation::new(recipe, &raw.added_tokens)?;
     let texts = trial::texts(&raw.added_tokens);
-    let model = Model::new(&raw.model, alphabet)?;
-    let reduced = || reduced::of_file(&raw, &preparation, &texts);
-    let (merged, others) = trial::beside(&texts, reduced, || model.tokens(), || model.merged());
-    let (expected, tokens) = others?;
-    let (bpe, joints) = model.bpe(merged?, tokens)?;
+    let model = Model::new(&raw.model, &vocab, recipe.alphabet)?;
+    // Both take about as long.
+    let (merged, others) = beside(
+        || model.merged(),
+        || {
+            let preparation = Preparation::new(recipe, &raw.added_tokens)?;
+            let json = reduced::of_file(&raw, &vocab, &preparation, &texts);
+            Ok((preparation, trial::expected(&texts, &json)?, model.known()?))
+        },
+    )?;
+    let (preparation, expected, known) = others?;
+    let (bpe, joints) = model.bpe(merged?, known);
     let vocabulary = Ours { preparation, bpe, joints };
     trial::compare(&vocabulary, &texts, &expected)?;
     Ok((vocabulary, framing_tokens))

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -78,7 +78,9 @@ pub(super) struct RawModel {
     pub(super) byte_fallback: bool,
     #[serde(default)]
     pub(super) ignore_merges: bool,
-    pub(super) vocab: Vocab,
+    /// Read by itself: see [`Vocab::read`].
+    #[serde(rename = "vocab")]
+    _vocab: IgnoredAny,
     pub(super) merges: Merges,
 }
 
@@ -104,6 +106,47 @@ struct Lefts {
     all: Vec<u32>,
     /// Where each group's end.
     ends: Vec<usize>,
+}
+
+impl Vocab {
+    /// Reads a file up to the end of its tokens, and nothing behind: [`RawFile`] is all but these,
+    /// and may be read at the same time.
+    ///
+    /// Errors: a file that has none, or is damaged before their end.
+    pub(super) fn read(file: &[u8]) -> Result<Self, serde_json::Error> {
+        struct Within<'a>(&'a mut Option<Vocab>);
+        impl<'de> DeserializeSeed<'de> for Within<'_> {
+            type Value = ();
+
+            fn deserialize<D: Deserializer<'de>>(self, file: D) -> Result<(), D::Error> {
+                file.deserialize_map(self)
+            }
+        }
+        impl<'de> Visitor<'de> for Within<'_> {
+            type Value = ();
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a tokenizer.json, or its model")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+                while let Some(Text(key)) = map.next_key()? {
+                    match &*key {
+                        "model" => map.next_value_seed(Within(self.0))?,
+                        "vocab" => {
+                            *self.0 = Some(map.next_value()?);
+                            return Err(de::Error::custom("no need to read on"));
+                        }
+                        _ => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Err(de::Error::missing_field("vocab"))
+            }
+        }
+        let mut vocab = None;
+        let read = Within(&mut vocab).deserialize(&mut serde_json::Deserializer::from_slice(file));
+        vocab.map_or_else(|| read.map(|()| Self::default()), Ok)
+    }
 }
 
 impl Merges {

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::byte_level;
 use super::joints::Joints;
-use super::json::{self, RawModel};
+use super::json::{self, RawModel, Vocab};
 use super::recipe::{self, Unsupported};
 use super::texts::{self, Bytes, Texts};
 use crate::bpe::{Alphabet, Bpe, Characters, Lefts, Merges, NO_SYMBOL, Product, Tokens};
@@ -14,97 +14,137 @@ use crate::bpe::{Alphabet, Bpe, Characters, Lefts, Merges, NO_SYMBOL, Product, T
 /// A model as it is written, and the bytes that its tokens stand for.
 pub(super) struct Model<'a> {
     raw: &'a RawModel,
+    vocab: &'a Vocab,
     alphabet: recipe::Alphabet,
-    /// Of tokens that are written byte by byte.
-    decoded: Option<Bytes>,
 }
 
 /// What merges in a model.
 pub(super) struct Merged {
     merges: Merges,
     joints: Joints,
-    /// Tokens that nothing merges into.
-    unmade: Vec<usize>,
+    /// Of each group of merges, whether merging leads to what it makes.
+    made: Vec<bool>,
+}
+
+/// What of a model are tokens.
+pub(super) struct Known {
+    tokens: Tokens,
+    /// Of each group of merges, which token it makes.
+    products: Vec<usize>,
 }
 
 impl<'a> Model<'a> {
     /// Errors: what is no BPE, or one with a rule that we do not have.
-    pub(super) fn new(raw: &'a RawModel, alphabet: recipe::Alphabet) -> Result<Self, Unsupported> {
+    pub(super) fn new(
+        raw: &'a RawModel,
+        vocab: &'a Vocab,
+        alphabet: recipe::Alphabet,
+    ) -> Result<Self, Unsupported> {
         refuse_strange(raw, alphabet)?;
-        let by_bytes = alphabet == recipe::Alphabet::Bytes;
-        let decoded = by_bytes.then(|| decoded(&raw.vocab.texts));
-        Ok(Self { raw, alphabet, decoded })
+        Ok(Self { raw, vocab, alphabet })
     }
 
-    /// Takes about as long as the self-test, and half as long as [`Model::merged`].
-    pub(super) fn tokens(&self) -> Tokens {
-        Tokens::new(self.texts())
-    }
-
-    /// Errors: merges that we cannot do as Hugging Face does.
-    pub(super) fn merged(&self) -> Result<Merged, Unsupported> {
-        let (vocab, listed) = (&self.raw.vocab.texts, &self.raw.merges);
-        let by_bytes = self.alphabet == recipe::Alphabet::Bytes;
-        let products = products(vocab, &listed.texts)?;
-        refuse_twice(&self.raw.vocab.ids, listed, &products)?;
-        if !by_bytes {
+    /// Errors: a vocabulary that does not fit its merges, merges that we cannot do as Hugging Face
+    /// does.
+    pub(super) fn known(&self) -> Result<Known, Unsupported> {
+        let (Vocab { texts, ids }, listed) = (self.vocab, &self.raw.merges);
+        let products = products(texts, &listed.texts)?;
+        refuse_twice(ids, listed, &products)?;
+        if self.alphabet == recipe::Alphabet::Characters {
             refuse_bytes(listed)?;
         }
-        let (alphabet, first) = begins(vocab, by_bytes)?;
-        let numbered = || (first..).zip(&products);
+        let decoded = self.decoded(texts);
+        let all = (0..texts.len()).map(|token| text(texts, decoded.as_ref(), token));
+        let all = all.filter(|text| !text.is_empty());
+        let tokens = Tokens::new(all.clone());
+        if tokens.len() < all.count() {
+            return Err(Unsupported("model.vocab has a token twice".to_owned()));
+        }
+        Ok(Known { tokens, products })
+    }
+
+    /// Takes about as long as the self-test and [`Model::known`].
+    ///
+    /// Errors: bytes without a token, more merges than we can number.
+    pub(super) fn merged(&self) -> Result<Merged, Unsupported> {
+        let json::Merges { texts, .. } = &self.raw.merges;
+        let by_bytes = self.alphabet == recipe::Alphabet::Bytes;
+        let (alphabet, first) = begins(&self.vocab.texts, by_bytes)?;
+        let numbered = || (first..).zip(0..texts.len());
         if numbered().last().is_some_and(|(symbol, _)| symbol >= NO_SYMBOL) {
             return Err(Unsupported("more merges than we can number".to_owned()));
         }
-        let learned = numbered().zip(listed.lefts()).map(|((symbol, &token), lefts)| Product {
-            symbol,
-            text: self.text(token),
-            lefts: Lefts::Listed(lefts),
-        });
-        let merges = Merges::learn(alphabet, learned);
-
+        let decoded = self.decoded(texts);
+        let products = numbered().zip(self.raw.merges.lefts());
+        let merges = Merges::learn(
+            alphabet,
+            products.map(|((symbol, group), lefts)| Product {
+                symbol,
+                text: text(texts, decoded.as_ref(), group),
+                lefts: Lefts::Listed(lefts),
+            }),
+        );
         let mut joints = Joints::default();
-        let mut made = vec![false; vocab.len()];
-        for (symbol, &token) in numbered() {
-            let Some(left) = merges.left(symbol) else { continue };
-            if let Some(made) = made.get_mut(token) {
-                *made = true;
-            }
-            if !by_bytes && let Some((left, right)) = texts::parted(vocab.get(token), left) {
+        let made = numbered().map(|(symbol, group)| {
+            let left = merges.left(symbol);
+            if !by_bytes
+                && let Some(left) = left
+                && let Some((left, right)) = texts::parted(texts.get(group), left)
+            {
                 joints.add(left, right);
             }
-        }
-        let is_symbol = |token: usize| vocab.get(token).chars().nth(1).is_none();
-        let unmade = (0..).zip(made).filter(|&(token, made)| !made && !is_symbol(token));
-        Ok(Merged { unmade: unmade.map(|(token, _)| token).collect(), merges, joints })
+            left.is_some()
+        });
+        let made = made.collect();
+        Ok(Merged { merges, joints, made })
     }
 
-    /// What [`Model::merged`] and [`Model::tokens`] make together.
-    ///
-    /// Errors: a token that is there twice.
-    pub(super) fn bpe(
-        &self,
-        merged: Merged,
-        mut tokens: Tokens,
-    ) -> Result<(Bpe, Joints), Unsupported> {
-        if tokens.len() < self.texts().count() {
-            return Err(Unsupported("model.vocab has a token twice".to_owned()));
-        }
+    /// What [`Model::merged`] and [`Model::known`] make together.
+    pub(super) fn bpe(&self, merged: Merged, known: Known) -> (Bpe, Joints) {
+        let (Merged { merges, joints, made }, Known { mut tokens, products }) = (merged, known);
         if !self.raw.ignore_merges {
-            merged.unmade.iter().for_each(|&token| tokens.remove(self.text(token)));
+            let mut is_made = vec![false; self.vocab.texts.len()];
+            for (token, _) in products.iter().zip(made).filter(|(_, made)| *made) {
+                if let Some(is_made) = is_made.get_mut(*token) {
+                    *is_made = true;
+                }
+            }
+            let unmade = self.vocab.texts.iter().zip(is_made).filter(|(_, made)| !made);
+            let mut bytes = Vec::new();
+            for (text, _) in unmade.filter(|(text, _)| text.chars().nth(1).is_some()) {
+                match self.alphabet {
+                    recipe::Alphabet::Characters => tokens.remove(text.as_bytes()),
+                    recipe::Alphabet::Bytes if byte_level::decode(text, &mut bytes) => {
+                        tokens.remove(&bytes);
+                    }
+                    recipe::Alphabet::Bytes => {}
+                }
+            }
         }
-        Ok((Bpe::new(merged.merges, tokens), merged.joints))
+        (Bpe::new(merges, tokens), joints)
     }
 
-    fn texts(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        let all = (0..self.raw.vocab.texts.len()).map(|token| self.text(token));
-        all.filter(|text| !text.is_empty())
-    }
-
-    fn text(&self, token: usize) -> &[u8] {
-        match &self.decoded {
-            Some(decoded) => decoded.get(token),
-            None => self.raw.vocab.texts.get(token).as_bytes(),
+    /// The bytes that texts stand for which are written byte by byte; none of what stands for none.
+    fn decoded(&self, texts: &Texts) -> Option<Bytes> {
+        let mut bytes = Vec::new();
+        let mut decoded = (self.alphabet == recipe::Alphabet::Bytes).then(Bytes::default);
+        if let Some(decoded) = &mut decoded {
+            for text in texts.iter() {
+                if !byte_level::decode(text, &mut bytes) {
+                    bytes.clear();
+                }
+                decoded.push(&bytes, &[]);
+            }
         }
+        decoded
+    }
+}
+
+/// The bytes of a text, which are others where texts are decoded.
+fn text<'t>(texts: &'t Texts, decoded: Option<&'t Bytes>, number: usize) -> &'t [u8] {
+    match decoded {
+        Some(decoded) => decoded.get(number),
+        None => texts.get(number).as_bytes(),
     }
 }
 
@@ -164,19 +204,6 @@ fn refuse_twice(ids: &[u32], merges: &json::Merges, products: &[usize]) -> Resul
         }
     }
     Ok(())
-}
-
-/// The bytes that tokens stand for, under the same numbers; none of what stands for none.
-fn decoded(vocab: &Texts) -> Bytes {
-    let mut decoded = Bytes::default();
-    let mut bytes = Vec::new();
-    for text in vocab.iter() {
-        if !byte_level::decode(text, &mut bytes) {
-            bytes.clear();
-        }
-        decoded.push(&bytes, &[]);
-    }
-    decoded
 }
 
 /// What pieces begin as, and the first symbol that is none of these.

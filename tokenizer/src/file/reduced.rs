@@ -6,18 +6,75 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::added::Part;
 use super::byte_level;
-use super::json::{RawFile, RawModel};
+use super::json::{AddedToken, RawFile, RawModel, Vocab};
 use super::preparation::Preparation;
 use super::recipe::Alphabet;
 use super::substrings::Substrings;
-use super::texts;
+use super::{texts, trial};
 
-/// The part of `raw` that counts `texts` alike, as a `tokenizer.json`.
-pub(super) fn of_file(raw: &RawFile, preparation: &Preparation, texts: &[String]) -> Vec<u8> {
+/// What of a `tokenizer.json` tells how texts are counted.
+#[derive(Serialize)]
+pub(super) struct File<'a, M> {
+    pub(super) normalizer: &'a Value,
+    pub(super) pre_tokenizer: &'a Value,
+    pub(super) added_tokens: Vec<&'a AddedToken>,
+    pub(super) model: M,
+}
+
+impl<M: Serialize> File<'_, M> {
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// The part of a file that counts `texts` alike, as a `tokenizer.json`.
+pub(super) fn of_file(
+    raw: &RawFile,
+    vocab: &Vocab,
+    preparation: &Preparation,
+    texts: &[String],
+) -> Vec<u8> {
+    let file = File {
+        normalizer: &raw.normalizer,
+        pre_tokenizer: &raw.pre_tokenizer,
+        added_tokens: found(&raw.added_tokens, texts),
+        model: model(&raw.model, vocab, preparation, texts),
+    };
+    file.to_json()
+}
+
+/// Those of `added` that `texts` can contain: some vocabularies have thousands.
+fn found<'a>(added: &'a [AddedToken], texts: &[String]) -> Vec<&'a AddedToken> {
+    let text = trial::joined(texts.iter().map(String::as_str));
+    let substrings = Substrings::of(text.as_bytes());
+    // Others are looked for in a text that is not this one.
+    let found =
+        |token: &&AddedToken| token.normalized || substrings.contain(token.content.as_bytes());
+    added.iter().filter(found).collect()
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "BPE")]
+struct Model<'a> {
+    unk_token: Option<&'a str>,
+    fuse_unk: bool,
+    byte_fallback: bool,
+    ignore_merges: bool,
+    vocab: HashMap<&'a str, u32, FixedState>,
+    merges: Vec<[&'a str; 2]>,
+}
+
+fn model<'a>(
+    raw: &'a RawModel,
+    Vocab { texts: tokens, ids }: &'a Vocab,
+    preparation: &Preparation,
+    texts: &[String],
+) -> Model<'a> {
     let alphabet = preparation.recipe.alphabet;
     let normal = merged_texts(preparation, texts);
     let substrings = Substrings::of(normal.as_bytes());
@@ -29,36 +86,27 @@ pub(super) fn of_file(raw: &RawFile, preparation: &Preparation, texts: &[String]
         }
         Alphabet::Characters => token.starts_with('<') || substrings.contain(token.as_bytes()),
     };
-    let RawModel { vocab, merges, .. } = &raw.model;
-    let mut kept: HashMap<&str, u32, FixedState> = HashMap::default();
-    kept.extend(vocab.texts.iter().zip(vocab.ids.iter().copied()).filter(|(text, _)| occurs(text)));
-    let is_kept = |text: &&str| kept.contains_key(text);
-    let mut kept_merges: Vec<[&str; 2]> = Vec::new();
-    for (text, lefts) in merges.texts.iter().zip(merges.lefts()).filter(|(text, _)| is_kept(text)) {
+    let tokens = tokens.iter().zip(ids.iter().copied());
+    let vocab: HashMap<&str, u32, FixedState> = tokens.filter(|(text, _)| occurs(text)).collect();
+    let is_kept = |text: &&str| vocab.contains_key(text);
+    let listed = raw.merges.texts.iter().zip(raw.merges.lefts());
+    let mut merges = Vec::new();
+    for (text, lefts) in listed.filter(|(text, _)| is_kept(text)) {
         let parts = lefts.iter().filter_map(|&left| texts::parted(text, left));
-        let parts =
-            parts.filter(|(left, right)| kept.contains_key(left) && kept.contains_key(right));
-        kept_merges.extend(parts.map(<[&str; 2]>::from));
+        let parts = parts.filter(|(left, right)| is_kept(left) && is_kept(right));
+        merges.extend(parts.map(<[&str; 2]>::from));
     }
-    file(
-        json!({
-            "normalizer": raw.normalizer,
-            "pre_tokenizer": raw.pre_tokenizer,
-            "added_tokens": raw.added_tokens,
-        }),
-        json!({
-            "type": "BPE",
-            "unk_token": raw.model.unk_token,
-            "fuse_unk": raw.model.fuse_unk,
-            "byte_fallback": raw.model.byte_fallback,
-            "ignore_merges": raw.model.ignore_merges,
-            "vocab": kept,
-            "merges": kept_merges,
-        }),
-    )
+    Model {
+        unk_token: raw.unk_token.as_deref(),
+        fuse_unk: raw.fuse_unk,
+        byte_fallback: raw.byte_fallback,
+        ignore_merges: raw.ignore_merges,
+        vocab,
+        merges,
+    }
 }
 
-/// What is merged of `texts`, one part behind the other, each once.
+/// What is merged of `texts`, each once.
 fn merged_texts(preparation: &Preparation, texts: &[String]) -> String {
     let mut merged = String::new();
     for text in texts {
@@ -74,16 +122,4 @@ fn merged_texts(preparation: &Preparation, texts: &[String]) -> String {
         }
     }
     merged
-}
-
-/// A `tokenizer.json` of these parts.
-pub(super) fn file(mut parts: Value, model: Value) -> Vec<u8> {
-    if let Some(parts) = parts.as_object_mut() {
-        parts.insert("version".to_owned(), "1.0".into());
-        parts.insert("model".to_owned(), model);
-        for absent in ["truncation", "padding", "post_processor", "decoder"] {
-            parts.insert(absent.to_owned(), Value::Null);
-        }
-    }
-    parts.to_string().into_bytes()
 }

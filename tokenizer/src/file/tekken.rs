@@ -7,8 +7,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use foldhash::fast::FixedState;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::beside::beside;
 use super::joints::Joints;
 use super::json::AddedToken;
 use super::ours::Ours;
@@ -108,16 +109,23 @@ fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
     };
     let preparation = Preparation::new(recipe, &added(raw)).map_err(unreadable)?;
     let texts = trial::texts(&added(raw));
-    let text = texts.concat();
-    let reduced = || to_json(raw, &tokens, Some(&Substrings::of(text.as_bytes())));
-    let (bpe, expected) =
-        trial::beside(&texts, reduced, || (), || Bpe::from_ranks(tokens.iter().map(Vec::as_slice)));
-    let vocabulary = Ours { preparation, bpe, joints: Joints::default() };
-    let compared =
-        expected.and_then(|(expected, ())| trial::compare(&vocabulary, &texts, &expected));
-    if let Err(why) = compared {
-        return theirs(&to_json(raw, &tokens, None), why);
-    }
+    let both = beside(
+        || Bpe::from_ranks(tokens.iter().map(Vec::as_slice)),
+        || {
+            let text = trial::joined(texts.iter().map(String::as_str));
+            let within = Substrings::of(text.as_bytes());
+            trial::expected(&texts, &to_json(raw, &tokens, Some(&within)))
+        },
+    );
+    let checked = both.and_then(|(bpe, expected)| {
+        let vocabulary = Ours { preparation, bpe, joints: Joints::default() };
+        trial::compare(&vocabulary, &texts, &expected?)?;
+        Ok(vocabulary)
+    });
+    let vocabulary = match checked {
+        Ok(vocabulary) => vocabulary,
+        Err(why) => return theirs(&to_json(raw, &tokens, None), why),
+    };
     Ok(File { counts: Counts::Ours(Box::new(vocabulary)), framing_tokens: FRAMING_TOKENS })
 }
 
@@ -189,12 +197,12 @@ fn to_json(raw: &RawTekken<'_>, tokens: &[Vec<u8>], within: Option<&Substrings<'
         "behavior": "Isolated", "invert": false});
     let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
         "use_regex": false});
-    reduced::file(
-        json!({
-            "normalizer": null,
-            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, bytes]},
-            "added_tokens": added(raw),
-        }),
-        json!({"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": merges}),
-    )
+    let added = added(raw);
+    let file = reduced::File {
+        normalizer: &Value::Null,
+        pre_tokenizer: &json!({"type": "Sequence", "pretokenizers": [split, bytes]}),
+        added_tokens: added.iter().collect(),
+        model: json!({"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": merges}),
+    };
+    file.to_json()
 }

@@ -40,11 +40,9 @@ fn added(content: &str, special: bool) -> Value {
 /// A small `tokenizer.json` with these parts, trained on the text of the self-test.
 fn trained(normalizer: &Value, pre_tokenizer: &Value, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let by_bytes = pre_tokenizer.to_string().contains("ByteLevel");
-    let empty = reduced::file(
-        json!({"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "added_tokens": []}),
-        json!({"type": "BPE", "vocab": {}, "merges": []}),
-    );
-    let mut tokenizer = tokenizers::Tokenizer::from_bytes(empty).unwrap();
+    let model = json!({"type": "BPE", "vocab": {}, "merges": []});
+    let empty = reduced::File { normalizer, pre_tokenizer, added_tokens: Vec::new(), model };
+    let mut tokenizer = tokenizers::Tokenizer::from_bytes(empty.to_json()).unwrap();
     let trainer = BpeTrainer::builder().show_progress(false).vocab_size(900);
     let mut trainer: TrainerWrapper = if by_bytes {
         trainer.initial_alphabet((0..=255).map(byte_level::letter).collect()).build().into()
@@ -332,6 +330,24 @@ fn a_damaged_file_is_refused() {
     let mut file: Value = serde_json::from_slice(&json).unwrap();
     file["model"]["merges"][0] = json!(["no", "token of it"]);
     assert!(Tokenizer::from_file("merge", file.to_string().as_bytes()).is_err());
+}
+
+#[test]
+fn tokens_are_read_as_far_as_they_go_and_the_file_as_a_whole() {
+    let vocab = |file: &str| {
+        let Vocab { texts, ids } = Vocab::read(file.as_bytes()).ok()?;
+        Some((texts.iter().map(str::to_owned).collect::<Vec<_>>(), ids))
+    };
+    let read = Some((vec!["b".to_owned(), "é\n".to_owned()], vec![7, 1]));
+    let tokens = r#"{"b": 7, "\u00e9\n": 1}"#;
+    let cut = format!(r#"{{"x": [{{"vocab": 1}}], "model": {{"type": "BPE", "vocab": {tokens}, "#);
+    assert_eq!(vocab(&cut), read);
+    assert!(serde_json::from_str::<RawFile>(&cut).is_err());
+    let none =
+        [r#"{"model": {}}"#, r#"{"model": {"vocab": {"a": -1}}}"#, r#"{"model": {"vocab": {"a""#];
+    assert_eq!(none.map(vocab), [None, None, None]);
+    let twice = r#"{"model": {"vocab": {}, "merges": [], "vocab": {}}}"#;
+    assert!(serde_json::from_str::<RawFile>(twice).is_err());
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The self-test of a vocabulary: do we count texts of many kinds as Hugging Face's library does?
 
-use std::{fmt, thread};
-
 use super::hugging_face::HuggingFace;
 use super::json::AddedToken;
 use super::ours::Ours;
@@ -42,34 +40,27 @@ pub(super) fn texts(added: &[AddedToken]) -> Vec<String> {
     parts.map(str::to_owned).chain(tokens).collect()
 }
 
+/// All of `texts`, one behind the other, but for those that are in what comes before them.
+pub(super) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut joined = String::new();
+    for text in texts {
+        if !joined.contains(text) {
+            joined.push_str(text);
+        }
+    }
+    joined
+}
+
 /// What Hugging Face's library counts: of each text, without special tokens and with them.
 pub(super) type Expected = Vec<[Option<u64>; 2]>;
 
-/// Makes `ours`, while another thread counts `texts` by Hugging Face's library, of which `json` is
-/// the vocabulary, and makes what is `left` of ours: two threads have about the same to do.
+/// Counts `texts` by Hugging Face's library, of which `json` is the vocabulary.
 ///
-/// Errors, of the other thread: a vocabulary that the library does not read; no thread.
-pub(super) fn beside<T, U: Send>(
-    texts: &[String],
-    json: impl FnOnce() -> Vec<u8> + Send,
-    left: impl FnOnce() -> U + Send,
-    ours: impl FnOnce() -> T,
-) -> (T, Result<(Expected, U), Unsupported>) {
-    let theirs = move || {
-        let theirs = HuggingFace::from_json(&json()).map_err(Unsupported)?;
-        let counts = |text: &String| [false, true].map(|specials| theirs.count(text, specials));
-        Ok((texts.iter().map(counts).collect(), left()))
-    };
-    thread::scope(|scope| {
-        let theirs = thread::Builder::new().spawn_scoped(scope, theirs);
-        let ours = ours();
-        let no_thread = |why: &dyn fmt::Debug| Unsupported(format!("self-test: {why:?}"));
-        let others = match theirs {
-            Ok(theirs) => theirs.join().unwrap_or_else(|panic| Err(no_thread(&panic))),
-            Err(error) => Err(no_thread(&error)),
-        };
-        (ours, others)
-    })
+/// Errors: a vocabulary that the library does not read.
+pub(super) fn expected(texts: &[String], json: &[u8]) -> Result<Expected, Unsupported> {
+    let theirs = HuggingFace::from_json(json).map_err(Unsupported)?;
+    let counts = |text: &String| [false, true].map(|specials| theirs.count(text, specials));
+    Ok(texts.iter().map(counts).collect())
 }
 
 /// Errors: a text that we count otherwise.
