@@ -17,7 +17,7 @@ use super::preparation::Preparation;
 use super::recipe::{Alphabet, Prepend, Recipe, Split, Unsupported};
 use super::substrings::Substrings;
 use super::{Counts, File, LoadError, byte_level, reduced, trial};
-use crate::bpe::Bpe;
+use crate::bpe::{Bpe, NO_SYMBOL};
 use crate::scan::Pattern;
 
 #[derive(Deserialize)]
@@ -96,9 +96,9 @@ pub(super) fn read(bytes: &[u8]) -> Option<Result<File, LoadError>> {
 fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
     let unreadable = |Unsupported(why)| LoadError::Unreadable(why);
     let tokens = tokens(raw).map_err(unreadable)?;
-    let Some(pattern) = Pattern::of_regex(&raw.config.pattern) else {
-        let why = Unsupported(format!("pattern {:?}", raw.config.pattern));
-        return theirs(&to_json(raw, &tokens, None), why);
+    let pattern = match refuse_many(tokens.len()).and_then(|()| pattern(&raw.config)) {
+        Ok(pattern) => pattern,
+        Err(why) => return theirs(&to_json(raw, &tokens, None), why),
     };
     let recipe = Recipe {
         nfc: false,
@@ -127,6 +127,20 @@ fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
         Err(why) => return theirs(&to_json(raw, &tokens, None), why),
     };
     Ok(File { counts: Counts::Ours(Box::new(vocabulary)), framing_tokens: FRAMING_TOKENS })
+}
+
+/// Errors: one that we do not scan.
+fn pattern(config: &Config) -> Result<Pattern, Unsupported> {
+    let regex = &config.pattern;
+    Pattern::of_regex(regex).ok_or_else(|| Unsupported(format!("pattern {regex:?}")))
+}
+
+/// Errors: more than have symbols.
+fn refuse_many(tokens: usize) -> Result<(), Unsupported> {
+    if tokens > NO_SYMBOL as usize {
+        return Err(Unsupported(format!("{tokens} tokens: more than we can number")));
+    }
+    Ok(())
 }
 
 /// `<s>`, which the file does not tell of.
@@ -205,4 +219,16 @@ fn to_json(raw: &RawTekken<'_>, tokens: &[Vec<u8>], within: Option<&Substrings<'
         model: json!({"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": merges}),
     };
     file.to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_tokens_than_have_symbols_are_not_for_us() {
+        assert_eq!(refuse_many((1 << 21) - 1), Ok(()));
+        let Unsupported(why) = refuse_many(1 << 21).unwrap_err();
+        assert_eq!(why, "2097152 tokens: more than we can number");
+    }
 }
