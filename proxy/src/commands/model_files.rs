@@ -102,7 +102,12 @@ fn optional(path: &Path) -> Result<Option<String>, ModelFilesError> {
 fn bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ModelFilesError> {
     let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(bytes_max).read_to_end(&mut bytes))
+        .and_then(|file| {
+            // A vocabulary would be copied again and again into a Vec that grows.
+            let len = file.metadata()?.len().min(bytes_max);
+            bytes.reserve_exact(usize::try_from(len).unwrap_or_default());
+            file.take(bytes_max).read_to_end(&mut bytes)
+        })
         .map_err(|source| ModelFilesError::Unreadable { path: path.to_owned(), source })?;
     Ok(bytes)
 }
