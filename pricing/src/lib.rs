@@ -66,12 +66,14 @@ mod currency;
 mod diff;
 mod exact;
 mod file;
+mod gpu;
 mod import;
 mod meter;
 mod off_peak;
 mod quantities;
 mod rates;
 mod row;
+mod terms;
 mod usage;
 mod write;
 
@@ -80,6 +82,7 @@ pub use cost::{Cost, CostLine, PriceError};
 pub use currency::{Currency, ExchangeRate};
 pub use diff::{Change, Difference, PriceChange, diff};
 pub use file::BookError;
+pub use gpu::{GpuPrice, TokenWeights};
 pub use import::{ImportError, Imported, LeftOut, Mistake, import};
 pub use meter::MeterName;
 pub use off_peak::{Day, Hours, OffPeak, Window};
@@ -88,4 +91,5 @@ pub use row::{
     CacheWithoutRate, Card, Effect, LongContext, ModalityWithoutRate, Row, ServiceTier, Threshold,
     Tiers, When,
 };
+pub use terms::{Allowance, Money};
 pub use usage::{ByModality, Condition, Flag, Member, Modalities, Pass, Source, Usage};

@@ -4,8 +4,10 @@
 //! the printed table only. A request belongs to the period in which it was admitted. Refuses to
 //! know sockets, files and where the bytes go.
 
+mod allowance;
 mod bill;
 pub mod export;
+mod gpu;
 mod group;
 mod hours;
 mod invoice;
@@ -15,7 +17,9 @@ mod row;
 mod statement;
 mod sums;
 
+pub use allowance::{Allowances, Covered, Credit};
 pub use bill::{Bill, BillError, BillLine, Biller};
+pub use gpu::{GpuShares, Run};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};
 pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantPart};

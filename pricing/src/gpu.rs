@@ -1,0 +1,86 @@
+//! What GPUs cost: money an hour, whether they work or wait.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use crate::terms::Money;
+
+/// The GPUs that an engine runs on. Its requests owe their share of these, and nothing by the token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuPrice {
+    /// What they are called: `H100`.
+    pub kind: String,
+    /// How many.
+    pub count: u32,
+    /// For one of them for an hour; at least 0.
+    pub hourly: Money,
+    /// First day on which they cost something, UTC; `None` is since ever.
+    pub since: Option<Date>,
+    /// What a token of a request weighs when the GPUs' work is shared out.
+    pub weights: TokenWeights,
+}
+
+/// What a token weighs; never both 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenWeights {
+    /// One of the input, cached or not.
+    pub input: u32,
+    /// One of the output.
+    pub output: u32,
+}
+
+impl GpuPrice {
+    /// The first instant at which they cost something; `None` is since ever.
+    #[must_use]
+    pub fn since(&self) -> Option<Timestamp> {
+        let midnight = self.since?.to_zoned(TimeZone::UTC).ok()?;
+        Some(midnight.timestamp())
+    }
+
+    /// Whether a request that was admitted `at` owes a share of them.
+    #[must_use]
+    pub fn covers(&self, at: Timestamp) -> bool {
+        self.since().is_none_or(|since| since <= at)
+    }
+
+    /// Row of this price on bills.
+    #[must_use]
+    pub fn price_id(&self, upstream: &str) -> String {
+        let since = self.since.map_or_else(String::new, |since| format!("@{since}"));
+        format!("gpu{since}#{upstream}/{}", self.kind)
+    }
+}
+
+/// Hosts of open models ask four times as much for a token of output as for one of input (the
+/// median of the built-in book's, 2026-11); one that is generated keeps an engine busy for longer.
+impl Default for TokenWeights {
+    fn default() -> Self {
+        Self { input: 1, output: 4 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rust_decimal::Decimal;
+
+    use super::*;
+
+    #[test]
+    fn gpus_cost_from_their_first_day_on() {
+        let mut price = GpuPrice {
+            kind: "H100".to_owned(),
+            count: 2,
+            hourly: Money { amount: Decimal::new(25, 1), currency: "USD".to_owned() },
+            since: None,
+            weights: TokenWeights::default(),
+        };
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        assert!(price.covers(Timestamp::MIN));
+        assert_eq!(price.price_id("local"), "gpu#local/H100");
+        price.since = Some(jiff::civil::date(2026, 11, 20));
+        assert!(price.covers(at("2026-11-20T00:00:00Z")));
+        assert!(!price.covers(at("2026-11-19T23:59:59.999999Z")));
+        assert_eq!(price.price_id("local"), "gpu@2026-11-20#local/H100");
+    }
+}
