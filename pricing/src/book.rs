@@ -80,6 +80,16 @@ impl PriceBook {
         }
     }
 
+    /// The rows of the file `text` and no others: the fixed prices of a customer, whose name the
+    /// book's version begins with. `file` is what messages call it.
+    ///
+    /// Errors: the first mistake in it, with line and column.
+    pub fn fixed(customer: &str, text: &str, file: &str) -> Result<Self, BookError> {
+        let read = file::read(customer, file, text, &mut Names::new())?;
+        let version = file::version(customer, read.version);
+        Ok(Self { rows: by_preference(read.rows), version, ..Self::empty() }.indexed())
+    }
+
     /// Lays the file `text`, called `name` in messages, over this book.
     ///
     /// Several files stand side by side: of two rows of a model the one that begins later holds,

@@ -11,6 +11,7 @@ use crate::exact::{plus, times};
 use crate::meter::{Kind, MeterName};
 use crate::quantities;
 use crate::row::{Row, ServiceTier, Tariff, Terms};
+use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
 
 /// What one request costs.
@@ -22,8 +23,8 @@ pub struct Cost {
     pub amount: Decimal,
     /// The same at list price.
     pub list_amount: Decimal,
-    /// Row that priced the request, [`Row::price_id`]; with the exchange rate behind it where there
-    /// was one: `…;USD*0.92`.
+    /// Row that priced the request, [`Row::price_id`]; behind it the exchange rate where there was
+    /// one, and the factor of the contract: `…;USD*0.92;acme*0.9`.
     pub price_id: String,
     /// One per meter with a quantity; further passes after the request's own.
     pub lines: Vec<CostLine>,
@@ -40,6 +41,8 @@ pub struct CostLine {
     pub quantity: Decimal,
     /// Money for one, exact.
     pub unit_price: Decimal,
+    /// The same at list price; that of the contract where the book has none.
+    pub list_unit_price: Decimal,
     /// `quantity` × `unit_price`, exact.
     pub amount: Decimal,
 }
@@ -99,27 +102,78 @@ impl PriceBook {
     /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`; service tiers, long context,
     /// caches and factors as the providers' lists say.
     pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, PriceError> {
-        let row = self.row(query)?;
-        let mut lines = Vec::new();
-        self.charge(query, row, usage, &usage.conditions, None, &mut lines)?;
-        let amount = lines
-            .iter()
-            .try_fold(Decimal::ZERO, |sum, line| plus(sum, line.amount))
-            .ok_or(PriceError::Overflow)?;
+        self.contracted(&Contract::default(), query, usage)
+    }
+
+    /// The same as a customer with `contract` pays it; the list amount is by this book.
+    ///
+    /// Errors: as [`PriceBook::cost`].
+    /// Source: FOCUS `ContractedCost` = `ContractedUnitPrice` × `PricingQuantity`.
+    pub fn contracted(
+        &self,
+        contract: &Contract,
+        query: &Query<'_>,
+        usage: &Usage,
+    ) -> Result<Cost, PriceError> {
+        let price = self.price(contract, query)?;
+        let mut ride = Ride { book: self, contract, lines: Vec::new() };
+        ride.charge(query, &price, usage, &usage.conditions, None)?;
+        let lines = ride.lines;
+        let sum = |of: fn(&CostLine) -> Option<Decimal>| {
+            let sum = |sum, line| plus(sum, of(line)?);
+            lines.iter().try_fold(Decimal::ZERO, sum).ok_or(PriceError::Overflow)
+        };
         Ok(Cost {
             currency: self.currency(),
-            amount,
-            list_amount: amount,
-            price_id: self.price_id(row, query),
+            amount: sum(|line| Some(line.amount))?,
+            list_amount: sum(|line| times(line.quantity, line.list_unit_price))?,
+            price_id: price.id,
             lines,
         })
     }
 
-    fn row(&self, query: &Query<'_>) -> Result<&Row, PriceError> {
-        self.find(query).ok_or_else(|| {
+    /// The same for a customer with `contract`.
+    #[must_use]
+    pub fn contracted_upper_bound(
+        &self,
+        contract: &Contract,
+        query: &Query<'_>,
+        input_tokens_max: u64,
+        output_tokens_max: u64,
+    ) -> Option<Decimal> {
+        match contract.fixed(query) {
+            Some(fixed) => fixed.upper_bound(query, input_tokens_max, output_tokens_max),
+            None => {
+                let most = self.upper_bound(query, input_tokens_max, output_tokens_max)?;
+                times(most, contract.factor())
+            }
+        }
+    }
+
+    /// Which rows price such a request.
+    fn price<'a>(
+        &'a self,
+        contract: &'a Contract,
+        query: &Query<'_>,
+    ) -> Result<Price<'a>, PriceError> {
+        let list = self.rated(query);
+        if let Some(book) = contract.fixed(query)
+            && let Some(paid) = book.rated(query)
+        {
+            return Ok(Price { id: book.price_id(paid.row, query), paid, list });
+        }
+        let list = list.ok_or_else(|| {
             let model = query.response_model.or(query.request_model).unwrap_or_default();
             PriceError::UnknownModel { model: model.to_owned(), currency: self.currency() }
-        })
+        })?;
+        let factor = times(list.factor, contract.factor()).ok_or(PriceError::Overflow)?;
+        let id = self.price_id(list.row, query) + &contract.mark();
+        Ok(Price { id, paid: Rated { row: list.row, factor }, list: Some(list) })
+    }
+
+    fn rated(&self, query: &Query<'_>) -> Option<Rated<'_>> {
+        let row = self.find(query)?;
+        Some(Rated { row, factor: self.exchange(row.currency, query.at)? })
     }
 
     /// Which row in which version, and the exchange rate.
@@ -131,30 +185,80 @@ impl PriceBook {
             _ => row.price_id.clone(),
         }
     }
+}
 
-    /// Adds the lines of one run, then those of its passes, which run under the same conditions.
-    fn charge(
+/// What prices one model run.
+struct Price<'a> {
+    id: String,
+    /// As contracted.
+    paid: Rated<'a>,
+    /// As the book has it, if it does.
+    list: Option<Rated<'a>>,
+}
+
+/// A row, and what all its rates are multiplied with.
+#[derive(Clone, Copy)]
+struct Rated<'a> {
+    row: &'a Row,
+    factor: Decimal,
+}
+
+impl<'a> Rated<'a> {
+    fn tariff(
         &self,
         query: &Query<'_>,
-        row: &Row,
+        usage: &Usage,
+        conditions: &BTreeMap<Condition, String>,
+    ) -> Result<Tariff<'a>, PriceError> {
+        Ok(self.row.tariff(&Terms {
+            at: TimeZone::UTC.to_datetime(query.at),
+            tier: tier(self.row, query.service_tier)?,
+            input_tokens: usage.input_tokens.unwrap_or(0),
+            conditions,
+        }))
+    }
+
+    fn unit_price(&self, tariff: &Tariff<'_>, meter: MeterName) -> Result<Decimal, PriceError> {
+        let rate = tariff.rate(meter).ok_or_else(|| self.no_rate(meter.as_str()))?;
+        let factors = tariff.factors().filter(|_| meter.counts_tokens());
+        factors.chain([self.factor]).try_fold(rate, times).ok_or(PriceError::Overflow)
+    }
+
+    fn no_rate(&self, part: &str) -> PriceError {
+        PriceError::NoRate { part: part.to_owned(), price_id: self.row.price_id.clone() }
+    }
+}
+
+/// One request with its further passes.
+struct Ride<'a> {
+    book: &'a PriceBook,
+    contract: &'a Contract,
+    lines: Vec<CostLine>,
+}
+
+impl Ride<'_> {
+    /// Adds the lines of one run, then those of its passes, which run under the same conditions.
+    fn charge(
+        &mut self,
+        query: &Query<'_>,
+        price: &Price<'_>,
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
         pass: Option<&str>,
-        lines: &mut Vec<CostLine>,
     ) -> Result<(), PriceError> {
-        let exchange = self.exchange(row.currency, query.at).ok_or(PriceError::Overflow)?;
-        Run { query, row, usage, conditions, pass, exchange }.charge(lines)?;
+        Run { query, price, usage, conditions, pass }.charge(&mut self.lines)?;
         for further in &usage.passes {
-            let model = further.model.as_deref();
-            let (query, row) = match model {
-                Some(_) => {
-                    let query = Query { response_model: model, request_model: None, ..*query };
-                    (query, self.row(&query)?)
+            match further.model.as_deref() {
+                None => {
+                    let model = Some(price.paid.row.model.as_str());
+                    self.charge(query, price, &further.usage, conditions, model)?;
                 }
-                None => (*query, row),
-            };
-            let called = model.unwrap_or(&row.model);
-            self.charge(&query, row, &further.usage, conditions, Some(called), lines)?;
+                model => {
+                    let query = Query { response_model: model, request_model: None, ..*query };
+                    let price = self.book.price(self.contract, &query)?;
+                    self.charge(&query, &price, &further.usage, conditions, model)?;
+                }
+            }
         }
         Ok(())
     }
@@ -163,25 +267,40 @@ impl PriceBook {
 /// One model run.
 struct Run<'a> {
     query: &'a Query<'a>,
-    row: &'a Row,
+    price: &'a Price<'a>,
     usage: &'a Usage,
     /// What the answer says of itself.
     conditions: &'a BTreeMap<Condition, String>,
     /// Model of a further pass.
     pass: Option<&'a str>,
-    /// What one of the row's currency is worth in that of the bills.
-    exchange: Decimal,
 }
 
 impl Run<'_> {
     /// Adds its lines, by meter.
     fn charge(&self, lines: &mut Vec<CostLine>) -> Result<(), PriceError> {
-        let tariff = self.row.tariff(&Terms {
-            at: TimeZone::UTC.to_datetime(self.query.at),
-            tier: tier(self.row, self.query.service_tier)?,
-            input_tokens: self.usage.input_tokens.unwrap_or(0),
-            conditions: self.conditions,
-        });
+        let Self { query, price: Price { paid, list, .. }, usage, conditions, pass } = self;
+        let tariff = paid.tariff(query, usage, conditions)?;
+        let list = list
+            .as_ref()
+            .and_then(|list| Some((list, list.tariff(query, usage, conditions).ok()?)));
+        let list_price =
+            |meter| list.as_ref().and_then(|(list, tariff)| list.unit_price(tariff, meter).ok());
+        for (meter, quantity) in self.counted(&tariff)? {
+            let unit_price = paid.unit_price(&tariff, meter)?;
+            lines.push(CostLine {
+                meter,
+                model: pass.map(str::to_owned),
+                quantity,
+                unit_price,
+                list_unit_price: list_price(meter).unwrap_or(unit_price),
+                amount: times(quantity, unit_price).ok_or(PriceError::Overflow)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// What is paid for, in the order of meters.
+    fn counted(&self, tariff: &Tariff<'_>) -> Result<Counted, PriceError> {
         let (beside, mut counted) = self.units()?;
         // A search that nobody counted is not a search for nothing.
         let charges_searches = tariff.rate(MeterName::SearchUnits).is_some_and(|r| !r.is_zero());
@@ -190,7 +309,7 @@ impl Run<'_> {
         }
         let tokens_priced = self.tokens_are_reported() && tariff.prices_tokens();
         if tokens_priced || counted.is_empty() {
-            counted = self.tokens(&tariff, !beside.is_empty())?;
+            counted = self.tokens(tariff, !beside.is_empty())?;
         }
         counted.extend(beside);
         counted.retain(|(_, quantity)| !quantity.is_zero());
@@ -199,17 +318,7 @@ impl Run<'_> {
             counted.push((MeterName::Requests, Decimal::ONE));
         }
         counted.sort_unstable_by_key(|(meter, _)| *meter);
-        for (meter, quantity) in counted {
-            let unit_price = self.unit_price(&tariff, meter)?;
-            lines.push(CostLine {
-                meter,
-                model: self.pass.map(str::to_owned),
-                quantity,
-                unit_price,
-                amount: times(quantity, unit_price).ok_or(PriceError::Overflow)?,
-            });
-        }
-        Ok(())
+        Ok(counted)
     }
 
     const fn tokens_are_reported(&self) -> bool {
@@ -226,7 +335,7 @@ impl Run<'_> {
             match meter.map(|meter| (meter, meter.kind())) {
                 Some((meter, Kind::Beside)) => units.0.push((meter, *count)),
                 Some((meter, Kind::InPlaceOfTokens)) => units.1.push((meter, *count)),
-                _ => return Err(self.no_rate(name)),
+                _ => return Err(self.price.paid.no_rate(name)),
             }
         }
         Ok(units)
@@ -237,7 +346,7 @@ impl Run<'_> {
     fn tokens(&self, tariff: &Tariff<'_>, else_counted: bool) -> Result<Counted, PriceError> {
         let generated = self.usage.modalities.as_deref().and_then(|told| told.output.multimodal);
         if generated > Some(0) && tariff.tells_apart(MeterName::OutputImage) {
-            return Err(self.no_rate("multimodal_output_tokens"));
+            return Err(self.price.paid.no_rate("multimodal_output_tokens"));
         }
         let needs_none = |whole| tariff.is_free(whole) || (else_counted && !tariff.prices_tokens());
         let unknown = |meter| PriceError::UsageUnknown { meter };
@@ -246,22 +355,12 @@ impl Run<'_> {
             tokens => tokens.ok_or_else(|| unknown(MeterName::Input))?,
         };
         let output = match self.usage.output_tokens {
-            None if self.row.input_only || needs_none(MeterName::Output) => 0,
+            None if self.price.paid.row.input_only || needs_none(MeterName::Output) => 0,
             tokens => tokens.ok_or_else(|| unknown(MeterName::Output))?,
         };
         let input = quantities::of_input(self.usage, input, tariff);
         let output = quantities::of_output(self.usage, output, tariff);
         Ok(input.chain(output).map(|(meter, tokens)| (meter, tokens.into())).collect())
-    }
-
-    fn unit_price(&self, tariff: &Tariff<'_>, meter: MeterName) -> Result<Decimal, PriceError> {
-        let rate = tariff.rate(meter).ok_or_else(|| self.no_rate(meter.as_str()))?;
-        let factors = tariff.factors().filter(|_| meter.counts_tokens());
-        factors.chain([self.exchange]).try_fold(rate, times).ok_or(PriceError::Overflow)
-    }
-
-    fn no_rate(&self, part: &str) -> PriceError {
-        PriceError::NoRate { part: part.to_owned(), price_id: self.row.price_id.clone() }
     }
 }
 

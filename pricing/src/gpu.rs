@@ -65,13 +65,14 @@ mod tests {
     use rust_decimal::Decimal;
 
     use super::*;
+    use crate::currency::Currency;
 
     #[test]
     fn gpus_cost_from_their_first_day_on() {
         let mut price = GpuPrice {
             kind: "H100".to_owned(),
             count: 2,
-            hourly: Money { amount: Decimal::new(25, 1), currency: "USD".to_owned() },
+            hourly: Money { amount: Decimal::new(25, 1), currency: Currency::USD },
             since: None,
             weights: TokenWeights::default(),
         };

@@ -91,5 +91,5 @@ pub use row::{
     CacheWithoutRate, Card, Effect, LongContext, ModalityWithoutRate, Row, ServiceTier, Threshold,
     Tiers, When,
 };
-pub use terms::{Allowance, Money};
+pub use terms::{Allowance, Contract, Money};
 pub use usage::{ByModality, Condition, Flag, Member, Modalities, Pass, Source, Usage};

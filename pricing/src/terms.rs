@@ -1,17 +1,69 @@
-//! What a customer pays instead of the list: a factor on every price, fixed prices, and what is free.
+//! What a customer pays instead of the list: a factor on every price, fixed prices, and what is
+//! free.
 
 use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 
+use crate::book::{PriceBook, Query};
+use crate::currency::Currency;
 use crate::meter::MeterName;
+
+/// What one customer pays instead of list prices.
+///
+/// A model with a fixed price pays that and nothing else changes it; all others pay the list price
+/// times a factor.
+#[derive(Debug, Clone)]
+pub struct Contract {
+    name: String,
+    factor: Decimal,
+    fixed: Option<PriceBook>,
+}
+
+impl Contract {
+    /// The contract called `name` on records: list prices × `factor` (0.9 is a discount of 10 %),
+    /// and the rows of `fixed` before them.
+    #[must_use]
+    pub fn new(name: &str, factor: Decimal, fixed: Option<PriceBook>) -> Self {
+        Self { name: name.to_owned(), factor: factor.normalize(), fixed }
+    }
+
+    /// Whether it, or else `book`, has a price for such a request.
+    #[must_use]
+    pub fn finds(&self, book: &PriceBook, query: &Query<'_>) -> bool {
+        self.fixed(query).or_else(|| book.find(query).map(|_| book)).is_some()
+    }
+
+    /// The fixed prices, if they have one for such a request.
+    pub(crate) fn fixed(&self, query: &Query<'_>) -> Option<&PriceBook> {
+        self.fixed.as_ref().filter(|fixed| fixed.find(query).is_some())
+    }
+
+    /// What list prices are multiplied with.
+    pub(crate) const fn factor(&self) -> Decimal {
+        self.factor
+    }
+
+    /// Its part of a price's id; nothing where list prices stay as they are.
+    pub(crate) fn mark(&self) -> String {
+        let Self { name, factor, .. } = self;
+        if *factor == Decimal::ONE { String::new() } else { format!(";{name}*{factor}") }
+    }
+}
+
+/// List prices as they are.
+impl Default for Contract {
+    fn default() -> Self {
+        Self::new("", Decimal::ONE, None)
+    }
+}
 
 /// What a customer need not pay in each calendar month, UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Money; exact, at least 0.
+    /// So much of what is owed.
     pub money: Option<Money>,
-    /// Tokens, by meter.
+    /// So many tokens, by meter.
     pub tokens: BTreeMap<MeterName, u64>,
 }
 
@@ -21,5 +73,5 @@ pub struct Money {
     /// Exact.
     pub amount: Decimal,
     /// ISO 4217.
-    pub currency: String,
+    pub currency: Currency,
 }

@@ -1,3 +1,4 @@
+mod contracts;
 mod currencies;
 mod meters;
 

@@ -172,7 +172,7 @@ impl Allowances {
 
 impl Left {
     fn of(allowance: &Allowance, currency: &str) -> Self {
-        let money = allowance.money.as_ref().filter(|money| money.currency == currency);
+        let money = allowance.money.as_ref().filter(|money| money.currency.as_str() == currency);
         let tokens = allowance.tokens.iter();
         Self {
             money: money.map(|money| money.amount).unwrap_or_default(),

@@ -179,7 +179,7 @@ impl GpuShares {
         };
         let sums = Sums { cost: Some(cost), list_cost: Some(cost), ..Sums::default() };
         let lines = BTreeMap::from([(line, quantity)]);
-        let currency = Some(self.price.hourly.currency.clone());
+        let currency = Some(self.price.hourly.currency.to_string());
         Ok((HourKey { currency, ..key }, Hour { sums, lines }))
     }
 

@@ -1,6 +1,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
-use taximeter_pricing::{MeterName, Money, Source};
+use taximeter_pricing::{Currency, MeterName, Money, Source};
 
 use super::*;
 use crate::hours::LineKey;
@@ -41,7 +41,7 @@ fn hour(quantity: i64, price: &str) -> Hour {
 }
 
 fn money(amount: i64) -> Allowance {
-    let money = Money { amount: amount.into(), currency: "USD".to_owned() };
+    let money = Money { amount: amount.into(), currency: Currency::USD };
     Allowance { money: Some(money), tokens: BTreeMap::new() }
 }
 

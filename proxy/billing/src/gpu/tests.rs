@@ -1,6 +1,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
-use taximeter_pricing::{Money, TokenWeights};
+use taximeter_pricing::{Currency, Money, TokenWeights};
 
 use super::*;
 use crate::period::instant;
@@ -9,7 +9,7 @@ fn price(hourly: &str, count: u32) -> GpuPrice {
     GpuPrice {
         kind: "H100".to_owned(),
         count,
-        hourly: Money { amount: hourly.parse().unwrap(), currency: "USD".to_owned() },
+        hourly: Money { amount: hourly.parse().unwrap(), currency: Currency::USD },
         since: None,
         weights: TokenWeights { input: 1, output: 4 },
     }
