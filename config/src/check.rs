@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use taximeter_meter::{Dialect, UsageAsk};
+use taximeter_pricing::Currency;
 
 use crate::mistake::Invalid;
 use crate::model::{
@@ -19,6 +20,7 @@ use crate::schema::{
     RawApiKey, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawTelemetry, RawTenants,
     RawTokenizer, RawUpstream,
 };
+use crate::terms;
 use crate::values::{GenAi, Label, Sha256, Value};
 
 const WORKERS_MAX: usize = 1024;
@@ -31,8 +33,10 @@ const KEEP_DAYS_MAX: u32 = 36_500;
 
 /// The configuration; `None` when a part of it cannot be built, which is reported.
 pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> {
-    let upstreams = raw.upstreams.0.and_then(|list| upstreams(list, reader));
     let default = Config::before(Vec::new());
+    let prices = raw.prices.given().map_or(default.prices, |raw| prices(raw, reader));
+    let currency = prices.currency;
+    let upstreams = raw.upstreams.0.and_then(|list| upstreams(list, currency, reader));
     let admin_spot = raw.admin.as_ref().given().or(raw.listen.as_ref().given());
     let admin_spot = admin_spot.map(|at| at.spot.clone());
     let listen = raw.listen.or(default.listen);
@@ -46,7 +50,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     let tokenizers =
         raw.tokenizers.given().map_or(Some(Vec::new()), |list| tokenizers(list, reader));
     let tenants = match raw.tenants {
-        Optional::Given(raw) => tenants(raw, reader),
+        Optional::Given(raw) => tenants(raw, currency, reader),
         Optional::Absent | Optional::Wrong => Some(default.tenants),
     };
     let export = raw.export.given().map_or(Some(default.export), export);
@@ -56,7 +60,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         admin_token: raw.admin_token.given().map(|at| at.value.0),
         data_dir: raw.data_dir.or(default.data_dir),
         workers: workers(raw.workers, default.workers, reader),
-        prices: raw.prices.given().map_or(default.prices, |raw| prices(raw, reader)),
+        prices,
         ledger: raw.ledger.given().map_or(default.ledger, |raw| ledger(raw, reader)),
         telemetry: raw.telemetry.given().map_or(default.telemetry, telemetry),
         receipts: raw.receipts.or(default.receipts),
@@ -105,7 +109,11 @@ fn workers(raw: Optional<At<NonZeroUsize>>, default: usize, reader: &mut Reader<
     raw.or(default)
 }
 
-fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Upstream>> {
+fn upstreams(
+    list: List<RawUpstream>,
+    currency: Currency,
+    reader: &mut Reader<'_>,
+) -> Option<Vec<Upstream>> {
     if list.empty {
         reader.report(&list.spot, "is empty", "expected at least one upstream");
     }
@@ -121,6 +129,7 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
         }
         let models = models(raw.models, reader);
         can_be_asked(&raw.usage, &raw.dialect, reader);
+        let gpu = raw.gpu.given().map(|raw| terms::gpu(raw, currency, reader));
         let dialect = raw.dialect.or(Dialect::Auto);
         Some(Upstream {
             name: raw.name.0?.value.into(),
@@ -133,6 +142,10 @@ fn upstreams(list: List<RawUpstream>, reader: &mut Reader<'_>) -> Option<Vec<Ups
             forward_credential: raw.forward_credential.or(false),
             recount: raw.recount.or(true),
             on_client_left: raw.on_client_left.or(OnClientLeft::default()),
+            gpu: match gpu {
+                Some(gpu) => Some(gpu?),
+                None => None,
+            },
         })
     });
     // Each is built, and so checked, before one that failed ends it.
@@ -174,11 +187,19 @@ fn tokenizers(list: List<RawTokenizer>, reader: &mut Reader<'_>) -> Option<Vec<T
     built.collect::<Vec<_>>().into_iter().collect()
 }
 
-fn tenants(raw: RawTenants, reader: &mut Reader<'_>) -> Option<Tenants> {
+fn tenants(raw: RawTenants, currency: Currency, reader: &mut Reader<'_>) -> Option<Tenants> {
     let open = matches!((&raw.keys, &raw.header), (Optional::Absent, Optional::Absent));
     let default = if open { Tenants::default().unknown } else { UnknownCaller::Refuse };
     let keys = raw.keys.given().map_or(Some(Vec::new()), |list| keys(list, reader));
     let header = raw.header.given().map(|raw| header(raw, reader));
+    let mut names = Unique::default();
+    let list = raw.list.given().map(|list| list.items).unwrap_or_default().into_iter();
+    let list: Vec<_> = list
+        .map(|raw| {
+            names.check(&raw.name, reader);
+            terms::tenant(raw, currency, reader)
+        })
+        .collect();
     Some(Tenants {
         unknown: raw.unknown.or(default),
         keys: keys?,
@@ -186,6 +207,7 @@ fn tenants(raw: RawTenants, reader: &mut Reader<'_>) -> Option<Tenants> {
             Some(header) => Some(header?),
             None => None,
         },
+        list: list.into_iter().collect::<Option<_>>()?,
     })
 }
 

@@ -15,6 +15,7 @@ mod postgres;
 mod prices;
 mod reader;
 mod schema;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod upstream;
@@ -26,7 +27,7 @@ pub use flags::Overrides;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
     ApiKey, Config, Durability, Export, Ledger, Limits, ModelPattern, OnClientLeft, OnDamage,
-    OnUnavailable, PostgresTls, PostgresUrl, Prices, Push, Secret, Store, Telemetry, Tenants,
-    TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    OnUnavailable, PostgresTls, PostgresUrl, Prices, Push, Secret, Store, Telemetry, Tenant,
+    Tenants, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use values::is_tenant_name;

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use rust_decimal::Decimal;
 use subtle::ConstantTimeEq;
 use taximeter_meter::{Dialect, UsageAsk};
-use taximeter_pricing::{Currency, ExchangeRate};
+use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
 
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +100,8 @@ pub struct Upstream {
     pub recount: bool,
     /// What becomes of an answer whose client leaves within it.
     pub on_client_left: OnClientLeft,
+    /// What it runs on, where its requests owe a share of that in place of a price a token.
+    pub gpu: Option<GpuPrice>,
 }
 
 /// What becomes of an answer whose client leaves within it.
@@ -181,13 +184,15 @@ pub struct Tenants {
     pub keys: Vec<ApiKey>,
     /// A header that trusted peers may set.
     pub header: Option<TrustedHeader>,
+    /// With whom something is agreed.
+    pub list: Vec<Tenant>,
 }
 
 /// Everyone is the tenant `default`.
 impl Default for Tenants {
     fn default() -> Self {
         let unknown = UnknownCaller::Tenant("default".to_owned());
-        Self { unknown, keys: Vec::new(), header: None }
+        Self { unknown, keys: Vec::new(), header: None, list: Vec::new() }
     }
 }
 
@@ -211,6 +216,19 @@ pub struct ApiKey {
     pub sha256: [u8; 32],
     /// Kept on records.
     pub labels: BTreeMap<String, String>,
+}
+
+/// What is agreed with one tenant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tenant {
+    /// Unique.
+    pub name: String,
+    /// What list prices are multiplied with: 0.9 is a discount of 10 %.
+    pub factor: Decimal,
+    /// File of fixed prices.
+    pub prices: Option<PathBuf>,
+    /// What is free each month.
+    pub allowance: Option<Allowance>,
 }
 
 /// A header that names the tenant, believed from these peers only.

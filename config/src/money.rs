@@ -1,8 +1,8 @@
-//! Values of prices: currencies, days and exchange rates.
+//! Values of prices: currencies, money, percentages, days and exchange rates.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use taximeter_pricing::Currency;
+use taximeter_pricing::{Currency, Money};
 
 use crate::mistake::Invalid;
 use crate::values::Value;
@@ -32,8 +32,72 @@ impl Value for Rate {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         let invalid = || Invalid::new("is no exchange rate", Self::EXPECTED);
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        let rate = is_plain.then(|| Decimal::from_str_exact(text).ok()).flatten();
-        rate.filter(|rate| !rate.is_zero()).map(Self).ok_or_else(invalid)
+        plain(text).filter(|rate| !rate.is_zero()).map(Self).ok_or_else(invalid)
     }
+}
+
+/// A number in plain digits: no sign, no exponent.
+fn plain(text: &str) -> Option<Decimal> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_plain.then(|| Decimal::from_str_exact(text).ok()).flatten()
+}
+
+impl Value for Money {
+    const EXPECTED: &'static str = "money such as 2.50 USD";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let money = text.split_once(' ').and_then(|(amount, currency)| {
+            Some(Self { amount: plain(amount)?, currency: Currency::new(currency)? })
+        });
+        money.ok_or_else(|| Invalid::new("is no money", Self::EXPECTED))
+    }
+}
+
+/// A part of something: 0.1 is 10 %.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Percent(pub(crate) Decimal);
+
+impl Value for Percent {
+    const EXPECTED: &'static str = "a percentage such as 10 %";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        /// More places would leave none for the prices that it multiplies.
+        const PLACES_MAX: u32 = 4;
+        let percent = text.strip_suffix('%').and_then(|number| plain(number.trim_end()));
+        percent
+            .filter(|percent| percent.scale() <= PLACES_MAX)
+            .and_then(|percent| percent.checked_mul(Decimal::new(1, 2)))
+            .map(|fraction| Self(fraction.normalize()))
+            .ok_or_else(|| Invalid::new("is no percentage", Self::EXPECTED))
+    }
+}
+
+/// How many are free.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Free(pub(crate) u64);
+
+impl Value for Free {
+    const EXPECTED: &'static str = "a number of tokens such as 1000000";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(text).map(Self).ok_or_else(|| Invalid::new("is no number", Self::EXPECTED))
+    }
+}
+
+/// What a token weighs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weight(pub(crate) u32);
+
+impl Value for Weight {
+    const EXPECTED: &'static str = "a whole number such as 4";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(text).map(Self).ok_or_else(|| Invalid::new("is no weight", Self::EXPECTED))
+    }
+}
+
+/// A whole number in plain digits.
+fn whole<N: std::str::FromStr>(text: &str) -> Option<N> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| text.parse().ok()).flatten()
 }

@@ -8,6 +8,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use taximeter_pricing::MeterName;
+
 use crate::mistake::{Findings, Found, Invalid};
 use crate::values::Value;
 use crate::yaml::{Key, Kind, Node};
@@ -238,6 +240,25 @@ impl<T: Value> Read for Table<T> {
     }
 }
 
+/// A map from meters of tokens to values.
+#[derive(Debug)]
+pub(crate) struct ByMeter<T>(pub(crate) BTreeMap<MeterName, At<T>>);
+
+impl<T: Value> Read for ByMeter<T> {
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        let mut keys = Keys::of(node, path, reader)?;
+        let meters = || MeterName::ALL.into_iter().filter(|meter| meter.counts_tokens());
+        let mut take = |meter: MeterName| {
+            let value: Optional<At<T>> = keys.take(meter.as_str(), reader);
+            Some((meter, value.given()?))
+        };
+        let read = Self(meters().filter_map(&mut take).collect());
+        let known: Vec<_> = meters().map(MeterName::as_str).collect();
+        keys.finish(&known, reader);
+        Some(read)
+    }
+}
+
 /// The entries of a map that nobody has read yet.
 pub(crate) struct Keys<'node> {
     entries: Vec<(&'node Key, &'node Node)>,
@@ -330,15 +351,24 @@ macro_rules! keys {
             ) -> Option<Self> {
                 let mut keys = crate::reader::Keys::of(node, path, reader)?;
                 let read = Self {
-                    $($key: crate::reader::Take::take(&mut keys, stringify!($key), reader),)+
+                    $($key: crate::reader::Take::take(
+                        &mut keys,
+                        crate::reader::plain(stringify!($key)),
+                        reader,
+                    ),)+
                 };
-                keys.finish(&[$(stringify!($key)),+], reader);
+                keys.finish(&[$(crate::reader::plain(stringify!($key))),+], reader);
                 Some(read)
             }
         }
     };
 }
 pub(crate) use keys;
+
+/// A key whose name is a word of Rust's, without the mark of that.
+pub(crate) fn plain(key: &'static str) -> &'static str {
+    key.strip_prefix("r#").unwrap_or(key)
+}
 
 fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) {
     let problem = match &node.kind {

@@ -11,14 +11,14 @@ use std::time::Duration;
 use ipnet::IpNet;
 use jiff::civil::Date;
 use taximeter_meter::{Dialect, UsageAsk};
-use taximeter_pricing::Currency;
+use taximeter_pricing::{Currency, Money};
 
 use crate::model::{
     Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, Store, UnknownCaller,
     UnknownPrice, UpstreamUrl,
 };
-use crate::money::Rate;
-use crate::reader::{At, List, OneOrMore, Optional, Required, Table, keys};
+use crate::money::{Free, Percent, Rate, Weight};
+use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
 use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Receiver, Sha256, Token};
 
 keys! {
@@ -94,6 +94,37 @@ keys! {
         /// `drain` reads on for the usage at its end (at most 30 s, and 64 answers at once).
         /// Default: `cancel`.
         on_client_left: Optional<At<OnClientLeft>>,
+        /// The GPUs that it runs on. Its requests then owe a share of what these cost, by
+        /// `taximeter bill --config`, and nothing by the token, whatever the price book says.
+        gpu: Optional<RawGpu>,
+    }
+}
+
+keys! {
+    /// GPUs that cost money by the hour.
+    RawGpu {
+        /// What they are called, such as `H100`.
+        r#type: Required<At<Name>>,
+        /// How many. Default: 1.
+        count: Optional<At<NonZeroU32>>,
+        /// For one of them for an hour, in `prices.currency`, such as `2.50 USD`; whether it works or
+        /// waits.
+        hourly: Required<At<Money>>,
+        /// First day on which they cost something, UTC. Default: since ever.
+        since: Optional<At<Date>>,
+        /// What a token weighs when the hours are shared out. Default: `{input: 1, output: 4}`, as
+        /// hosts of open models price them.
+        weights: Optional<RawWeights>,
+    }
+}
+
+keys! {
+    /// What a token weighs: whole numbers, of which one is above 0.
+    RawWeights {
+        /// One of the input, cached or not.
+        input: Required<At<Weight>>,
+        /// One of the output.
+        output: Required<At<Weight>>,
     }
 }
 
@@ -120,6 +151,35 @@ keys! {
         keys: Optional<List<RawApiKey>>,
         /// A header that names the tenant.
         header: Optional<RawHeader>,
+        /// What is agreed with single tenants; those who are not in here pay list prices.
+        list: Optional<List<RawTenant>>,
+    }
+}
+
+keys! {
+    /// What is agreed with one tenant.
+    RawTenant {
+        /// Unique; as keys and headers call it.
+        name: Required<At<Name>>,
+        /// Less than list prices, such as `10 %`. Default: nothing.
+        discount: Optional<At<Percent>>,
+        /// More than list prices, such as `5 %`, in place of `discount`. Default: nothing.
+        markup: Optional<At<Percent>>,
+        /// A file of fixed prices in the price book's form; no discount changes them. Default: none.
+        prices: Optional<At<PathBuf>>,
+        /// What is free in each calendar month, UTC; taken off by `taximeter bill --config`. Default:
+        /// nothing.
+        allowance: Optional<RawAllowance>,
+    }
+}
+
+keys! {
+    /// What is free in each calendar month, UTC: tokens first, then money.
+    RawAllowance {
+        /// So much of what is owed, in `prices.currency`, such as `5 USD`.
+        money: Optional<At<Money>>,
+        /// So many tokens by meter, such as `{input: 1000000, output: 100000}`.
+        tokens: Optional<ByMeter<Free>>,
     }
 }
 

@@ -53,7 +53,11 @@ upstreams:
     credential: ${file:/run/secrets/openai}
     forward_credential: off
     recount: off
-  - {name: own, url: "http://own", forward_credential: on, on_client_left: drain}
+  - name: own
+    url: "http://own"
+    forward_credential: on
+    on_client_left: drain
+    gpu: {type: H100, count: 2, hourly: 2.50 EUR, since: 2026-11-01, weights: {input: 1, output: 3}}
 tenants:
   unknown: guests
   keys:
@@ -62,6 +66,9 @@ tenants:
       sha256: 0000000000000000000000000000000000000000000000000000000000000001
       labels: {team: search}
   header: {name: X-Tenant-Id, trusted_peers: [127.0.0.1, "10.1.2.3/8"]}
+  list:
+    - {name: acme, discount: 12.5 %, prices: prices.yaml}
+    - {name: zeta, markup: "5%", allowance: {money: 5 EUR, tokens: {input: 1000000, output: 0}}}
 tokenizers:
   - {models: ["llama-*"], path: /models/llama}
   - {path: qwen/tokenizer.json, estimated: on}
@@ -160,6 +167,21 @@ fn running_usage_is_asked_only_of_engines_that_have_it() {
          |                                       ^^^^^^ expected final, continuous or token_ids
     2 problems; nothing was started
     "#);
+}
+
+#[test]
+fn terms_and_gpus_fit_together_and_the_currency_of_the_bills() {
+    let text = "upstreams:
+  - {name: a, url: 'http://a', gpu: {type: H100, hourly: 2.50 EUR, weights: {input: 0, output: 0}}}
+  - {name: b, url: 'http://b', gpu: {count: 0, hourly: 2.50, since: today}}
+tenants:
+  list:
+    - {name: acme, discount: 10 %, markup: 5 %}
+    - {name: acme, discount: 110 %, prices: nowhere.yaml}
+    - {discount: 10, allowance: {money: EUR 5, tokens: {inputs: 1, output: -1, audio_seconds: 3}}}
+    - {name: zeta, allowance: {money: 5 EUR, token: 3}}
+";
+    assert_snapshot!(mistakes(text));
 }
 
 #[test]
