@@ -134,6 +134,23 @@ impl Modalities {
     }
 }
 
+impl From<&BTreeMap<String, u64>> for Modalities {
+    /// What [`named`](Self::named) has named; other names say nothing.
+    fn from(named: &BTreeMap<String, u64>) -> Self {
+        let side = |side: &str| {
+            let tokens = |modality: &str| named.get(&format!("{modality}_{side}_tokens")).copied();
+            ByModality {
+                text: tokens("text"),
+                audio: tokens("audio"),
+                image: tokens("image"),
+                video: tokens("video"),
+                multimodal: tokens("multimodal"),
+            }
+        };
+        Self { input: side("input"), output: side("output"), cache_read: side("cache_read_input") }
+    }
+}
+
 /// The parts of an input or output. `None` is not reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByModality {

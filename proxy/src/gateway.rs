@@ -8,7 +8,6 @@ use dashmap::DashMap;
 use http::HeaderValue;
 use taximeter_config::{Config, Upstream};
 use taximeter_meter::Dialect;
-use taximeter_pricing::PriceBook;
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::Semaphore;
 
@@ -16,6 +15,7 @@ use crate::edge::journal::Journal;
 use crate::edge::upstream::Dialer;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
+use crate::tariffs::Tariffs;
 use crate::telemetry::Telemetry;
 use crate::telemetry::events::CountSkipped;
 use crate::telemetry::events::UpstreamRecognised;
@@ -34,7 +34,7 @@ pub(crate) struct Gateway {
     pub(crate) id: String,
     pub(crate) config: Config,
     pub(crate) directory: Directory,
-    pub(crate) book: PriceBook,
+    pub(crate) tariffs: Tariffs,
     pub(crate) tokenizers: Tokenizers,
     pub(crate) journal: Journal,
     pub(crate) telemetry: Arc<Telemetry>,
@@ -60,7 +60,7 @@ pub(crate) struct Gateway {
 pub(crate) struct Parts {
     pub(crate) id: String,
     pub(crate) config: Config,
-    pub(crate) book: PriceBook,
+    pub(crate) tariffs: Tariffs,
     pub(crate) tokenizers: Tokenizers,
     pub(crate) journal: Journal,
     pub(crate) telemetry: Arc<Telemetry>,
@@ -70,7 +70,7 @@ pub(crate) struct Parts {
 impl Gateway {
     /// Puts the parts together.
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { id, config, book, tokenizers, journal, telemetry, background } = parts;
+        let Parts { id, config, tariffs, tokenizers, journal, telemetry, background } = parts;
         let tls = config.upstreams.iter().any(|upstream| upstream.url.tls);
         let hosts = config
             .upstreams
@@ -88,7 +88,7 @@ impl Gateway {
             bodies_bytes: Arc::default(),
             draining: AtomicBool::new(false),
             config,
-            book,
+            tariffs,
             tokenizers,
             journal,
             telemetry,

@@ -6,6 +6,7 @@ mod edge;
 mod exit;
 mod gateway;
 mod journey;
+mod tariffs;
 mod telemetry;
 mod tokenizers;
 

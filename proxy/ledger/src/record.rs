@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use taximeter_pricing::{Condition, Flag, Member, Pass, Source};
+use taximeter_pricing::{Condition, Flag, Member, Modalities, Pass, Source, Usage};
 
 use crate::id::{RequestId, TenantId};
 
@@ -197,6 +197,24 @@ pub struct RecordUsage {
     /// What to know about the usage: all of `flagged`, and what belongs to no single number.
     #[serde(default)]
     pub flags: Vec<Flag>,
+}
+
+/// What is priced: all that a price depends on is on the record.
+impl From<&RecordUsage> for Usage {
+    fn from(usage: &RecordUsage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            cache_write_input_tokens: usage.cache_write_input_tokens,
+            cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
+            output_tokens: usage.output_tokens,
+            reasoning_output_tokens: usage.reasoning_output_tokens,
+            modalities: usage.modalities.as_ref().map(|named| Box::new(Modalities::from(named))),
+            units: usage.units.clone(),
+            conditions: usage.conditions.clone(),
+            passes: usage.passes.clone().unwrap_or_default(),
+        }
+    }
 }
 
 /// What our tokenizer counted.

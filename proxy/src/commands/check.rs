@@ -55,7 +55,7 @@ pub(crate) fn run(
 
 /// Reads what the configuration names, too.
 fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
-    let book = load::book(&config)?;
+    let book = load::tariffs(&config)?.book;
     load::tokenizers(&config)?;
     Ok((config, book))
 }

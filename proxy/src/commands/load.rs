@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use taximeter_config::{Config, Mistakes};
-use taximeter_pricing::{BookError, ImportError, PriceBook};
+use taximeter_config::{Config, Mistakes, Tenant, Upstream};
+use taximeter_pricing::{BookError, Contract, ImportError, PriceBook};
 
 use super::model_files::{self, ModelFiles, ModelFilesError};
 use crate::counting::Counting;
+use crate::tariffs::Tariffs;
 use crate::tokenizers::{Entry, Tokenizers};
 
 /// Longest file that a configuration may refer to, in bytes; books of prices are the longest.
@@ -68,14 +69,33 @@ pub(crate) fn config(path: &Path) -> Result<Config, LoadError> {
     Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &read)?)
 }
 
-/// The price book of a configuration: the built-in one, under the overrides.
+/// The prices of a configuration: the built-in book under the overrides, what is agreed with
+/// tenants, and whose requests owe GPUs.
 ///
-/// Errors: `Prices` for the overrides.
-pub(crate) fn book(config: &Config) -> Result<PriceBook, LoadError> {
-    let prices = &config.prices;
+/// Errors: `Prices` for the first file of prices that cannot be used.
+pub(crate) fn tariffs(config: &Config) -> Result<Tariffs, LoadError> {
     let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
-    let book = laid_over(builtin, &prices.overrides)?;
-    Ok(book.in_currency(prices.currency, prices.exchange.clone()))
+    let book = laid_over(builtin, &config.prices.overrides)?;
+    let contract = |tenant: &Tenant| {
+        let Tenant { name, factor, prices, .. } = tenant;
+        let fixed = prices.as_deref().map(|path| fixed(config, name, path)).transpose()?;
+        Ok((name.clone(), Contract::new(name, *factor, fixed)))
+    };
+    let contracts = config.tenants.list.iter().map(contract);
+    let contracts = contracts.collect::<Result<_, PriceFileError>>()?;
+    let gpu = |upstream: &Upstream| Some((upstream.name.clone(), upstream.gpu.clone()?));
+    let gpus = config.upstreams.iter().filter_map(gpu).collect();
+    Ok(Tariffs::new(in_currency(config, book), contracts, gpus))
+}
+
+/// The fixed prices of a tenant.
+fn fixed(config: &Config, tenant: &str, path: &Path) -> Result<PriceBook, PriceFileError> {
+    let book = PriceBook::fixed(tenant, &price_file(path)?, &path.to_string_lossy())?;
+    Ok(in_currency(config, book))
+}
+
+fn in_currency(config: &Config, book: PriceBook) -> PriceBook {
+    book.in_currency(config.prices.currency, config.prices.exchange.clone())
 }
 
 /// `book` under the files at `paths`: of a folder each `.yaml` or `.yml` in it.

@@ -23,7 +23,6 @@ use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::{admin, clock, journal, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Gateway, Parts};
-use crate::journey::settle;
 use crate::telemetry::Telemetry;
 use crate::telemetry::events::{LedgerTold, PushTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
@@ -135,11 +134,11 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         .build()
         .context("cannot start a runtime")?;
     let id = gateway_id(&config);
-    let book = load::book(&config)?;
+    let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
     let telemetry = Arc::new(Telemetry::new(log, &config));
     tell_tokenizers(&telemetry, &loaded);
-    tell_prices(&telemetry, &book);
+    tell_prices(&telemetry, &tariffs.book);
     let (journal, recovery) = Journal::open(
         &config.data_dir,
         Options {
@@ -152,13 +151,13 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
             now: clock::wall,
             tell: tell_journal(telemetry.clone()),
         },
-        &|record| settle::owed(&book, record),
+        &|record| tariffs.cost_again(record).ok().flatten(),
     )?;
     tell_recovery(&telemetry, &recovery);
     let gateway = Arc::new(Gateway::new(Parts {
         id,
         config,
-        book,
+        tariffs,
         tokenizers,
         journal,
         telemetry,

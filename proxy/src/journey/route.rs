@@ -11,6 +11,7 @@ use super::identify::Call;
 use super::refuse::{Refusal, shown};
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
+use crate::tariffs::Ride;
 
 /// Where a request goes, and as what.
 pub(crate) struct Chosen {
@@ -100,7 +101,9 @@ fn bound(
         service_tier: chosen.service_tier.as_deref(),
         at: call.started_at,
     };
-    if gateway.book.find(&query).is_none() {
+    let (tenant, upstream) = (&call.caller.tenant.0, &gateway.upstream(chosen.index).name);
+    let ride = Ride { tenant, upstream };
+    if !gateway.tariffs.find(ride, &query) {
         return match gateway.config.prices.unknown {
             UnknownPrice::Meter => Ok(None),
             UnknownPrice::Refuse => Err(Refusal::UnknownPrice { model: shown(model) }),
@@ -112,5 +115,6 @@ fn bound(
             output_tokens_max.filter(|_| call.wire().obeys_max_tokens())
         }
     };
-    Ok(output.and_then(|output| gateway.book.upper_bound(&query, chosen.body_bytes, output)))
+    Ok(output
+        .and_then(|output| gateway.tariffs.upper_bound(ride, &query, chosen.body_bytes, output)))
 }

@@ -35,7 +35,7 @@ use open::Open;
 use passing::{Next, Passing};
 use usage::Parts;
 
-pub(crate) use record::{Receipt, owed};
+pub(crate) use record::Receipt;
 
 /// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
 /// longer ones are counted at once or not at all.

@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rust_decimal::prelude::ToPrimitive as _;
-use taximeter_ledger::{End, Record, RecordCost, RecordLine, RecordTiming};
+use taximeter_ledger::{End, Record, RecordCost, RecordTiming};
 use taximeter_meter::{Ending, Measurement, StreamEnd};
-use taximeter_pricing::{Condition, Cost, CostLine, PriceBook, Query, Usage};
+use taximeter_pricing::{Condition, Query, Usage};
 
 use super::count::Count;
 use super::open::Open;
 use super::usage::{self, Parts};
 use crate::edge::clock;
+use crate::tariffs::Ride;
 
 /// What a client may be told of its own request.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
         request_model: open.request_model.clone(),
         response_model: measurement.response_model.clone(),
         response_id: measurement.response_id.clone(),
-        service_tier: measurement.service_tier.clone(),
+        service_tier: service_tier(open, measurement).map(str::to_owned),
         status: open.status,
         end,
         error_type: error_type(end, open.status, measurement),
@@ -179,7 +179,9 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
     Some(word.to_owned())
 }
 
-/// The price by the answer's model; `None` is unknown.
+/// The price by the answer's model, as the tenant pays it; `None` is unknown, or a share of GPUs
+/// that is found when a bill is made. Whatever prices it is on the record, so that it can be priced
+/// again.
 fn cost(
     open: &Open,
     provider: &str,
@@ -190,53 +192,22 @@ fn cost(
         provider: Some(provider),
         response_model: measurement.response_model.as_deref(),
         request_model: open.request_model.as_deref(),
-        service_tier: measurement.service_tier.as_deref().or(open.request_tier.as_deref()),
-        at: open.call.started_at,
+        service_tier: service_tier(open, measurement),
+        at: micros(open.call.started_at),
     };
-    open.gateway.book.cost(&query, usage).ok().map(recorded)
-}
-
-/// What is owed for a request whose record was made without its answer; `None` is unknown.
-pub(crate) fn owed(book: &PriceBook, record: &Record) -> Option<RecordCost> {
-    let query = Query {
-        provider: Some(&record.provider),
-        response_model: record.response_model.as_deref(),
-        request_model: record.request_model.as_deref(),
-        service_tier: record.service_tier.as_deref(),
-        at: record.started_at,
-    };
-    let usage = Usage {
-        input_tokens: record.usage.input_tokens,
-        output_tokens: record.usage.output_tokens,
-        ..Usage::default()
-    };
-    book.cost(&query, &usage).ok().map(recorded)
-}
-
-fn recorded(cost: Cost) -> RecordCost {
-    RecordCost {
-        currency: cost.currency.to_string(),
-        amount: cost.amount,
-        list_amount: cost.list_amount,
-        price_id: cost.price_id,
-        lines: cost.lines.into_iter().map(recorded_line).collect(),
+    let (tenant, upstream) =
+        (&open.call.caller.tenant.0, &open.gateway.upstream(open.upstream).name);
+    let ride = Ride { tenant, upstream };
+    let tariffs = &open.gateway.tariffs;
+    if tariffs.owes_gpu(ride, &query) {
+        return None;
     }
+    tariffs.cost(ride, &query, usage).ok()
 }
 
-/// Tokens are counted whole; all else has its unit.
-fn recorded_line(line: CostLine) -> RecordLine {
-    let counts_tokens = line.meter.counts_tokens();
-    let tokens = line.quantity.to_u64().filter(|_| counts_tokens);
-    RecordLine {
-        meter: line.meter.as_str().to_owned(),
-        model: line.model,
-        tokens,
-        quantity: (!counts_tokens).then_some(line.quantity),
-        unit: (!counts_tokens).then(|| line.meter.unit().to_owned()),
-        unit_price: line.unit_price,
-        list_unit_price: None,
-        amount: line.amount,
-    }
+/// The tier that the answer says, or else the one that was asked for.
+fn service_tier<'a>(open: &'a Open, measurement: &'a Measurement) -> Option<&'a str> {
+    measurement.service_tier.as_deref().or(open.request_tier.as_deref())
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+mod again;
+
 use bytes::Bytes;
 use taximeter_meter::{Dialect, Meter, Setup, StreamEnd};
 
