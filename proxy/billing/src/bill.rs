@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::credit::Credit;
 use crate::group::Grouping;
 use crate::hours::{Hour, HourKey};
 use crate::period::Period;
@@ -31,7 +32,9 @@ pub struct Bill {
     pub currency: Option<String>,
     /// In order of time where grouped by time, then the largest cost first, then by name.
     pub rows: Vec<BillLine>,
-    /// The sums of all rows.
+    /// What allowances take off, by tenant and month.
+    pub credits: Vec<Credit>,
+    /// The sums of all rows; the cost without the credits.
     pub total: Sums,
 }
 
@@ -68,6 +71,7 @@ pub struct Biller {
     by: Grouping,
     currency: Option<String>,
     lines: HashMap<Vec<Option<String>>, Sums>,
+    credits: Vec<Credit>,
     total: Sums,
 }
 
@@ -75,7 +79,14 @@ impl Biller {
     /// An empty bill.
     #[must_use]
     pub fn new(period: Period, by: Grouping) -> Self {
-        Self { period, by, currency: None, lines: HashMap::new(), total: Sums::default() }
+        Self {
+            period,
+            by,
+            currency: None,
+            lines: HashMap::new(),
+            credits: Vec::new(),
+            total: Sums::default(),
+        }
     }
 
     /// Adds what an hour has within the period: of an hour that is cut by its start or end, only
@@ -93,11 +104,26 @@ impl Biller {
         if self.lines.len() > LINES_MAX { Err(BillError::TooManyLines) } else { Ok(()) }
     }
 
+    /// Takes off what an allowance covers of the hours that were added.
+    ///
+    /// Errors: as [`BillError`] says.
+    pub fn add_credit(&mut self, credit: Credit) -> Result<(), BillError> {
+        self.agree_on(&credit.currency)?;
+        let overflow = || BillError::Overflow { tenant: credit.tenant.clone() };
+        let credited = Sums { cost: Some(-credit.amount), ..Sums::default() };
+        self.total.add(&credited).ok_or_else(overflow)?;
+        self.credits.push(credit);
+        Ok(())
+    }
+
     /// The bill.
     #[must_use]
     pub fn finish(self) -> Bill {
-        let Self { period, by, currency, lines, total } = self;
-        let line = |(keys, sums): (_, Sums)| BillLine { keys, sums: sums.without_idle_zeros() };
+        let Self { period, by, currency, lines, credits, total } = self;
+        let line = |(keys, sums): (_, Sums)| BillLine {
+            keys,
+            sums: sums.or_of_no_request().without_idle_zeros(),
+        };
         let mut rows: Vec<_> = lines.into_iter().map(line).collect();
         rows.sort_by_cached_key(|line| {
             let times: Vec<_> = by
@@ -109,8 +135,8 @@ impl Biller {
                 .collect();
             (times, Reverse(line.sums.cost), line.keys.clone())
         });
-        let total = if total.requests == 0 { Sums::nothing() } else { total.without_idle_zeros() };
-        Bill { period, by, currency, rows, total }
+        let total = total.or_of_no_request().without_idle_zeros();
+        Bill { period, by, currency, rows, credits, total }
     }
 
     fn agree_on(&mut self, currency: &str) -> Result<(), BillError> {

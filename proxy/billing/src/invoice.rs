@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use taximeter_pricing::Source;
 
+use crate::credit::Credit;
 use crate::hours::{Hour, HourKey, TooLarge};
 use crate::period::Period;
 use crate::sums::{add_exactly, exact_product};
@@ -34,7 +35,9 @@ pub struct TenantPart {
     pub tenant: String,
     /// By model, the dearest first, then by meter.
     pub lines: Vec<InvoiceLine>,
-    /// By currency.
+    /// What is free.
+    pub credits: Vec<Credit>,
+    /// By currency, less what is free.
     pub totals: BTreeMap<String, Decimal>,
     /// Requests.
     pub requests: u64,
@@ -92,6 +95,7 @@ pub struct Invoicer {
 struct Tenant {
     requests: u64,
     unknown_cost_requests: i64,
+    credits: Vec<Credit>,
     lines: BTreeMap<Key, Quantity>,
 }
 
@@ -156,6 +160,11 @@ impl Invoicer {
             *recent = add_exactly(*recent, cost).ok_or(TooLarge)?;
         }
         Ok(())
+    }
+
+    /// Takes off what an allowance covers of the hours that were added.
+    pub fn add_credit(&mut self, credit: Credit) {
+        self.tenants.entry(credit.tenant.clone()).or_default().credits.push(credit);
     }
 
     /// The invoice.
@@ -231,6 +240,10 @@ impl Tenant {
                 currency: key.currency,
                 amount,
             });
+        }
+        for credit in self.credits {
+            add_to(&mut part.totals, &credit.currency, -credit.amount)?;
+            part.credits.push(credit);
         }
         part.lines.sort_by_cached_key(|line| {
             let sum = by_model.get(&line.model).copied().unwrap_or_default();

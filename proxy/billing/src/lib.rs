@@ -6,6 +6,7 @@
 
 mod allowance;
 mod bill;
+mod credit;
 pub mod export;
 mod gpu;
 mod group;
@@ -17,8 +18,9 @@ mod row;
 mod statement;
 mod sums;
 
-pub use allowance::{Allowances, Covered, Credit};
+pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
+pub use credit::{Covered, Credit};
 pub use gpu::{GpuShares, Run};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};

@@ -65,6 +65,19 @@ impl Sums {
         }
     }
 
+    /// The same; where there is no request, nothing was used, which is known.
+    pub(crate) fn or_of_no_request(self) -> Self {
+        if self.requests > 0 {
+            return self;
+        }
+        Self {
+            cost: self.cost.or(Some(Decimal::ZERO)),
+            list_cost: self.list_cost.or(Some(Decimal::ZERO)),
+            unknown_cost_requests: self.unknown_cost_requests,
+            ..Self::nothing()
+        }
+    }
+
     /// Equal amounts read the same, whatever was added up to them.
     pub(crate) fn without_idle_zeros(self) -> Self {
         let normal = |cost: Option<Decimal>| cost.map(|cost| cost.normalize());

@@ -1,5 +1,7 @@
 //! `taximeter bill`: what each tenant used and owes.
 
+mod terms;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -9,9 +11,11 @@ use taximeter_billing::{
     Bill, Biller, Grouping, Invoicer, Period, csv, instant, invoice, json, table,
 };
 
+use self::terms::{Scope, Terms};
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
 use super::ledger::{self, LedgerArgs};
+use super::load;
 use crate::edge::export::{Content, Job};
 use crate::edge::store::{Feed, Store};
 
@@ -25,6 +29,7 @@ Examples:
   taximeter bill --tenant acme --by day,model        what acme used, day by day
   taximeter bill --by label:team --format csv -o teams.csv
   taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
+  taximeter bill --config taximeter.yaml             with shares of GPUs, and what is free
   taximeter bill --month 2026-10 --format focus -o october.csv       for FinOps tools
   taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records, by tenant and hour
 
@@ -71,6 +76,10 @@ pub(crate) struct BillArgs {
     #[command(flatten)]
     export: ExportArgs,
 
+    /// The gateway's configuration, for what GPUs cost and what is free for whom each month
+    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
+    config: Option<PathBuf>,
+
     #[command(flatten)]
     pub(super) ledger: LedgerArgs,
 }
@@ -115,6 +124,11 @@ impl BillArgs {
         self.export.content(format.get_name())
     }
 
+    fn terms(&self) -> Result<Terms, Failure> {
+        let Some(path) = &self.config else { return Ok(Terms::default()) };
+        Ok(Terms::of(&load::config(path)?))
+    }
+
     fn period(&self, now: Timestamp) -> Result<Period, Failure> {
         Ok(match (self.month, self.from) {
             (Some(month), _) => month,
@@ -136,12 +150,14 @@ pub(crate) fn run(
     out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
     let period = args.period(now)?;
+    let terms = args.terms()?;
     let mut store = args.ledger.open(feeds)?;
     if let Some(content) = args.content() {
         let job = Job { content, period, tenant: args.tenant.clone(), now };
         return export::run(&mut store, &job, args.output.as_deref(), out);
     }
-    let text = render(args, period, now, &mut store)?;
+    let scope = Scope { period, tenant: args.tenant.as_deref(), now };
+    let text = render(args, scope, &terms, &mut store)?;
     match &args.output {
         Some(path) => export::file(path, &text),
         None => ledger::unless_reader_left(write(out, &text)),
@@ -150,31 +166,38 @@ pub(crate) fn run(
 
 fn render(
     args: &BillArgs,
-    period: Period,
-    now: Timestamp,
+    scope: Scope<'_>,
+    terms: &Terms,
     store: &mut Store,
 ) -> Result<String, Failure> {
     Ok(match args.format {
         Format::Table if store.is_empty()? => args.ledger.empty(),
         Format::Table if args.by.is_none() => {
-            let mut invoicer = Invoicer::new(period, now);
-            store.hours(period, args.tenant.as_deref(), |key, hour| {
-                invoicer.add(key, hour).map_err(Failure::from)
-            })?;
+            let mut invoicer = Invoicer::new(scope.period, scope.now);
+            let credits = terms.hours(store, scope, |key, hour| Ok(invoicer.add(key, hour)?))?;
+            for credit in credits {
+                invoicer.add_credit(credit);
+            }
             invoice(&invoicer.finish()?, width(args))
         }
-        Format::Table => table(&bill(args, period, store)?, width(args)),
-        Format::Csv => csv(&bill(args, period, store)?),
+        Format::Table => table(&bill(args, scope, terms, store)?, width(args)),
+        Format::Csv => csv(&bill(args, scope, terms, store)?),
         // Exports are written elsewhere.
-        _ => json(&bill(args, period, store)?),
+        _ => json(&bill(args, scope, terms, store)?),
     })
 }
 
-fn bill(args: &BillArgs, period: Period, store: &mut Store) -> Result<Bill, Failure> {
-    let mut biller = Biller::new(period, args.by.clone().unwrap_or_default());
-    store.hours(period, args.tenant.as_deref(), |key, hour| {
-        biller.add_hour(key, hour).map_err(Failure::from)
-    })?;
+fn bill(
+    args: &BillArgs,
+    scope: Scope<'_>,
+    terms: &Terms,
+    store: &mut Store,
+) -> Result<Bill, Failure> {
+    let mut biller = Biller::new(scope.period, args.by.clone().unwrap_or_default());
+    let credits = terms.hours(store, scope, |key, hour| Ok(biller.add_hour(key, hour)?))?;
+    for credit in credits {
+        biller.add_credit(credit)?;
+    }
     Ok(biller.finish())
 }
 

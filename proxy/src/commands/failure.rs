@@ -7,7 +7,7 @@ use taximeter_billing::{BillError, PeriodError, TooLarge};
 use taximeter_config::Invalid;
 
 use super::count::against::AgainstError;
-use super::load::PriceFileError;
+use super::load::{LoadError, PriceFileError};
 use crate::edge::export::{ExportFault, ObjectFault, PlaceFault};
 use crate::edge::store::StoreError;
 
@@ -18,6 +18,9 @@ pub(crate) enum Failure {
     /// The arguments do not fit together.
     #[error(transparent)]
     Period(#[from] PeriodError),
+    /// The configuration or what it names does not do.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// No store to ask.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -67,7 +70,7 @@ impl Failure {
             | Self::StoreUrl(_)
             | Self::Terminal
             | Self::Export(ExportFault::HalfHour(_)) => 2,
-            Self::PriceFile(_) => 64,
+            Self::Load(_) | Self::PriceFile(_) => 64,
             Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
                 _ => 69,

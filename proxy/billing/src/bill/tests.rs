@@ -40,6 +40,10 @@ fn november() -> Period {
 }
 
 fn bill_of(rides: &[Ride], period: Period, by: &str) -> Result<Bill, BillError> {
+    Ok(biller_of(rides, period, by)?.finish())
+}
+
+fn biller_of(rides: &[Ride], period: Period, by: &str) -> Result<Biller, BillError> {
     let mut biller = Biller::new(period, by.parse().unwrap());
     for ride in rides.iter().filter(|ride| period.contains(at(ride.at))) {
         let labels = ride.team.map(|team| ("team".to_owned(), team.to_owned()));
@@ -64,7 +68,7 @@ fn bill_of(rides: &[Ride], period: Period, by: &str) -> Result<Bill, BillError> 
         };
         biller.add_hour(&HourKey::of(&row), &Hour::of(&row))?;
     }
-    Ok(biller.finish())
+    Ok(biller)
 }
 
 fn cost(currency: &str, amount: Decimal) -> RecordCost {
@@ -300,11 +304,41 @@ fn csv_has_a_stable_head_and_disarmed_names() {
     let bill = bill_of(&rides, november(), "tenant,model").unwrap();
     let expected = "period_start,period_end,tenant,model,requests,input_tokens,\
          cache_read_input_tokens,output_tokens,reasoning_output_tokens,cost,list_cost,currency,\
-         unknown_cost_requests,counted_requests,unknown_usage_requests\r\n\
+         unknown_cost_requests,counted_requests,unknown_usage_requests,charge_category\r\n\
          2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,'=cmd|'/C calc'!A0,1,100,60,10,,\
-         0.0001234,0.0001234,USD,0,0,0\r\n\
-         2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,,1,,60,10,,,,,1,0,1\r\n";
+         0.0001234,0.0001234,USD,0,0,0,Usage\r\n\
+         2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,,1,,60,10,,,,,1,0,1,Usage\r\n";
     assert_eq!(csv(&bill), expected);
+}
+
+#[test]
+fn credits_are_lines_of_their_own_and_taken_off_the_total() {
+    let rides = [Ride { cost: Some(decimal("0.50")), ..RIDE }];
+    let mut biller = biller_of(&rides, november(), "tenant,model").unwrap();
+    let credit = Credit {
+        tenant: "acme".to_owned(),
+        month: jiff::civil::date(2026, 11, 1),
+        covered: crate::credit::Covered::Money,
+        tokens: None,
+        amount: decimal("0.20"),
+        currency: "USD".to_owned(),
+    };
+    biller.add_credit(credit.clone()).unwrap();
+    let euros = Credit { currency: "EUR".to_owned(), ..credit };
+    assert!(matches!(biller.add_credit(euros), Err(BillError::Currencies { .. })));
+    let bill = biller.finish();
+    assert_eq!(
+        (bill.rows[0].sums.cost, bill.total.cost),
+        (Some(decimal("0.5")), Some(decimal("0.3")))
+    );
+    let csv = csv(&bill);
+    assert!(csv.ends_with(",acme,,0,0,0,0,0,-0.20,,USD,0,0,0,Credit\r\n"), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&json(&bill)).unwrap();
+    let expected = serde_json::json!([{
+        "tenant": "acme", "month": "2026-11-01", "covered": "money", "amount": "0.20",
+        "currency": "USD"
+    }]);
+    assert_eq!(json["credits"], expected);
 }
 
 #[test]
@@ -321,6 +355,7 @@ fn json_names_the_dimensions_and_keeps_names_as_they_are() {
             "output_tokens": 10, "reasoning_output_tokens": null, "cost": "0.1", "list_cost": "0.1",
             "unknown_cost_requests": 0, "counted_requests": 0, "unknown_usage_requests": 0
         }],
+        "credits": [],
         "total": {
             "requests": 1, "input_tokens": 100, "cache_read_input_tokens": 60,
             "output_tokens": 10, "reasoning_output_tokens": null, "cost": "0.1", "list_cost": "0.1",

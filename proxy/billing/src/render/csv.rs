@@ -4,15 +4,18 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::bill::{Bill, BillLine};
+use crate::group::Dimension;
+use crate::sums::Sums;
 
 /// The sums' columns, after the period's and the dimensions'.
 const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,\
                     reasoning_output_tokens,cost,list_cost,currency,unknown_cost_requests,\
-                    counted_requests,unknown_usage_requests";
+                    counted_requests,unknown_usage_requests,charge_category";
 
 /// The bill as RFC 4180 text: a head line, then one line per row, no total.
 ///
-/// Columns: `period_start`, `period_end`, the dimensions, the sums. Money is exact; an empty cell
+/// Columns: `period_start`, `period_end`, the dimensions, the sums, and FOCUS's `Usage` or `Credit`:
+/// a credit has a tenant, and a cost below 0. Money is exact; an empty cell
 /// is unknown, or nothing there for a dimension. A text that a spreadsheet would run as a formula
 /// (it begins with `=`, `+`, `-`, `@`, tab or carriage return, which names from outside may) gets a
 /// `'` in front, as OWASP advises; `json` has it unchanged.
@@ -26,12 +29,20 @@ pub fn csv(bill: &Bill) -> String {
     out.push_str(SUMS);
     out.push_str("\r\n");
     for line in &bill.rows {
-        write_line(&mut out, bill, line);
+        write_line(&mut out, bill, line, "Usage");
+    }
+    for credit in &bill.credits {
+        let of = |dimension: &Dimension| {
+            (*dimension == Dimension::Tenant).then(|| credit.tenant.clone())
+        };
+        let keys = bill.by.dimensions().iter().map(of).collect();
+        let sums = Sums { cost: Some(-credit.amount), list_cost: None, ..Sums::nothing() };
+        write_line(&mut out, bill, &BillLine { keys, sums }, "Credit");
     }
     out
 }
 
-fn write_line(out: &mut String, bill: &Bill, line: &BillLine) {
+fn write_line(out: &mut String, bill: &Bill, line: &BillLine, category: &str) {
     let _ = write!(out, "{},{},", bill.period.from(), bill.period.to());
     for key in &line.keys {
         out.push_str(&cell(key.as_deref().unwrap_or_default()));
@@ -41,7 +52,7 @@ fn write_line(out: &mut String, bill: &Bill, line: &BillLine) {
     let currency = bill.currency.as_deref().filter(|_| sums.cost.is_some()).unwrap_or_default();
     let _ = write!(
         out,
-        "{},{},{},{},{},{},{},{},{},{},{}\r\n",
+        "{},{},{},{},{},{},{},{},{},{},{},{category}\r\n",
         sums.requests,
         number(sums.input_tokens),
         number(sums.cache_read_input_tokens),

@@ -9,6 +9,7 @@ use rust_decimal::{Decimal, RoundingStrategy};
 use super::columns::{
     Column, PLACES, PLACES_MIN, grouped, money, printable, rounded, shorten, write_columns,
 };
+use crate::credit::{Covered, Credit};
 use crate::invoice::{Invoice, InvoiceLine, TenantPart};
 
 /// Prices of tokens are shown for so many.
@@ -89,6 +90,13 @@ fn part_lines(part: &TenantPart, places: u32) -> Vec<Cells> {
         ]);
         model = Some(shown);
     }
+    for credit in &part.credits {
+        let mut line = Cells::default();
+        line[2] = free(credit);
+        line[3] = credit.tokens.map(quantity).unwrap_or_default();
+        line[5] = format!("{} {}", money(-credit.amount, places), credit.currency);
+        lines.push(line);
+    }
     if part.unknown_cost_requests > 0 {
         let mut unknown = Cells::default();
         unknown[2] = "requests".to_owned();
@@ -96,7 +104,7 @@ fn part_lines(part: &TenantPart, places: u32) -> Vec<Cells> {
         unknown[5] = "unknown".to_owned();
         lines.push(unknown);
     }
-    if part.lines.len() > 1 {
+    if part.lines.len() + part.credits.len() > 1 {
         let mut subtotal = Cells::default();
         subtotal[4] = "subtotal".to_owned();
         subtotal[5] = amounts(&part.totals, places);
@@ -111,6 +119,13 @@ fn part_lines(part: &TenantPart, places: u32) -> Vec<Cells> {
 fn meter(line: &InvoiceLine) -> String {
     let name = line.meter.replace('_', " ");
     if line.correction { format!("{name} (correction)") } else { name }
+}
+
+fn free(credit: &Credit) -> String {
+    match &credit.covered {
+        Covered::Meter(meter) => format!("{} (free)", meter.replace('_', " ")),
+        Covered::Money => "free".to_owned(),
+    }
 }
 
 fn quantity(quantity: Decimal) -> String {

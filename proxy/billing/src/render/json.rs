@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::bill::Bill;
+use crate::credit::Credit;
 use crate::group::Grouping;
 use crate::sums::Sums;
 
 /// The bill as one JSON object over several lines, exact.
 ///
-/// `{"period": {"from", "to"}, "currency", "by": [names], "rows": [...], "total": {...}}`. A row
-/// has one member per dimension, named like it, and then the sums.
+/// `{"period": {"from", "to"}, "currency", "by": [names], "rows": [...], "credits": [...],
+/// "total": {...}}`. A row has one member per dimension, named like it, and then the sums.
 #[must_use]
 pub fn json(bill: &Bill) -> String {
     let document = Document {
@@ -22,6 +23,7 @@ pub fn json(bill: &Bill) -> String {
             .iter()
             .map(|line| Row { keys: Keys { by: &bill.by, keys: &line.keys }, sums: &line.sums })
             .collect(),
+        credits: &bill.credits,
         total: &bill.total,
     };
     // Its members are strings, numbers and lists of them: there is nothing that could fail.
@@ -34,6 +36,7 @@ struct Document<'a> {
     currency: Option<&'a str>,
     by: Vec<String>,
     rows: Vec<Row<'a>>,
+    credits: &'a [Credit],
     total: &'a Sums,
 }
 

@@ -6,6 +6,7 @@ use super::columns::{
     Column, PLACES, PLACES_MIN, grouped, money, printable, rounded, shorten, write_columns,
 };
 use crate::bill::Bill;
+use crate::credit::{Covered, Credit};
 use crate::sums::Sums;
 
 /// The bill as a table of at most `width` characters a line where the names allow it, with a total
@@ -24,6 +25,7 @@ pub fn table(bill: &Bill, width: usize) -> String {
     let names = columns.len();
     columns.extend(number_columns(bill));
     columns.push(cost_column(bill));
+    add_credits(&mut columns, bill);
     shorten(&mut columns, names, width);
     write_columns(&mut out, &columns);
     write_notes(&mut out, bill);
@@ -69,10 +71,39 @@ fn number_columns(bill: &Bill) -> Vec<Column> {
     columns
 }
 
+/// A line for each credit: what it is in the first column, what it takes off in the last.
+fn add_credits(columns: &mut [Column], bill: &Bill) {
+    let places = places(bill);
+    for credit in &bill.credits {
+        for column in &mut *columns {
+            column.cells.push(String::new());
+        }
+        let text = |column: &mut Column, text| column.cells.last_mut().map(|cell| *cell = text);
+        columns.first_mut().and_then(|column| text(column, credit_text(credit)));
+        columns.last_mut().and_then(|column| text(column, money(-credit.amount, places)));
+    }
+}
+
+fn credit_text(credit: &Credit) -> String {
+    let what = match (&credit.covered, credit.tokens) {
+        (Covered::Meter(meter), Some(tokens)) => {
+            format!(": {} {meter} tokens", grouped(&tokens.normalize().to_string()))
+        }
+        _ => String::new(),
+    };
+    let month = credit.month.strftime("%Y-%m");
+    format!("{}, free in {month}{what}", printable(&credit.tenant))
+}
+
+fn places(bill: &Bill) -> u32 {
+    let all = bill.rows.iter().map(|row| &row.sums).chain([&bill.total]);
+    let credits = bill.credits.iter().map(|credit| credit.amount);
+    let needed = all.filter_map(|sums| sums.cost).chain(credits).map(|cost| rounded(cost).scale());
+    needed.max().unwrap_or_default().max(PLACES_MIN)
+}
+
 fn cost_column(bill: &Bill) -> Column {
-    let all = || bill.rows.iter().map(|row| &row.sums).chain([&bill.total]);
-    let needed = all().filter_map(|sums| sums.cost).map(|cost| rounded(cost).scale()).max();
-    let places = needed.unwrap_or_default().max(PLACES_MIN);
+    let places = places(bill);
     let cell = |sums: &Sums| {
         let Some(cost) = sums.cost else { return "unknown".to_owned() };
         format!("{}{}", at_least(sums.unknown_costs()), money(cost, places))

@@ -30,6 +30,7 @@ fn bill(rows: Vec<BillLine>, total: Sums) -> Bill {
         by: "tenant,model".parse().unwrap(),
         currency: Some("USD".to_owned()),
         rows,
+        credits: Vec::new(),
         total,
     }
 }
@@ -66,6 +67,36 @@ Costs are rounded to 6 places each, so the column may differ from its total in t
 csv and json are exact.
 ";
     assert_eq!(table(&bill(rows, total), 100), expected);
+}
+
+#[test]
+fn what_is_free_stands_below_the_lines_and_above_the_total() {
+    let free = |covered, tokens: Option<i64>, amount: &str| Credit {
+        tenant: "acme".to_owned(),
+        month: jiff::civil::date(2026, 11, 1),
+        covered,
+        tokens: tokens.map(Decimal::from),
+        amount: amount.parse().unwrap(),
+        currency: "USD".to_owned(),
+    };
+    let uncached = |cost| Sums { cache_read_input_tokens: None, ..sums(10, 2_000, Some(cost)) };
+    let row = line([Some("acme"), Some("m")], uncached("2"));
+    let mut bill = bill(vec![row], uncached("0.75"));
+    bill.credits = vec![
+        free(Covered::Meter("input".to_owned()), Some(1_500), "1"),
+        free(Covered::Money, None, "0.25"),
+    ];
+    let text = table(&bill, 100);
+    let expected = "\
+tenant                                     model  requests  input  output  cost (USD)
+─────────────────────────────────────────────────────────────────────────────────────
+acme                                       m            10  2,000     200        2.00
+acme, free in 2026-11: 1,500 input tokens                                       -1.00
+acme, free in 2026-11                                                           -0.25
+─────────────────────────────────────────────────────────────────────────────────────
+total                                                   10  2,000     200        0.75
+";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
