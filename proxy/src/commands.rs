@@ -14,6 +14,7 @@ mod model_files;
 pub(crate) mod prices;
 mod progress;
 pub(crate) mod records;
+pub(crate) mod rerate;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod verify;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
-use commands::{bill, check, count, demo, keys, prices, records, serve, simulate, verify};
+use commands::{bill, check, count, demo, keys, prices, records, rerate, serve, simulate, verify};
 use edge::clock;
 use exit::{complain, told};
 
@@ -48,6 +48,7 @@ enum Command {
     Check(check::CheckArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
+    Rerate(rerate::RerateArgs),
     Verify(verify::VerifyArgs),
     Prices(prices::PricesArgs),
     Count(count::CountArgs),
@@ -87,6 +88,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             count::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out)?
         }
         Command::Prices(args) => prices::run(&args, clock::wall(), &mut out, &mut err)?,
+        Command::Rerate(args) => rerate::run(&args, clock::wall(), &mut out)?,
         Command::Bill(args) => {
             let mut feeds = args.ledger().feeds();
             bill::run(&args, clock::wall(), &mut feeds, &mut out)?;

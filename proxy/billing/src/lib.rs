@@ -7,6 +7,7 @@
 mod allowance;
 mod bill;
 mod credit;
+mod difference;
 pub mod export;
 mod gpu;
 mod group;
@@ -21,6 +22,7 @@ mod sums;
 pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use credit::{Covered, Credit};
+pub use difference::{Difference, Differences, costs_differ};
 pub use gpu::{GpuShares, Run};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};

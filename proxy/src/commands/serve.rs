@@ -1,5 +1,6 @@
 //! `taximeter serve`: the gateway, from start to drained.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -235,9 +236,14 @@ fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sy
 
 /// Name of this gateway on records: the host's.
 fn gateway_id(config: &Config) -> String {
+    format!("{}/0", host(&config.resource))
+}
+
+/// What those are called who write here.
+pub(super) fn host(resource: &BTreeMap<String, String>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = config.resource.get("k8s.pod.name").map_or(host.trim(), String::as_str);
-    format!("{}/0", if host.is_empty() { "gateway" } else { host })
+    let host = resource.get("k8s.pod.name").map_or(host.trim(), String::as_str);
+    if host.is_empty() { "gateway".to_owned() } else { host.to_owned() }
 }
 
 fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {

@@ -166,7 +166,7 @@ impl Call {
 }
 
 /// A UUIDv7 for the wall time `at`.
-fn new_id(at: Timestamp) -> Uuid {
+pub(crate) fn new_id(at: Timestamp) -> Uuid {
     let seconds = u64::try_from(at.as_second()).unwrap_or(0);
     let nanos = u32::try_from(at.subsec_nanosecond()).unwrap_or(0);
     Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos))

@@ -83,7 +83,6 @@ impl Store {
     /// of all; of one request in the order in which they were written.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "re-rating asks what is in force"))]
     pub(crate) fn corrections<E: From<StoreError>>(
         &mut self,
         period: Period,

@@ -1,0 +1,88 @@
+//! The journal of corrections, open for writing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use taximeter_config::Durability;
+use taximeter_ledger::{Correction, Entry, Record, RecordCost, RequestId};
+use tokio::runtime::Runtime;
+
+use crate::commands::serve::host;
+use crate::edge::clock;
+use crate::edge::journal::{Journal, Options};
+use crate::journey::identify::new_id;
+
+/// Corrections between two waits for the journal: bounds what waits in its queue.
+const WAIT_EVERY: u64 = 256;
+/// Most bytes that wait there.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// Writes corrections of one run. Another process that does waits outside.
+pub(super) struct Corrections<'a> {
+    journal: Journal,
+    runtime: Runtime,
+    reason: &'a str,
+    now: Timestamp,
+    written: u64,
+}
+
+impl<'a> Corrections<'a> {
+    /// Opens the journal in `dir`, which is made if needed.
+    ///
+    /// Errors: as [`Journal::open`].
+    pub(super) fn open(
+        dir: &Path,
+        resource: &BTreeMap<String, String>,
+        reason: &'a str,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let options = Options {
+            gateway: format!("{}/corrections", host(resource)),
+            durability: Durability::Group,
+            queue_bytes_max: QUEUE_BYTES_MAX,
+            now: clock::wall,
+            // What fails here ends the command, which says so.
+            tell: Box::new(|_| {}),
+        };
+        let (journal, _) = Journal::open(dir, options)?;
+        let runtime = runtime.context("cannot wait for the ledger")?;
+        Ok(Self { journal, runtime, reason, now, written: 0 })
+    }
+
+    /// Writes that a request owes `after` from now on.
+    ///
+    /// Errors: the ledger cannot be written; what was written before stays, and a later run goes on
+    /// from there.
+    pub(super) fn write(
+        &mut self,
+        record: &Record,
+        before: Option<RecordCost>,
+        after: Option<RecordCost>,
+    ) -> anyhow::Result<()> {
+        let append = self.journal.append(&Entry::Correction(Box::new(Correction {
+            id: RequestId(new_id(self.now)),
+            corrects: record.id,
+            started_at: record.started_at,
+            tenant: record.tenant.clone(),
+            made_at: self.now,
+            reason: self.reason.to_owned(),
+            before,
+            after,
+        })))?;
+        self.written += 1;
+        if self.written.is_multiple_of(WAIT_EVERY) {
+            self.runtime.block_on(append)?;
+        }
+        Ok(())
+    }
+
+    /// All of them are on the disk.
+    ///
+    /// Errors: they are not.
+    pub(super) fn close(self) -> anyhow::Result<()> {
+        Ok(self.journal.close()?)
+    }
+}

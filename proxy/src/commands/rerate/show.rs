@@ -1,0 +1,92 @@
+//! The differences, for people and for programs.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use jiff::Timestamp;
+use serde::Serialize;
+use taximeter_billing::{Difference, Period};
+
+use super::{Outcome, RerateArgs};
+
+/// A line for each tenant, model and currency.
+pub(super) fn table(
+    args: &RerateArgs,
+    period: Period,
+    outcome: &Outcome,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    writeln!(out, "Re-rated {period} (UTC)\n")?;
+    if outcome.corrected > 0 {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["tenant", "model", "requests", "before", "after", "difference", ""]);
+        for row in outcome.differences.rows() {
+            table.add_row([
+                printable(row.tenant),
+                row.model.map_or_else(|| "(none)".to_owned(), printable),
+                row.requests.to_string(),
+                row.before.to_string(),
+                row.after.to_string(),
+                row.difference.to_string(),
+                printable(row.currency),
+            ]);
+        }
+        for column in table.column_iter_mut().skip(2).take(4) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        writeln!(out, "{table}\n")?;
+    }
+    let requests =
+        |count: u64| if count == 1 { "1 request".to_owned() } else { format!("{count} requests") };
+    match (outcome.corrected, args.dry_run) {
+        (0, _) => writeln!(out, "No cost changes.")?,
+        (count, true) => writeln!(out, "The cost of {} would change.", requests(count))?,
+        (count, false) => writeln!(out, "The cost of {} is corrected.", requests(count))?,
+    }
+    if outcome.unpriced > 0 {
+        let kept = requests(outcome.unpriced);
+        writeln!(out, "{kept} have no price in these files and keep their cost.")?;
+    }
+    Ok(())
+}
+
+/// A name from outside may not steer the terminal.
+fn printable(name: &str) -> String {
+    name.escape_debug().to_string()
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    period: Ends,
+    dry_run: bool,
+    reason: Option<&'a str>,
+    corrected_requests: u64,
+    unpriced_requests: u64,
+    rows: Vec<Difference<'a>>,
+}
+
+#[derive(Serialize)]
+struct Ends {
+    from: Timestamp,
+    to: Timestamp,
+}
+
+/// The same as one JSON object; money is exact.
+pub(super) fn json(
+    args: &RerateArgs,
+    period: Period,
+    outcome: &Outcome,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let document = Document {
+        period: Ends { from: period.from(), to: period.to() },
+        dry_run: args.dry_run,
+        reason: args.reason.as_deref(),
+        corrected_requests: outcome.corrected,
+        unpriced_requests: outcome.unpriced,
+        rows: outcome.differences.rows().collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
