@@ -107,8 +107,8 @@ keys! {
         r#type: Required<At<Name>>,
         /// How many. Default: 1.
         count: Optional<At<NonZeroU32>>,
-        /// For one of them for an hour, in `prices.currency`, such as `2.50 USD`; whether it works or
-        /// waits.
+        /// For one of them for an hour, in `prices.currency`, such as `2.50 USD`; whether it works
+        /// or waits.
         hourly: Required<At<Money>>,
         /// First day on which they cost something, UTC. Default: since ever.
         since: Optional<At<Date>>,
@@ -165,10 +165,11 @@ keys! {
         discount: Optional<At<Percent>>,
         /// More than list prices, such as `5 %`, in place of `discount`. Default: nothing.
         markup: Optional<At<Percent>>,
-        /// A file of fixed prices in the price book's form; no discount changes them. Default: none.
+        /// A file of fixed prices in the price book's form; no discount changes them. Default:
+        /// none.
         prices: Optional<At<PathBuf>>,
-        /// What is free in each calendar month, UTC; taken off by `taximeter bill --config`. Default:
-        /// nothing.
+        /// What is free in each calendar month, UTC; taken off by `taximeter bill --config`.
+        /// Default: nothing.
         allowance: Optional<RawAllowance>,
     }
 }

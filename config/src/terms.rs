@@ -61,7 +61,8 @@ fn allowance(raw: RawAllowance, currency: Currency, reader: &mut Reader<'_>) -> 
     }
 }
 
-/// The GPUs of an upstream; `None` when a part that must be there is not. What is wrong is reported.
+/// The GPUs of an upstream; `None` when a part that must be there is not. What is wrong is
+/// reported.
 pub(crate) fn gpu(raw: RawGpu, currency: Currency, reader: &mut Reader<'_>) -> Option<GpuPrice> {
     let hourly = raw.hourly.0.map(|at| in_currency(at, currency, reader));
     let weights = raw.weights.given().map(|raw| weights(raw, reader));

@@ -6,7 +6,8 @@ use jiff::tz::TimeZone;
 
 use crate::terms::Money;
 
-/// The GPUs that an engine runs on. Its requests owe their share of these, and nothing by the token.
+/// The GPUs that an engine runs on. Its requests owe their share of these, and nothing by the
+/// token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuPrice {
     /// What they are called: `H100`.

@@ -73,8 +73,8 @@ impl Tariffs {
         self.book.contracted(self.contract(ride.tenant), query, usage).map(recorded)
     }
 
-    /// What a request costs that is on record, as if it ended now: `Ok(None)` when it owes a share of
-    /// GPUs and nothing by the token.
+    /// What a request costs that is on record, as if it ended now: `Ok(None)` when it owes a share
+    /// of GPUs and nothing by the token.
     ///
     /// Errors: the cost is unknown, and why.
     pub(crate) fn cost_again(&self, record: &Record) -> Result<Option<RecordCost>, PriceError> {

@@ -29,7 +29,8 @@ pub struct Allowances {
     hours: BTreeMap<Place, Owed>,
 }
 
-/// Whose, when, and in which currency; within an hour that the period cuts, what is before it first.
+/// Whose, when, and in which currency; within an hour that the period cuts, what is before it
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     tenant: String,

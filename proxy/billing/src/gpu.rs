@@ -2,7 +2,8 @@
 //!
 //! Of each hour, the time in which any request ran is shared out by weighted tokens; the rest is
 //! idle and nobody's. What is shared out is time, in billionths of a GPU-hour, and each share costs
-//! its time × the price: so all shares and the idle rest cost what the GPUs cost, to the last digit.
+//! its time × the price: so all shares and the idle rest cost what the GPUs cost, to the last
+//! digit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

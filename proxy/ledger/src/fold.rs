@@ -223,6 +223,13 @@ impl Replay {
         }
     }
 
+    /// The fold goes on with the journal of corrections, which has sequence numbers of its own:
+    /// what was posted is known, and what is open is told already.
+    #[must_use]
+    pub fn into_corrections(self) -> Self {
+        Self { seq: 0, open: HashMap::new(), repeats: 0, ..self }
+    }
+
     /// Reserved and not settled, the oldest first.
     #[must_use]
     pub fn open(&self) -> Vec<&Open> {

@@ -17,7 +17,7 @@ use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
 
 use self::corrections::Corrections;
-use super::load::{self, LoadError};
+use super::load::{self, LoadError, PriceFileError};
 use super::progress::Progress;
 use crate::edge::journal::{self, JournalError};
 use crate::edge::store::{Filter, Store};
@@ -30,10 +30,10 @@ Examples:
   taximeter rerate --month 2026-10 --config taximeter.yaml --reason 'discount of acme was late'
   taximeter rerate --from 2026-11-01 --to 2026-11-08 --tenant acme --book new.yaml --reason typo
 
-Every request is priced at the prices that were in force when it was admitted, as the files have them
-now. One whose cost changes gets a correction in the ledger; its record stays as it is, and bills
-show the correction in the month of the request. One that these files cannot price keeps its cost.
-Run again with the same files, nothing changes. Works while the gateway runs.";
+Every request is priced at the prices that were in force when it was admitted, as the files have
+them now. One whose cost changes gets a correction in the ledger; its record stays as it is, and
+bills show the correction in the month of the request. One that these files cannot price keeps its
+cost. Run again with the same files, nothing changes. Works while the gateway runs.";
 
 /// Prices a period again, and writes the differences as corrections
 #[derive(Debug, Clone, Args)]
@@ -64,8 +64,8 @@ pub(crate) struct RerateArgs {
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG", required_unless_present = "book")]
     config: Option<PathBuf>,
 
-    /// A file of prices, or a folder of them, laid over the built-in book in place of those that the
-    /// configuration names; several stand side by side
+    /// A file of prices, or a folder of them, laid over the built-in book in place of those that
+    /// the configuration names; several stand side by side
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
@@ -208,7 +208,8 @@ impl RerateArgs {
     /// The prices, and where the gateway runs, as far as a configuration says.
     fn tariffs(&self) -> Result<(Tariffs, BTreeMap<String, String>), LoadError> {
         let Some(path) = &self.config else {
-            let book = load::laid_over(PriceBook::builtin()?, &self.book)?;
+            let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
+            let book = load::laid_over(builtin, &self.book)?;
             return Ok((Tariffs::new(book, HashMap::new(), HashMap::new()), BTreeMap::new()));
         };
         let mut config: Config = load::config(path)?;

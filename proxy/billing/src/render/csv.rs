@@ -14,8 +14,8 @@ const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,
 
 /// The bill as RFC 4180 text: a head line, then one line per row, no total.
 ///
-/// Columns: `period_start`, `period_end`, the dimensions, the sums, and FOCUS's `Usage` or `Credit`:
-/// a credit has a tenant, and a cost below 0. Money is exact; an empty cell
+/// Columns: `period_start`, `period_end`, the dimensions, the sums, and FOCUS's `Usage` or
+/// `Credit`: a credit has a tenant, and a cost below 0. Money is exact; an empty cell
 /// is unknown, or nothing there for a dimension. A text that a spreadsheet would run as a formula
 /// (it begins with `=`, `+`, `-`, `@`, tab or carriage return, which names from outside may) gets a
 /// `'` in front, as OWASP advises; `json` has it unchanged.

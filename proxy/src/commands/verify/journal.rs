@@ -21,6 +21,8 @@ struct Account {
     contradictions_count: usize,
     /// By gateway.
     tallies: BTreeMap<String, Tally>,
+    /// Its journal, or the one that it corrects, no longer begins with the first entry.
+    lacks_posts: bool,
 }
 
 /// Reads both journals whole, feeds the store what it lacks, and compares.
@@ -31,11 +33,12 @@ pub(super) fn verify(
     store: &mut Store,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
-    let requests = account(data_dir)?;
+    let mut requests = account(data_dir, Account::default())?;
     requests.tell("journal", data_dir, findings);
     let corrections = data_dir.join(CORRECTIONS);
     if corrections.is_dir() {
-        account(&corrections)?.tell("corrections", &corrections, findings);
+        let corrected = account(&corrections, requests.to_corrections())?;
+        corrected.tell("corrections", &corrections, findings);
     }
     // A journal that is not whole has been told, and cannot be fed.
     if requests.examination.faults.is_empty() {
@@ -45,8 +48,7 @@ pub(super) fn verify(
     Ok(())
 }
 
-fn account(dir: &Path) -> Result<Account, JournalError> {
-    let mut account = Account::default();
+fn account(dir: &Path, mut account: Account) -> Result<Account, JournalError> {
     let mut progress = Progress::new("reading the journal");
     let examination = examine(dir, |framed, entry| {
         progress.advance();
@@ -58,6 +60,14 @@ fn account(dir: &Path) -> Result<Account, JournalError> {
 }
 
 impl Account {
+    /// What the journal of corrections begins with: the posts of these requests, which are told and
+    /// are not needed any longer.
+    fn to_corrections(&mut self) -> Self {
+        let lacks_posts = self.examination.first.is_some_and(|first| first > 1);
+        let replay = std::mem::take(&mut self.replay).into_corrections();
+        Self { replay, lacks_posts, ..Self::default() }
+    }
+
     fn add(&mut self, seq: u64, entry: &Entry) {
         let kind = match entry {
             Entry::Reserve(_) => "reservations",
@@ -73,7 +83,10 @@ impl Account {
             Entry::Checkpoint(_) => "checkpoints",
         };
         *self.kinds.entry(kind).or_default() += 1;
-        if let Err(contradiction) = self.replay.apply(seq, entry) {
+        let applied = self.replay.apply(seq, entry);
+        if let Err(contradiction) = applied
+            && !(self.lacks_posts && matches!(contradiction, Contradiction::NotPosted { .. }))
+        {
             self.contradictions_count += 1;
             if self.contradictions.len() < TOLD_MAX {
                 self.contradictions.push(contradiction);
