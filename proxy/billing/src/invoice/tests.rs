@@ -172,6 +172,25 @@ fn a_correction_is_a_line_of_its_own() {
 }
 
 #[test]
+fn what_is_free_is_a_line_that_takes_off() {
+    let mut invoicer = invoicer("2026-12-02");
+    let credit = Credit {
+        tenant: "acme".to_owned(),
+        month: jiff::civil::date(2026, 11, 1),
+        covered: Covered::Meter("input".to_owned()),
+        tokens: Some(Decimal::from(50)),
+        amount: Decimal::new(3, 2),
+        currency: "USD".to_owned(),
+    };
+    invoicer.add_credit(&credit).unwrap();
+    let invoice = invoicer.finish().unwrap();
+    assert_eq!(invoice.totals["USD"], Decimal::new(-3, 2));
+    let line = &invoice.tenants[0].lines[0];
+    let told = (line.model.as_deref(), line.meter.as_str(), line.quantity);
+    assert_eq!(told, (Some("free in 2026-11"), "input", Decimal::NEGATIVE_ONE));
+}
+
+#[test]
 fn an_invoice_of_nothing_says_so() {
     let text = shown(&invoicer("2026-12-01").finish().unwrap(), 100);
     assert_eq!(text, "Invoice for 2026-11 (UTC)\n\nNo request was admitted in this period.\n");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use taximeter_config::Durability;
+use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{Correction, Entry, Record, RecordCost, RequestId};
 use tokio::runtime::Runtime;
 
@@ -16,6 +16,8 @@ use crate::journey::identify::new_id;
 
 /// Corrections between two waits for the journal: bounds what waits in its queue.
 const WAIT_EVERY: u64 = 256;
+/// A segment that is this long is followed by another one, in bytes.
+const SEGMENT_BYTES: u64 = 64 << 20;
 /// Most bytes that wait there.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
@@ -42,12 +44,16 @@ impl<'a> Corrections<'a> {
         let options = Options {
             gateway: format!("{}/corrections", host(resource)),
             durability: Durability::Group,
+            recovery: OnDamage::Strict,
+            unavailable: OnUnavailable::Refuse,
             queue_bytes_max: QUEUE_BYTES_MAX,
+            segment_bytes: SEGMENT_BYTES,
             now: clock::wall,
             // What fails here ends the command, which says so.
             tell: Box::new(|_| {}),
         };
-        let (journal, _) = Journal::open(dir, options)?;
+        // Nothing is ever reserved here that could be open.
+        let (journal, _) = Journal::open(dir, options, &|_| None)?;
         let runtime = runtime.context("cannot wait for the ledger")?;
         Ok(Self { journal, runtime, reason, now, written: 0 })
     }

@@ -37,7 +37,7 @@ pub(super) fn verify(
     requests.tell("journal", data_dir, findings);
     let corrections = data_dir.join(CORRECTIONS);
     if corrections.is_dir() {
-        let corrected = account(&corrections, requests.to_corrections())?;
+        let corrected = account(&corrections, requests.take_posts())?;
         corrected.tell("corrections", &corrections, findings);
     }
     // A journal that is not whole has been told, and cannot be fed.
@@ -62,7 +62,7 @@ fn account(dir: &Path, mut account: Account) -> Result<Account, JournalError> {
 impl Account {
     /// What the journal of corrections begins with: the posts of these requests, which are told and
     /// are not needed any longer.
-    fn to_corrections(&mut self) -> Self {
+    fn take_posts(&mut self) -> Self {
         let lacks_posts = self.examination.first.is_some_and(|first| first > 1);
         let replay = std::mem::take(&mut self.replay).into_corrections();
         Self { replay, lacks_posts, ..Self::default() }
