@@ -1,6 +1,7 @@
 use taximeter_ledger::{RecordCost, RecordLine};
 
 use super::*;
+use crate::credit::Covered;
 use crate::invoice as shown;
 use crate::period::instant;
 
@@ -182,12 +183,11 @@ fn what_is_free_is_a_line_that_takes_off() {
         amount: Decimal::new(3, 2),
         currency: "USD".to_owned(),
     };
-    invoicer.add_credit(&credit).unwrap();
+    invoicer.add_credit(credit);
     let invoice = invoicer.finish().unwrap();
     assert_eq!(invoice.totals["USD"], Decimal::new(-3, 2));
-    let line = &invoice.tenants[0].lines[0];
-    let told = (line.model.as_deref(), line.meter.as_str(), line.quantity);
-    assert_eq!(told, (Some("free in 2026-11"), "input", Decimal::NEGATIVE_ONE));
+    let text = shown(&invoice, 100);
+    assert!(text.contains("acme           input (free)        50              -0.03 USD"), "{text}");
 }
 
 #[test]
