@@ -1,0 +1,114 @@
+//! How fast records become a Parquet file, and what that holds in memory.
+//!
+//! `exports` prints the table; `benches/run --only exports` builds and starts it. The records are
+//! made before and written to nowhere, so that it is the writer's own CPU time.
+
+use std::io::{self, Write};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use jiff::SignedDuration;
+use taximeter_benches::clock::cpu_nanos;
+use taximeter_benches::say;
+use taximeter_billing::export::{Format, RecordWriter};
+use taximeter_ledger::{Record, RequestId, TenantId};
+use uuid::Uuid;
+
+const TENANTS: u32 = 50;
+const MODELS: u32 = 6;
+/// Records made at once, and written again and again with other numbers.
+const PIECE_RECORDS: u32 = 65_536;
+/// The least time is told.
+const ROUNDS: usize = 3;
+
+/// A request as the gateway writes it; what differs from one to the next is put in.
+const RECORD: &str = r#"{
+    "id": "0193e9a0-0000-7000-8000-000000000000", "request_id": "", "attempt": 1,
+    "gateway": "bench/0", "started_at": "2026-11-01T00:00:00Z", "ended_at": "2026-11-01T00:00:00Z",
+    "tenant": "", "key_id": "production", "identity": "api_key", "labels": {"team": "search"},
+    "operation": "chat", "route": "/v1/chat/completions", "stream": true, "upstream": "local",
+    "provider": "vllm", "request_model": "", "response_model": null, "response_id": null,
+    "service_tier": null, "status": 200, "end": "complete", "error_type": null,
+    "finish_reasons": ["stop"],
+    "usage": {
+        "source": "reported", "input_tokens": 812, "cache_read_input_tokens": 768,
+        "cache_write_input_tokens": 0, "output_tokens": 96, "reasoning_output_tokens": 0,
+        "modalities": null, "passes": null, "counted": {"input_tokens": 812, "output_tokens": 96}
+    },
+    "timing": {
+        "time_to_first_chunk": 0.041, "time_to_first_token": 0.043,
+        "time_per_output_token": 0.0119, "output_chunks": 96, "longest_stall": 0.031,
+        "duration": 1.18, "gateway": 0.0004
+    },
+    "cost": {
+        "currency": "USD", "amount": "0.00028600", "list_amount": "0.00028600",
+        "price_id": "builtin@2026-11-20#m",
+        "lines": [
+            {"meter": "input", "tokens": 44, "unit_price": "0.0000005", "amount": "0.0000220"},
+            {"meter": "output", "tokens": 96, "unit_price": "0.0000015", "amount": "0.000144"}
+        ]
+    },
+    "resource": {"k8s.pod.name": "bench-0"}
+}"#;
+
+/// How fast records become a Parquet file.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How many.
+    #[arg(long, default_value_t = 1_000_000)]
+    records: u32,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let records = (0..PIECE_RECORDS).map(record).collect::<Result<Vec<_>>>()?;
+    let mut best = u64::MAX;
+    let mut bytes = 0;
+    for _ in 0..ROUNDS {
+        let start = cpu_nanos();
+        let mut writer = RecordWriter::new(Format::Parquet, Counted(0))?;
+        for record in records.iter().cycle().take(options.records as usize) {
+            writer.add(record)?;
+        }
+        bytes = writer.finish()?.0;
+        best = best.min(cpu_nanos() - start);
+    }
+    let (rate, size) =
+        (f64::from(options.records) * 1e9 / best as f64, bytes as f64 / f64::from(options.records));
+    say(&format!("{:<66}{:>10}  goal", "exports", "taximeter"));
+    say(&format!("{:<66}{rate:>10.0}  ≥ 500000", "records into Parquet, a second of one core"));
+    say(&format!("{:<66}{size:>10.0}", "  bytes of file per record"));
+    Ok(())
+}
+
+fn record(number: u32) -> Result<Record> {
+    let mut record: Record = serde_json::from_str(RECORD).context("the record")?;
+    let id = 0x0193_e9a0_0000_7000_8000_0000_0000_0000_u128 + u128::from(number);
+    record.id = RequestId(Uuid::from_u128(id));
+    record.request_id = format!("client-{number}");
+    record.seq = u64::from(number) * 2;
+    record.tenant = TenantId(format!("tenant-{}", number % TENANTS).into());
+    record.request_model = Some(format!("model-{}", number % MODELS));
+    record.response_id = Some(format!("chatcmpl-{id:032x}"));
+    record.started_at += SignedDuration::from_micros(i64::from(number) * 517);
+    record.ended_at =
+        record.started_at + SignedDuration::from_micros(i64::from(number % 9_973) * 311);
+    record.usage.input_tokens = Some(u64::from(number % 4_001));
+    record.usage.output_tokens = Some(u64::from(number % 1_009));
+    record.timing.duration = f64::from(number % 9_973) * 0.000_311;
+    Ok(record)
+}
+
+/// Counts what is written, and keeps nothing.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
