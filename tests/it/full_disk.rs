@@ -74,3 +74,27 @@ fn a_full_disk_refuses_until_there_is_room_and_bills_all_that_was_answered() {
     }
     assert_billed(gateway, &answered);
 }
+
+#[test]
+fn a_full_disk_is_served_on_where_that_is_wanted_and_nothing_is_lost() {
+    let engine = pacing::start();
+    let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
+    let setup = Setup::with_upstream(&upstream).with("ledger: {unavailable: serve}");
+    let gateway = setup.start_on_disk_of(DISK_BYTES);
+    let mut answered = BTreeSet::new();
+    let (mut is_full, mut left) = (false, 50);
+    for number in 0..REQUESTS_MAX {
+        let (request_id, answer) = ride(&gateway, number);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        answered.insert(request_id);
+        is_full = is_full || gateway.has_said("ledger_write_failed");
+        left -= usize::from(is_full);
+        if left == 0 {
+            break;
+        }
+    }
+    assert_eq!(left, 0, "the disk never was full");
+    gateway.await_ready(200);
+    gateway.enlarge_disk();
+    assert_billed(gateway, &answered);
+}

@@ -258,6 +258,12 @@ impl Gateway {
         assert!(there.is_some(), "it never was {status}");
     }
 
+    /// Whether it has logged this event since somebody last asked.
+    pub(crate) fn has_said(&self, event: &str) -> bool {
+        let event = format!("\"event\":\"{event}\"");
+        self.log.try_iter().any(|line| line.contains(&event))
+    }
+
     /// Asks politely to end, as Kubernetes does.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");

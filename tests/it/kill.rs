@@ -34,6 +34,9 @@ const LIFE_MAX: Duration = Duration::from_millis(400);
 const LONG_LIVES: u64 = 10;
 const LONG_LIFE: Duration = Duration::from_millis(1_300);
 
+/// Some hundred requests: lives end in different segments.
+const LIMITS: &str = "limits: {ledger_segment_bytes: 131072}";
+
 /// Small numbers, the same for the same seed (xorshift64*).
 struct Random(u64);
 
@@ -153,7 +156,7 @@ fn whenever_the_gateway_is_killed_every_request_is_on_the_ledger_once() {
     let kills = given(KILLS_VARIABLE).unwrap_or(KILLS);
     let engine = pacing::start();
     let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
-    let setup = || Setup::with_upstream(&upstream);
+    let setup = || Setup::with_upstream(&upstream).with(LIMITS);
     let (folder, rides) = kill(kills, seed, setup);
     // One more start settles what the last kill left open.
     let mut gateway = setup().start_in(folder);
