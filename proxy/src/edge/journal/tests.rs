@@ -8,6 +8,7 @@ mod model;
 mod power;
 mod random;
 mod salvage;
+mod speed;
 mod start;
 
 use std::fs::{self, File};
