@@ -11,12 +11,13 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use taximeter_billing::{Differences, Period, costs_differ, instant};
+use taximeter_billing::{Period, costs_differ, instant};
 use taximeter_config::Config;
 use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
 
 use self::corrections::Corrections;
+use self::show::{Outcome, Run};
 use super::load::{self, LoadError, PriceFileError};
 use super::progress::Progress;
 use crate::edge::journal::{self, JournalError};
@@ -100,16 +101,6 @@ enum Format {
     Json,
 }
 
-/// What was looked at, and what of it changes.
-#[derive(Debug, Default)]
-struct Outcome {
-    differences: Differences,
-    /// Requests whose cost changes.
-    corrected: u64,
-    /// Requests that the new prices cannot price, and that keep a cost which is known.
-    unpriced: u64,
-}
-
 /// Writes the corrections, and shows the differences on `out`.
 ///
 /// Errors: files of prices that cannot be used (exit 64), another run that writes corrections (exit
@@ -149,11 +140,11 @@ fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Res
     if let Some(corrections) = corrections {
         corrections.close()?;
     }
+    let run = Run { period, dry_run: args.dry_run, reason: args.reason.as_deref() };
     match args.format {
-        Format::Table => show::table(args, period, &outcome, out)?,
-        Format::Json => show::json(args, period, &outcome, out)?,
+        Format::Table => show::table(run, &outcome, out),
+        Format::Json => show::json(run, &outcome, out),
     }
-    Ok(())
 }
 
 /// Prices again what the store has, and hands on what changes.

@@ -5,18 +5,29 @@ use std::io::Write;
 use comfy_table::{CellAlignment, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
-use taximeter_billing::{Difference, Period};
+use taximeter_billing::{Difference, Differences, Period};
 
-use super::{Outcome, RerateArgs};
+/// What was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) period: Period,
+    pub(super) dry_run: bool,
+    pub(super) reason: Option<&'a str>,
+}
+
+/// What was looked at, and what of it changes.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) differences: Differences,
+    /// Requests whose cost changes.
+    pub(super) corrected: u64,
+    /// Requests that the new prices cannot price, and that keep a cost which is known.
+    pub(super) unpriced: u64,
+}
 
 /// A line for each tenant, model and currency.
-pub(super) fn table(
-    args: &RerateArgs,
-    period: Period,
-    outcome: &Outcome,
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
-    writeln!(out, "Re-rated {period} (UTC)\n")?;
+pub(super) fn table(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "Re-rated {} (UTC)\n", run.period)?;
     if outcome.corrected > 0 {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -39,7 +50,7 @@ pub(super) fn table(
     }
     let requests =
         |count: u64| if count == 1 { "1 request".to_owned() } else { format!("{count} requests") };
-    match (outcome.corrected, args.dry_run) {
+    match (outcome.corrected, run.dry_run) {
         (0, _) => writeln!(out, "No cost changes.")?,
         (count, true) => writeln!(out, "The cost of {} would change.", requests(count))?,
         (count, false) => writeln!(out, "The cost of {} is corrected.", requests(count))?,
@@ -73,16 +84,11 @@ struct Ends {
 }
 
 /// The same as one JSON object; money is exact.
-pub(super) fn json(
-    args: &RerateArgs,
-    period: Period,
-    outcome: &Outcome,
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
+pub(super) fn json(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
     let document = Document {
-        period: Ends { from: period.from(), to: period.to() },
-        dry_run: args.dry_run,
-        reason: args.reason.as_deref(),
+        period: Ends { from: run.period.from(), to: run.period.to() },
+        dry_run: run.dry_run,
+        reason: run.reason,
         corrected_requests: outcome.corrected,
         unpriced_requests: outcome.unpriced,
         rows: outcome.differences.rows().collect(),
