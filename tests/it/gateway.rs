@@ -340,8 +340,12 @@ pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 
 /// The records of a ledger as the command prints them.
 pub(crate) fn records(data_dir: &Path) -> Vec<Value> {
-    let data_dir = data_dir.to_str().expect("a path in UTF-8");
-    let output = taximeter(["records", "--data-dir", data_dir]);
+    records_of("--data-dir", data_dir.to_str().expect("a path in UTF-8"))
+}
+
+/// The same of a place that is named by this flag.
+pub(crate) fn records_of(flag: &str, place: &str) -> Vec<Value> {
+    let output = taximeter(["records", flag, place]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout).expect("records in UTF-8");
     lines.lines().map(|line| serde_json::from_str(line).expect("a record in JSON")).collect()

@@ -4,6 +4,7 @@
 //! finished.
 
 mod judge;
+mod two_gateways;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;

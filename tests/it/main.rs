@@ -28,6 +28,7 @@ mod leaving;
 mod ledger;
 mod money;
 mod operations;
+mod postgres;
 mod push;
 mod readme;
 mod recognise;

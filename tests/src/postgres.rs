@@ -1,10 +1,10 @@
 //! A PostgreSQL server for tests: Debian's `postgresql`, in a temporary folder, ended by its own
 //! process id.
 
-use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,6 @@ const PORTS_MAX: usize = 8;
 const SETTINGS: &[&str] = &[
     "fsync=off",
     "full_page_writes=off",
-    "synchronous_commit=off",
     "shared_buffers=64MB",
     "max_wal_size=1GB",
     "lc_messages=C",
@@ -73,12 +72,8 @@ impl Server {
         let folder = tempfile::Builder::new().prefix("pg").tempdir()?;
         let password = folder.path().join("password");
         std::fs::write(&password, PASSWORD)?;
-        if programs.as_other {
-            let [user, group] = ["-u", "-g"].map(id);
-            let (user, group) = (user?, group?);
-            chown(folder.path(), Some(user), Some(group))?;
-            chown(&password, Some(user), Some(group))?;
-        }
+        programs.give(folder.path())?;
+        programs.give(&password)?;
         let mut initdb = programs.command("initdb");
         initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C", "--auth-local=trust"]);
         initdb.args(["--auth-host=scram-sha-256", "--username", USER, "--pwfile"]).arg(&password);
@@ -131,6 +126,21 @@ impl Server {
         let Some(mut child) = self.running.take() else { return Ok(()) };
         signal(&child, "QUIT")?;
         child.wait().map(|_| ())
+    }
+
+    /// Starts it anew with TLS: a certificate and its key, both in PEM.
+    ///
+    /// Errors: it does not start.
+    pub fn secure(&mut self, certificate: &str, key: &str) -> io::Result<()> {
+        self.crash()?;
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.folder.path().join("data").join(name);
+            std::fs::write(&path, text)?;
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+            self.programs.give(&path)?;
+        }
+        self.settings.push("ssl=on".to_owned());
+        self.resume()
     }
 
     /// Stops or continues all its processes: it accepts connections, and answers nothing.
@@ -208,7 +218,15 @@ impl Programs {
         let folder = newest.ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "install Debian's package postgresql")
         })?;
-        Ok(Self { folder, as_other: id("-u").is_ok_and(|_| am_root()) })
+        Ok(Self { folder, as_other: am_root()? })
+    }
+
+    /// Makes a file one of that account.
+    fn give(&self, path: &Path) -> io::Result<()> {
+        if !self.as_other {
+            return Ok(());
+        }
+        chown(path, Some(id("-u")?), Some(id("-g")?))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -226,13 +244,13 @@ impl Programs {
         } else {
             Command::new(program)
         };
-        command.stdin(Stdio::null()).current_dir("/").env("LC_ALL", OsString::from("C"));
+        command.stdin(Stdio::null()).current_dir("/").env("LC_ALL", "C");
         command
     }
 }
 
-fn am_root() -> bool {
-    output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+fn am_root() -> io::Result<bool> {
+    Ok(output(Command::new("id").arg("-u"))?.trim() == "0")
 }
 
 /// The number of Debian's account.

@@ -100,7 +100,7 @@ impl Link {
 
     /// Lets `time` pass.
     pub(super) fn pause(&self, time: Duration) {
-        self.runtime.block_on(tokio::time::sleep(time));
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 
     fn next<T>(&self, stream: &mut (impl Stream<Item = T> + Unpin)) -> Result<Option<T>, Fault> {

@@ -91,13 +91,14 @@ const _: () = assert!(MIGRATIONS.len() == 1, "VERSION is the number of migration
 const LOCK: i64 = 0x7461_7869_6d65_7465;
 
 const ENCODING: &str = "SELECT current_setting('server_encoding')";
-const IS_THERE: &str = "SELECT to_regclass('taximeter.format') IS NOT NULL";
+/// As the last change left it: `to_regclass` may tell what this session knew before it waited.
+const IS_THERE: &str = "
+    SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'taximeter' AND tablename = $1)";
 const FORMAT: &str = "SELECT version FROM taximeter.format";
 const MAKE: &str = "
     CREATE SCHEMA IF NOT EXISTS taximeter;
     CREATE TABLE taximeter.format (version integer NOT NULL);
     INSERT INTO taximeter.format VALUES (0)";
-const MONTH_IS_THERE: &str = "SELECT to_regclass($1) IS NOT NULL";
 
 /// A partition of `requests`: a calendar month in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +133,7 @@ pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
 
 /// The format of what is there; 0 is nothing.
 pub(super) fn version(link: &Link) -> Result<i32, Fault> {
-    if !link.query_one(IS_THERE, &[])?.try_get(0)? {
+    if !is_there(link, "format")? {
         return Ok(0);
     }
     Ok(link.query_one(FORMAT, &[])?.try_get(0)?)
@@ -169,17 +170,21 @@ impl Month {
     /// It is attached, not made in its place: so nobody who reads has to wait.
     pub(super) fn make(self, link: &Link) -> Result<(), Fault> {
         let table = format!("requests_{:04}_{:02}", self.0.year(), self.0.month());
-        let quoted = format!("\"{table}\"");
-        if link.query_one(MONTH_IS_THERE, &[(&quoted, Type::TEXT)])?.try_get(0)? {
+        if is_there(link, &table)? {
             return Ok(());
         }
         let from = bound(Some(self), "MINVALUE");
         let to = bound(self.next(), "MAXVALUE");
         link.run(&format!(
-            "CREATE TABLE {quoted} (LIKE requests INCLUDING ALL);
-             ALTER TABLE requests ATTACH PARTITION {quoted} FOR VALUES FROM ({from}) TO ({to})"
+            "CREATE TABLE \"{table}\" (LIKE requests INCLUDING ALL);
+             ALTER TABLE requests ATTACH PARTITION \"{table}\"
+                FOR VALUES FROM ({from}) TO ({to})"
         ))
     }
+}
+
+fn is_there(link: &Link, table: &str) -> Result<bool, Fault> {
+    Ok(link.query_one(IS_THERE, &[(&table, Type::TEXT)])?.try_get(0)?)
 }
 
 fn bound(month: Option<Month>, otherwise: &str) -> String {

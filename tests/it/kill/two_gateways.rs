@@ -1,0 +1,89 @@
+//! Two gateways that feed one PostgreSQL database, each killed at random moments under load: one
+//! bill, which is what both have on their ledgers.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+
+use rust_decimal::Decimal;
+use serde_json::Value;
+use taximeter_tests::postgres;
+
+use super::{KILLS, KILLS_VARIABLE, SEED_VARIABLE, given, judge, kill};
+use crate::gateway::{Setup, records, records_of, taximeter};
+use crate::pacing;
+
+/// Requests, input and output tokens, and cost.
+type Sums = (u64, u64, u64, Decimal);
+
+#[test]
+fn two_gateways_killed_at_random_make_one_exact_bill() {
+    let seed = given(SEED_VARIABLE).unwrap_or_else(|| RandomState::new().hash_one(0));
+    println!("{SEED_VARIABLE}={seed}");
+    // Each of them a quarter: they share the machine with a database.
+    let kills = given(KILLS_VARIABLE).unwrap_or(KILLS) / 4;
+    let server = postgres::shared().expect("a PostgreSQL server");
+    let url = server.url(&server.database().expect("a database"));
+    let engines = [pacing::start(), pacing::start()];
+    let before = |engine: &pacing::PacingEngine| {
+        let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
+        Setup::with_upstream(&upstream).with(&format!("ledger: {{store: \"{url}\"}}"))
+    };
+    let left = std::thread::scope(|gateways| {
+        let running = engines.each_ref().map(|engine| {
+            let seed = seed ^ u64::from(engine.address.port());
+            gateways.spawn(move || kill(kills, seed, || before(engine)))
+        });
+        running.map(|gateway| gateway.join().expect("a gateway's life"))
+    });
+
+    let mut on_ledgers = BTreeMap::new();
+    for ((folder, rides), engine) in left.into_iter().zip(&engines) {
+        // One more start settles what the last kill left open, and its end feeds the rest.
+        let mut gateway = before(engine).start_in(folder);
+        gateway.terminate();
+        assert!(gateway.exit().0.success());
+        let folder = gateway.into_folder();
+        let data_dir = folder.path().join("data");
+        judge::judge(kills, &data_dir, &engine.log(), &rides);
+        on_ledgers.extend(by_id(records(&data_dir)));
+    }
+    let in_database = records_of("--store", &url);
+    assert_eq!(in_database.len(), on_ledgers.len(), "each request is there once");
+    assert!(by_id(in_database) == on_ledgers, "what is there is what was written");
+    let sums = sums(on_ledgers.values());
+    println!("2 gateways, {} requests in one database, {} USD", sums.0, sums.3);
+    assert_eq!(billed(&url), sums);
+}
+
+fn by_id(records: Vec<Value>) -> BTreeMap<String, Value> {
+    let id = |record: &Value| record["id"].as_str().expect("an id").to_owned();
+    records.into_iter().map(|record| (id(&record), record)).collect()
+}
+
+fn sums<'a>(records: impl Iterator<Item = &'a Value>) -> Sums {
+    records.fold(Sums::default(), |(requests, input, output, cost), record| {
+        let tokens = |member: &str| record["usage"][member].as_u64().unwrap_or(0);
+        (
+            requests + 1,
+            input + tokens("input_tokens"),
+            output + tokens("output_tokens"),
+            cost + money(&record["cost"]["amount"]),
+        )
+    })
+}
+
+/// What the bill of the database adds up to.
+fn billed(url: &str) -> Sums {
+    let ask = ["bill", "--store", url, "--from", "2020-01-01", "--format", "json"];
+    let output = taximeter(ask);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bill: Value = serde_json::from_slice(&output.stdout).expect("a bill in JSON");
+    let total = &bill["total"];
+    let number = |member: &str| total[member].as_u64().unwrap_or(0);
+    let cost = money(&total["cost"]);
+    (number("requests"), number("input_tokens"), number("output_tokens"), cost)
+}
+
+fn money(amount: &Value) -> Decimal {
+    amount.as_str().map_or(Decimal::ZERO, |amount| amount.parse().expect("a decimal"))
+}
