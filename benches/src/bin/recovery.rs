@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
+use serde_json::Value;
 use taximeter_benches::clock::monotonic_nanos;
 use taximeter_benches::say;
 use taximeter_ledger::{
@@ -161,9 +162,9 @@ impl Journal {
         let mut read = None;
         let mut seconds = None;
         for line in log.lines() {
-            let event: serde_json::Value = serde_json::from_str(&line?)?;
-            match event["event"].as_str() {
-                Some("ledger_opened") => read = event["entries"].as_u64(),
+            let event: Value = serde_json::from_str(&line?)?;
+            match event.get("event").and_then(Value::as_str) {
+                Some("ledger_opened") => read = event.get("entries").and_then(Value::as_u64),
                 Some("listening") => {
                     seconds = Some((monotonic_nanos() - begun) as f64 / 1e9);
                     break;

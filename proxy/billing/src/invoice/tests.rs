@@ -187,7 +187,10 @@ fn what_is_free_is_a_line_that_takes_off() {
     let invoice = invoicer.finish().unwrap();
     assert_eq!(invoice.totals["USD"], Decimal::new(-3, 2));
     let text = shown(&invoice, 100);
-    assert!(text.contains("acme           input (free)        50              -0.03 USD"), "{text}");
+    assert!(
+        text.contains("acme           input (free)        50              -0.03 USD"),
+        "{text}"
+    );
 }
 
 #[test]
