@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use self::judge::Ride;
 use crate::PATIENCE;
 use crate::client::Client;
 use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
@@ -65,12 +66,6 @@ enum Stay {
     ToTheFirstByte,
     /// Leaves when it has asked.
     No,
-}
-
-/// What one client saw of one request.
-struct Ride {
-    request_id: String,
-    finished: bool,
 }
 
 /// What a client asks next: half of it are streams, a quarter of them is not waited for.

@@ -5,9 +5,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Ride;
 use crate::gateway::{records, taximeter};
 use crate::pacing::{Log, OUTPUT_TOKENS};
+
+/// What one client saw of one request.
+pub(super) struct Ride {
+    pub(super) request_id: String,
+    pub(super) finished: bool,
+}
 
 /// Fails unless every request is on the ledger once, with what it used. Prints what was counted.
 pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {
