@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use taximeter_benches::clock::{monotonic_nanos, pause};
 use taximeter_benches::say;
 use taximeter_ledger::{Draft, Entry, Position, Record, RequestId, SegmentHeader, TenantId};
+use taximeter_tests::postgres::Server;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -27,6 +28,8 @@ const PIECE_RECORDS: u32 = 500_000;
 const COUNTED_RECORDS: [u32; 2] = [8_192, 40_960];
 /// Requests a second that feeding has to outrun.
 const ARRIVALS_PER_SECOND: f64 = 2_000.0;
+/// Most requests that PostgreSQL is fed: its rate hardly changes from there on.
+const POSTGRES_RECORDS_MAX: u32 = 1_000_000;
 /// How often each bill is asked for; the least time is told.
 const ROUNDS: usize = 3;
 /// How often a program's memory is looked at.
@@ -86,7 +89,7 @@ fn main() -> Result<()> {
     let ([few, many], [fewer, more]) = (COUNTED_RECORDS, counted);
     row("feeding: instructions per request", (more? - fewer?) / f64::from(many - few), "");
 
-    let mut month = Month::new(taximeter, records)?;
+    let mut month = Month::new(taximeter.clone(), records)?;
     let rate = f64::from(records) / month.fill(records)?;
     row("  requests per second", rate, "");
     row("  × 2,000 requests/s that arrive", rate / ARRIVALS_PER_SECOND, "≥ 5");
@@ -110,6 +113,21 @@ fn main() -> Result<()> {
         row(label, least, goal);
     }
     row("  most memory, MiB", peak, "");
+    let records = records.min(POSTGRES_RECORDS_MAX);
+    postgres(Month::new(taximeter, records)?, records)
+}
+
+/// The same store in PostgreSQL, which a gateway feeds. The server is at its defaults.
+fn postgres(mut month: Month, records: u32) -> Result<()> {
+    let server = Server::start(&["fsync=on", "full_page_writes=on"])?;
+    let database = server.database()?;
+    let url = server.url(&database);
+    month.write(0..records)?;
+    let rate = f64::from(records) / month.feed(&server, &database, records)?;
+    row("feeding PostgreSQL: requests per second", rate, "");
+    row("  × 2,000 requests/s that arrive", rate / ARRIVALS_PER_SECOND, "≥ 5");
+    let asked = month.bill(&["--store", &url, "--month", "2026-11"])?;
+    row("  a bill by tenant and model, s", asked.seconds, "≤ 3");
     Ok(())
 }
 
@@ -193,6 +211,35 @@ impl Month {
             request_model: Some(format!("org/model-{model}-instruct")),
             ..self.pattern.clone()
         })
+    }
+
+    /// Seconds that a gateway takes from its start until the database has all of the journal.
+    fn feed(&self, server: &Server, database: &str, records: u32) -> Result<f64> {
+        let (dir, url) = (self.dir.path().display(), server.url(database));
+        let file = self.dir.path().join("taximeter.yaml");
+        let yaml = format!(
+            "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndata_dir: {dir}\nledger: {{store: \"{url}\"}}\n\
+             upstreams: [{{name: none, url: \"http://127.0.0.1:9\"}}]\n"
+        );
+        fs::write(&file, yaml)?;
+        let started = monotonic_nanos();
+        let mut serve = Command::new(&self.taximeter)
+            .args(["serve", "--config"])
+            .arg(&file)
+            .stderr(Stdio::null())
+            .spawn()?;
+        let newest = "SELECT last_value FROM taximeter.arrivals";
+        let fed = || server.ask(database, newest).ok()?.trim().parse().ok();
+        while fed().is_none_or(|fed: u32| fed < records) {
+            ensure!(serve.try_wait()?.is_none(), "taximeter serve ended");
+            pause(LOOK_INTERVAL);
+        }
+        let seconds = (monotonic_nanos() - started) as f64 / 1e9;
+        serve.kill()?;
+        serve.wait()?;
+        let stored = server.ask(database, "SELECT count(*) FROM taximeter.requests")?;
+        ensure!(stored.trim() == records.to_string(), "{stored} of {records} are there");
+        Ok(seconds)
     }
 
     fn store_bytes(&self) -> Result<f64> {
