@@ -56,7 +56,7 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
     // A newer program may have been here since this one began.
     let format = state.try_get(0)?;
     if format != VERSION {
-        return Err(Fault::Format(format));
+        return Err(Fault::Format { found: format, known: VERSION });
     }
     let mut hours = Hours::default();
     let new = add_posts(link, &batch.posts)?;

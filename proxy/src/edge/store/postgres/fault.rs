@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use super::schema;
 use crate::edge::store::error::StoreError;
 
 type Cause = Box<dyn StdError + Send + Sync>;
@@ -23,8 +22,13 @@ pub(super) enum Fault {
     #[error("{0}")]
     Unreadable(#[source] Cause),
     /// It has another format than at the start.
-    #[error("its format is {0} now")]
-    Format(i32),
+    #[error("its format is {found} now")]
+    Format {
+        /// What it has.
+        found: i32,
+        /// What this program writes.
+        known: i32,
+    },
     /// It cannot be used as it is.
     #[error("{0}")]
     Unfit(String),
@@ -50,8 +54,8 @@ impl Fault {
     pub(super) fn of(self, store: &str) -> StoreError {
         let store = store.to_owned();
         match self {
-            Self::Format(found) if found > schema::VERSION => {
-                let [found, known] = [found, schema::VERSION].map(i32::unsigned_abs);
+            Self::Format { found, known } if found > known => {
+                let [found, known] = [found, known].map(i32::unsigned_abs);
                 StoreError::Newer { store, found, known }
             }
             _ if self.is_damage() => StoreError::Damaged { store, source: self.into() },

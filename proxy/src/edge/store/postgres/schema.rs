@@ -121,7 +121,7 @@ pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
     let found = version(link)?;
     // What is newer than this program is left alone.
     let missing = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found..));
-    let missing = missing.ok_or(Fault::Format(found))?;
+    let missing = missing.ok_or(Fault::Format { found, known: VERSION })?;
     if found == 0 {
         link.run(MAKE)?;
     }
