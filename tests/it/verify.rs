@@ -125,6 +125,43 @@ fn a_store_that_says_something_else_is_found() {
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("0.00053 USD, and the journal 3 with 0.00054 USD"), "{said}");
+
+    let rebuilt = verify(folder.path(), &["--rebuild"]);
+    let said = self::said(&rebuilt);
+    assert!(rebuilt.status.success(), "{said}");
+    assert!(said.contains("built anew") && said.contains("3 records of"), "{said}");
+}
+
+#[test]
+fn an_export_is_held_against_its_manifest_and_the_ledger() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let (data, file) = (folder.path().join("data"), folder.path().join("focus.csv"));
+    let paths = [&data, &file].map(|path| path.to_str().expect("UTF-8"));
+    let words = ["bill", "--data-dir", paths[0], "--format", "focus", "-o", paths[1]];
+    assert!(taximeter(words).status.success());
+    let manifest = folder.path().join("focus.csv.manifest.json");
+    let words = ["--export", manifest.to_str().expect("UTF-8")];
+    let whole = verify(folder.path(), &words);
+    assert!(whole.status.success(), "{}", said(&whole));
+
+    let text = fs::read_to_string(&file).expect("read it");
+    fs::write(&file, text.replace("acme", "beta")).expect("change it");
+    let changed = verify(folder.path(), &words);
+    assert_eq!(changed.status.code(), Some(1));
+    assert!(
+        said(&changed).contains("is not what was written: its SHA-256 is"),
+        "{}",
+        said(&changed)
+    );
+
+    fs::write(&file, &text).expect("restore it");
+    let listed = fs::read_to_string(&manifest).expect("read it");
+    fs::write(&manifest, listed.replace("0.00054", "0.00055")).expect("change it");
+    let other = verify(folder.path(), &words);
+    assert_eq!(other.status.code(), Some(1));
+    let sums = "the export adds up to 0.00055 USD, and the ledger to 0.00054";
+    assert!(said(&other).contains(sums), "{}", said(&other));
 }
 
 /// Makes a key and acme's statement of this month; where both are.

@@ -15,11 +15,14 @@ use jiff::Timestamp;
 
 use self::findings::Findings;
 use self::statement::StatementArgs;
+use crate::edge::journal::feeds;
 use crate::edge::store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter verify                                   every entry, every sum
+  taximeter verify --rebuild                         the store anew, from the journals
+  taximeter verify --export october.csv.manifest.json
   taximeter keys signing -o signing.pem              once: the key that statements are signed with
   taximeter verify --statement acme --month 2026-10 --signing-key signing.pem -o acme.json
   taximeter verify --statement acme.json --public-key public.pem     what the tenant does
@@ -31,6 +34,10 @@ what and where.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
+    /// Build the store anew from the journals first; what they no longer have is kept
+    #[arg(long, conflicts_with = "statement")]
+    rebuild: bool,
+
     /// Check an export too: its manifest, with the files beside it. May be repeated
     #[arg(long, value_name = "MANIFEST", conflicts_with = "statement")]
     export: Vec<PathBuf>,
@@ -65,10 +72,26 @@ pub(crate) fn run(
 fn ledger(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let mut store = Store::open(&args.data_dir)?;
     let mut findings = Findings::default();
+    if args.rebuild {
+        rebuild(args, &mut store, &mut findings)?;
+    }
     journal::verify(&args.data_dir, &mut store, &mut findings)?;
     for manifest in &args.export {
         export::verify(manifest, &mut store, &mut findings)?;
     }
     findings.write(out)?;
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn rebuild(args: &VerifyArgs, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
+    let kept = store.rebuild(&mut feeds(&args.data_dir))?;
+    findings.hear("store: built anew from the journals".to_owned());
+    let kept = [(kept.kept_records, "records"), (kept.kept_corrections, "corrections")];
+    for (count, what) in kept.into_iter().filter(|(count, _)| *count > 0) {
+        findings.note(format!(
+            "the store has {count} {what} that the journals do not have; they are kept: older \
+             segments are dropped once the store has them"
+        ));
+    }
+    Ok(())
 }

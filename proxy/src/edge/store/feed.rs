@@ -122,7 +122,6 @@ impl Store {
     /// have dropped old segments. The store is as it was until all is done, and after an error.
     ///
     /// Errors: as [`Store::catch_up`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "`verify --rebuild` calls it"))]
     pub(crate) fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {
         for feed in &mut *feeds {
             feed.open = None;
