@@ -85,6 +85,17 @@ fn live(durability: Durability, fault: Fault, exit: Exit) -> bool {
     is_reached
 }
 
+/// Which of thousands of cases it was that failed.
+struct ToldOnFailure(String);
+
+impl Drop for ToldOnFailure {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.0);
+        }
+    }
+}
+
 fn each_operation(durability: Durability) {
     let mut count = 0;
     for (name, kind) in KINDS {
@@ -92,7 +103,8 @@ fn each_operation(durability: Durability) {
             for exit in EXITS {
                 let mut at = 0;
                 while {
-                    println!("{name} at {at}, lasting: {lasting}, {exit:?}");
+                    let told = format!("{name} at {at}, lasting: {lasting}, {exit:?}");
+                    let _told = ToldOnFailure(told);
                     live(durability, Fault { at, kind, lasting }, exit)
                 } {
                     at += 1;
