@@ -148,11 +148,11 @@ impl Server {
     /// Errors: those of the system.
     pub fn freeze(&self, frozen: bool) -> io::Result<()> {
         let Some(child) = &self.running else { return Ok(()) };
-        let name = if frozen { "-STOP" } else { "-CONT" };
-        let children =
-            output(Command::new("ps").args(["-o", "pid=", "--ppid"]).arg(child.id().to_string()))?;
+        let id = child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
         let mut kill = Command::new("kill");
-        kill.arg(name).arg(child.id().to_string()).args(children.split_whitespace());
+        kill.arg(if frozen { "-STOP" } else { "-CONT" });
+        kill.arg(id.to_string()).args(children.split_whitespace());
         // One of them may have ended by itself.
         kill.stderr(Stdio::null()).status().map(|_| ())
     }

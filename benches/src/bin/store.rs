@@ -228,8 +228,8 @@ impl Month {
             .arg(&file)
             .stderr(Stdio::null())
             .spawn()?;
-        let newest = "SELECT last_value FROM taximeter.arrivals";
-        let fed = || server.ask(database, newest).ok()?.trim().parse().ok();
+        let cursor = "SELECT max(seq) FROM taximeter.cursors";
+        let fed = || server.ask(database, cursor).ok()?.trim().parse().ok();
         while fed().is_none_or(|fed: u32| fed < records) {
             ensure!(serve.try_wait()?.is_none(), "taximeter serve ended");
             pause(LOOK_INTERVAL);

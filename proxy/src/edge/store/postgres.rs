@@ -29,9 +29,11 @@ use super::post::Post;
 const ATTEMPTS_MAX: u32 = 8;
 /// Most time before the second attempt; it doubles with each one.
 const RETRY_WAIT: Duration = Duration::from_millis(20);
-/// A client that falls silent in the middle of a change keeps others from theirs for so long.
+/// A client that falls silent in the middle of a change keeps others from theirs for so long. A
+/// batch fits into the memory of a step.
 const SESSION: &str = "
     SET search_path = taximeter;
+    SET work_mem = '32MB';
     SET default_transaction_isolation = 'read committed';
     SET idle_in_transaction_session_timeout = '20s'";
 

@@ -29,14 +29,16 @@ const ADD_LINES: &str = "
     SELECT * FROM unnest($1::bytea[], $2::text[])
     RETURNING digest, number";
 
+/// One look-up a key, by the index: however many hours there are.
 const LAST_PARTS: &str = "
-    SELECT DISTINCT ON (hour, combination)
-        requests, input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
+    SELECT requests, input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
         cost::text, list_cost::text, unknown_cost_requests, counted_requests,
         unknown_usage_requests, quantities, hour, combination, part
-    FROM unnest($1::bigint[], $2::bigint[]) AS asked (hour, combination)
-        JOIN hours USING (hour, combination)
-    ORDER BY hour, combination, part DESC";
+    FROM unnest($1::bigint[], $2::bigint[]) AS asked (at, number),
+        LATERAL (
+            SELECT * FROM hours WHERE hour = at AND combination = number
+            ORDER BY part DESC LIMIT 1
+        ) AS last";
 const SET_PARTS: &str = "
     INSERT INTO hours
     SELECT hour, combination, part, requests, input_tokens, cache_read_input_tokens, output_tokens,
@@ -115,8 +117,7 @@ pub(super) fn visit(
     // What numbers stand for has to be what it was when the hours were.
     link.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     let visited = visit_unchanging(link, hours, tenant, visit);
-    link.run("ROLLBACK")?;
-    visited
+    visited.and(link.run("ROLLBACK"))
 }
 
 fn visit_unchanging(
