@@ -7,7 +7,7 @@ use taximeter_ledger::{Correction, Record};
 
 use super::Store;
 use super::batch::Hours;
-use super::database::{Filter, Interval, Place};
+use super::database::{Filter, Place};
 use super::error::StoreError;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
@@ -92,25 +92,6 @@ impl Store {
         heard(|outcome| {
             self.database.corrections(period, tenant, &mut |_, correction| {
                 *outcome = visit(correction);
-                go_on(outcome)
-            })
-        })
-    }
-
-    /// Shows `visit` when each request ran that was admitted in `period`, of one upstream or of
-    /// all, in order of admission.
-    ///
-    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "asked where GPU hours are shared out"))]
-    pub(crate) fn intervals<E: From<StoreError>>(
-        &mut self,
-        period: Period,
-        upstream: Option<&str>,
-        mut visit: impl FnMut(&Interval<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        heard(|outcome| {
-            self.database.intervals(period, upstream, &mut |interval| {
-                *outcome = visit(interval);
                 go_on(outcome)
             })
         })

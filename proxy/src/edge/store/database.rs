@@ -62,15 +62,6 @@ pub(super) trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Shows when each request ran that was admitted in `period`, of one upstream or of all, in
-    /// order of admission.
-    fn intervals(
-        &mut self,
-        period: Period,
-        upstream: Option<&str>,
-        visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError>;
-
     /// The first `limit` records in order of admission with a number up to `newest`, from `start`
     /// on.
     fn admitted(
@@ -142,23 +133,4 @@ pub(super) struct Place {
     pub(super) at: i64,
     /// Id, as bytes; a prefix of it is before it.
     pub(super) id: Vec<u8>,
-}
-
-/// When a request ran, and how much it used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interval<'a> {
-    /// Upstream's name.
-    pub(crate) upstream: &'a str,
-    /// Admission.
-    pub(crate) started_at: Timestamp,
-    /// End.
-    pub(crate) ended_at: Timestamp,
-    /// Who pays.
-    pub(crate) tenant: &'a str,
-    /// The answer's model, or the request's when there was no answer.
-    pub(crate) model: Option<&'a str>,
-    /// All input.
-    pub(crate) input_tokens: Option<u64>,
-    /// All output.
-    pub(crate) output_tokens: Option<u64>,
 }

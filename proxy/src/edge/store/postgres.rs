@@ -21,7 +21,7 @@ use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
 use super::batch::{Added, Batch};
-use super::database::{Database, Filter, Interval, Place, Rebuilt, Refill};
+use super::database::{Database, Filter, Place, Rebuilt, Refill};
 use super::error::StoreError;
 use super::post::Post;
 
@@ -167,15 +167,6 @@ impl Database for Postgres {
         visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|link| ask::corrections(link, period, tenant, visit))
-    }
-
-    fn intervals(
-        &mut self,
-        period: Period,
-        upstream: Option<&str>,
-        visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.ask(|link| ask::intervals(link, period, upstream, visit))
     }
 
     fn admitted(

@@ -18,7 +18,7 @@ use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record};
 
 use super::batch::{Added, Batch};
-use super::database::{Database, Filter, Interval, Place, Rebuilt, Refill};
+use super::database::{Database, Filter, Place, Rebuilt, Refill};
 use super::error::StoreError;
 use super::post::Post;
 
@@ -155,15 +155,6 @@ impl Database for Sqlite {
         visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|connection| ask::corrections(connection, period, tenant, visit))
-    }
-
-    fn intervals(
-        &mut self,
-        period: Period,
-        upstream: Option<&str>,
-        visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.ask(|connection| ask::intervals(connection, period, upstream, visit))
     }
 
     fn admitted(

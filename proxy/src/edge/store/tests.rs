@@ -19,7 +19,7 @@ use taximeter_billing::{Bill, BillRow, Biller, Hour, HourKey, Period};
 use taximeter_ledger::{Entry, Framed, Record};
 use tempfile::TempDir;
 
-use super::database::{Interval, Rebuilt};
+use super::database::Rebuilt;
 use super::samples::{feed, feed_as, journal, record, segment, void};
 use super::*;
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
 use taximeter_billing::Period;
 use taximeter_ledger::{Correction, Position, Record};
 use tokio_postgres::Row;
@@ -12,7 +11,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use crate::edge::store::database::{Filter, Interval, Place};
+use crate::edge::store::database::{Filter, Place};
 use crate::edge::store::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE gateway = $1 AND journal = $2";
@@ -32,12 +31,6 @@ const CORRECTIONS: &str = "
         AND requests.started_at >= $1 AND requests.started_at < $2
         AND ($3 IS NULL OR tenant = $3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
-
-const INTERVALS: &str = "
-    SELECT upstream, started_at, ended_at, tenant, model, input_tokens, output_tokens
-    FROM requests
-    WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR upstream = $3)
-    ORDER BY started_at, id";
 
 const ADMITTED: &str = "
     SELECT started_at, id, seq, record
@@ -96,28 +89,6 @@ pub(super) fn corrections(
         let correction: Correction =
             serde_json::from_str(row.try_get(2)?).map_err(Fault::unreadable)?;
         Ok(visit(&post(row)?, &correction))
-    })
-}
-
-pub(super) fn intervals(
-    link: &Link,
-    period: Period,
-    upstream: Option<&str>,
-    visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
-) -> Result<(), Fault> {
-    let at = |row: &Row, column: usize| {
-        Timestamp::from_microsecond(row.try_get(column)?).map_err(Fault::unreadable)
-    };
-    ask(link, INTERVALS, period, upstream, |row| {
-        Ok(visit(&Interval {
-            upstream: row.try_get(0)?,
-            started_at: at(row, 1)?,
-            ended_at: at(row, 2)?,
-            tenant: row.try_get(3)?,
-            model: row.try_get(4)?,
-            input_tokens: tokens(row, 5)?,
-            output_tokens: tokens(row, 6)?,
-        }))
     })
 }
 

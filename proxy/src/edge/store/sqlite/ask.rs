@@ -2,14 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
 use taximeter_ledger::{Correction, Position, Record};
 
-use crate::edge::store::database::{Filter, Interval, Place};
+use crate::edge::store::database::{Filter, Place};
 use crate::edge::store::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
@@ -29,12 +28,6 @@ const CORRECTIONS: &str = "
     WHERE corrections.started_at >= ?1 AND corrections.started_at < ?2
         AND (?3 IS NULL OR tenant = ?3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
-
-const INTERVALS: &str = "
-    SELECT upstream, started_at, ended_at, tenant, model, input_tokens, output_tokens
-    FROM requests
-    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR upstream = ?3)
-    ORDER BY started_at, id";
 
 const ADMITTED: &str = "
     SELECT started_at, id, seq, record
@@ -92,28 +85,6 @@ pub(super) fn corrections(
         let correction: Correction =
             serde_json::from_str(text(row, 2)?).map_err(|error| unreadable(2, error))?;
         Ok(visit(&post(row, 0, 1)?, &correction))
-    })
-}
-
-pub(super) fn intervals(
-    connection: &Connection,
-    period: Period,
-    upstream: Option<&str>,
-    visit: &mut dyn FnMut(&Interval<'_>) -> ControlFlow<()>,
-) -> rusqlite::Result<()> {
-    let at = |row: &Row<'_>, column| {
-        Timestamp::from_microsecond(row.get(column)?).map_err(|error| unreadable(column, error))
-    };
-    each(connection, INTERVALS, params![from(period), to(period), upstream], |row| {
-        Ok(visit(&Interval {
-            upstream: text(row, 0)?,
-            started_at: at(row, 1)?,
-            ended_at: at(row, 2)?,
-            tenant: text(row, 3)?,
-            model: maybe_text(row, 4)?,
-            input_tokens: tokens(row, 5)?,
-            output_tokens: tokens(row, 6)?,
-        }))
     })
 }
 

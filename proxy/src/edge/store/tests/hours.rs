@@ -191,28 +191,9 @@ fn hours_come_in_order_whatever_came_first() {
     assert!(keys.is_sorted() && keys.len() > 10, "{keys:?}");
 }
 
-#[test]
-fn intervals_say_when_an_upstream_was_busy_and_with_whom() {
-    let (_dir, mut store) = open();
-    catch_up(&mut store, &journal((0..8).map(ride)));
-    let mut found = Vec::new();
-    let take = |interval: &Interval<'_>| {
-        let busy = interval.started_at.duration_until(interval.ended_at).as_secs();
-        let model = interval.model.unwrap_or("-").to_owned();
-        found.push((interval.tenant.to_owned(), model, interval.input_tokens, busy));
-        Ok::<_, StoreError>(())
-    };
-    store.intervals(november(), Some("cloud"), take).unwrap();
-    let row = |tenant: &str, model: &str| (tenant.to_owned(), model.to_owned(), Some(100), 2);
-    let expected =
-        [row("acme", "m-2026"), row("beta", "-"), row("acme", "-"), row("beta", "m-2026")];
-    assert_eq!(found, expected);
-}
-
 on_postgres! {
     a_bill_from_hours_equals_one_from_the_records,
     corrections_come_in_the_order_in_which_they_were_written,
     sums_that_are_too_large_together_are_kept_apart,
     hours_come_in_order_whatever_came_first,
-    intervals_say_when_an_upstream_was_busy_and_with_whom,
 }
