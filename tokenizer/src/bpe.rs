@@ -46,7 +46,8 @@ impl Bpe {
         }
         let products = (0..).zip(tokens.clone());
         let products = products.map(|(symbol, text)| Product { symbol, text, lefts: Lefts::Any });
-        Self::new(Merges::learn(Alphabet::Bytes(bytes), products), Tokens::new(tokens))
+        let count = tokens.clone().count();
+        Self::new(Merges::learn(Alphabet::Bytes(bytes), products, count), Tokens::new(tokens))
     }
 
     /// A piece that is one of `tokens` is one token; others are what merging makes of them.

@@ -5,10 +5,13 @@
 
 mod added;
 mod beside;
+mod borrowed;
 mod byte_level;
+mod head;
 mod hugging_face;
 mod joints;
 mod json;
+mod merges;
 mod model;
 mod ours;
 mod preparation;
@@ -21,13 +24,19 @@ mod tests;
 mod texts;
 mod trial;
 
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
 use beside::beside;
+use head::Head;
 use hugging_face::HuggingFace;
-use json::{RawFile, Vocab};
-use model::Model;
+use json::RawFile;
+use merges::{Merges, Shelf, Shelving};
+use model::{Known, Merged, Model};
 use ours::Ours;
 use preparation::Preparation;
 use recipe::{Recipe, Unsupported};
+use trial::Expected;
 
 /// Why a file is no vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,26 +110,68 @@ impl File {
     }
 }
 
+/// All of a vocabulary but its merges.
+struct Others {
+    framing_tokens: u64,
+    preparation: Preparation,
+    known: Known,
+    /// For the self-test.
+    texts: Vec<String>,
+    expected: Expected,
+}
+
+impl Others {
+    fn of(raw: &RawFile, head: &Head, recipe: Recipe, merges: &Shelf) -> Result<Self, Unsupported> {
+        let model = Model::new(&raw.model, &head.vocab, merges, recipe.alphabet)?;
+        let framing_tokens = recipe::framing_tokens(&raw.post_processor)?;
+        let preparation = Preparation::new(recipe, &raw.added_tokens)?;
+        let texts = trial::texts(&raw.added_tokens);
+        let json = reduced::of_file(head, raw, merges, &preparation, &texts);
+        let expected = trial::expected(&texts, &json)?;
+        Ok(Self { framing_tokens, preparation, known: model.known()?, texts, expected })
+    }
+}
+
+/// Learns the merges of a file as they come to be `read`; tells what must be known first.
+fn learned<'a>(
+    bytes: &[u8],
+    head: &'a OnceLock<Head>,
+    to_know: Sender<(&'a Head, Recipe)>,
+    read: Receiver<&'a Merges>,
+) -> Result<Merged, Unsupported> {
+    let found = Head::read(bytes).map_err(damaged)?;
+    let recipe = Recipe::read(&found.normalizer, &found.pre_tokenizer)?;
+    let head = head.get_or_init(|| found);
+    let alphabet = recipe.alphabet;
+    // Where nobody takes it, the other thread has found that the file is not for us.
+    let _ = to_know.send((head, recipe));
+    Merged::learn(&head.vocab, alphabet, read.into_iter())
+}
+
 fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
-    let damaged = |error: serde_json::Error| Unsupported(error.to_string());
-    let (raw, vocab) = beside(|| serde_json::from_slice::<RawFile>(bytes), || Vocab::read(bytes))?;
-    let (raw, vocab) = (raw.map_err(damaged)?, vocab.map_err(damaged)?);
-    let recipe = Recipe::read(&raw.normalizer, &raw.pre_tokenizer)?;
-    let framing_tokens = recipe::framing_tokens(&raw.post_processor)?;
-    let texts = trial::texts(&raw.added_tokens);
-    let model = Model::new(&raw.model, &vocab, recipe.alphabet)?;
-    // Both take about as long.
-    let (merged, others) = beside(
-        || model.merged(),
+    let (head, merges) = (OnceLock::new(), Shelf::for_file(bytes.len()));
+    let (to_learn, read) = channel();
+    let (to_know, known) = channel();
+    // Merges are learned while they are read: so both threads have about as much to do.
+    let (others, merged) = beside(
         || {
-            let preparation = Preparation::new(recipe, &raw.added_tokens)?;
-            let json = reduced::of_file(&raw, &vocab, &preparation, &texts);
-            Ok((preparation, trial::expected(&texts, &json)?, model.known()?))
+            let raw = RawFile::read(bytes, Shelving::new(&merges, to_learn)).map_err(damaged)?;
+            let head = known.recv().ok();
+            head.map(|(head, recipe)| Others::of(&raw, head, recipe, &merges)).transpose()
         },
+        || learned(bytes, &head, to_know, read),
     )?;
-    let (preparation, expected, known) = others?;
-    let (bpe, joints) = model.bpe(merged?, known);
+    let (others, merged) = (others?, merged?);
+    let (Some(others), Some(head)) = (others, head.get()) else {
+        return Err(Unsupported("a file without a head".to_owned()));
+    };
+    let Others { framing_tokens, preparation, known, texts, expected } = others;
+    let (bpe, joints) = known.bpe(merged, &head.vocab);
     let vocabulary = Ours { preparation, bpe, joints };
     trial::compare(&vocabulary, &texts, &expected)?;
     Ok((vocabulary, framing_tokens))
+}
+
+fn damaged(error: serde_json::Error) -> Unsupported {
+    Unsupported(error.to_string())
 }

@@ -41,12 +41,13 @@ pub(crate) struct Merges {
 }
 
 impl Merges {
-    /// `products` are in the order of their symbols.
+    /// `products` are in the order of their symbols, of at most so many `texts`.
     pub(crate) fn learn<'a>(
         alphabet: Alphabet,
-        products: impl Iterator<Item = Product<'a>> + Clone,
+        products: impl Iterator<Item = Product<'a>>,
+        texts: usize,
     ) -> Self {
-        let pairs = Pairs::with_capacity(products.clone().count());
+        let pairs = Pairs::with_capacity(texts);
         let mut learning = Learning {
             merges: Self { alphabet, pairs, lefts: Vec::new() },
             workspace: Workspace::default(),

@@ -33,13 +33,14 @@ fn a_piece_that_is_a_token_is_one_whatever_merging_makes_of_it() {
 fn listed(products: &[(&str, &[u32])]) -> Merges {
     let characters = ('a'..='z').zip(0..).collect();
     let alphabet = Alphabet::Characters { characters, bytes: Box::new([NO_SYMBOL; 256]) };
+    let count = products.len();
     let products = (100..).zip(products);
     let products = products.map(|(symbol, (text, lefts))| Product {
         symbol,
         text: text.as_bytes(),
         lefts: Lefts::Listed(lefts),
     });
-    Merges::learn(alphabet, products)
+    Merges::learn(alphabet, products, count)
 }
 
 fn lefts(merges: &Merges, products: usize) -> Vec<Option<u32>> {

@@ -2,6 +2,8 @@
 //!
 //! Bytes that print in Latin-1 are that letter; the others are counted up from U+0100.
 
+use super::texts::{Bytes, Texts};
+
 /// The byte that `letter` stands for.
 pub(super) fn byte(letter: char) -> Option<u8> {
     let code = letter as u32;
@@ -31,6 +33,18 @@ pub(super) fn letter(byte: u8) -> char {
 pub(super) fn decode(token: &str, bytes: &mut Vec<u8>) -> bool {
     bytes.clear();
     token.chars().all(|letter| byte(letter).map(|byte| bytes.push(byte)).is_some())
+}
+
+/// The bytes that each of `texts` stands for; none of what stands for none.
+pub(super) fn decode_all(texts: &Texts) -> Bytes {
+    let (mut bytes, mut decoded) = (Vec::new(), Bytes::default());
+    for text in texts.iter() {
+        if !decode(text, &mut bytes) {
+            bytes.clear();
+        }
+        decoded.push(&bytes, &[]);
+    }
+    decoded
 }
 
 #[cfg(test)]

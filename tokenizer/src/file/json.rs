@@ -2,19 +2,29 @@
 //!
 //! A field of another name ends the reading, so that nothing that changes a count is overlooked.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::texts::{Bytes, Texts};
+use super::borrowed::Text;
+use super::merges::Shelving;
 
-/// The file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The file, but for what [`Head`](super::head::Head) has and its merges.
+#[derive(Debug)]
 pub(super) struct RawFile {
+    pub(super) added_tokens: Vec<AddedToken>,
+    /// What stands before and behind a prompt.
+    pub(super) post_processor: Value,
+    pub(super) model: RawModel,
+}
+
+/// What is small of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Small {
     #[serde(default, rename = "version")]
     _version: IgnoredAny,
     /// How texts are cut to a length; engines do not.
@@ -26,16 +36,12 @@ pub(super) struct RawFile {
     /// From tokens back to text.
     #[serde(default, rename = "decoder")]
     _decoder: IgnoredAny,
+    #[serde(default, rename = "normalizer")]
+    _normalizer: IgnoredAny,
+    #[serde(default, rename = "pre_tokenizer")]
+    _pre_tokenizer: IgnoredAny,
     #[serde(default)]
-    pub(super) added_tokens: Vec<AddedToken>,
-    #[serde(default)]
-    pub(super) normalizer: Value,
-    #[serde(default)]
-    pub(super) pre_tokenizer: Value,
-    /// What stands before and behind a prompt.
-    #[serde(default)]
-    pub(super) post_processor: Value,
-    pub(super) model: RawModel,
+    post_processor: Value,
 }
 
 /// A token that is found in the text before anything else is.
@@ -58,7 +64,7 @@ pub(crate) struct AddedToken {
     pub(crate) special: bool,
 }
 
-/// The model.
+/// The model, but for its tokens and merges.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawModel {
@@ -78,237 +84,108 @@ pub(super) struct RawModel {
     pub(super) byte_fallback: bool,
     #[serde(default)]
     pub(super) ignore_merges: bool,
-    /// Read by itself: see [`Vocab::read`].
-    #[serde(rename = "vocab")]
-    _vocab: IgnoredAny,
-    pub(super) merges: Merges,
 }
 
-/// Tokens and their numbers, in the order of the file.
-#[derive(Debug, Default)]
-pub(super) struct Vocab {
-    pub(super) texts: Texts,
-    pub(super) ids: Vec<u32>,
-}
-
-/// Pairs of tokens, the one to be merged first before the others; those that stand side by side and
-/// make the same are one group.
-#[derive(Debug, Default)]
-pub(super) struct Merges {
-    /// What each group makes.
-    pub(super) texts: Texts,
-    lefts: Lefts,
-}
-
-#[derive(Debug, Default)]
-struct Lefts {
-    /// Of all pairs, characters of the left token.
-    all: Vec<u32>,
-    /// Where each group's end.
-    ends: Vec<usize>,
-}
-
-impl Vocab {
-    /// Reads a file up to the end of its tokens, and nothing behind: [`RawFile`] is all but these,
-    /// and may be read at the same time.
+impl RawFile {
+    /// Reads a file; its merges go to `shelving`.
     ///
-    /// Errors: a file that has none, or is damaged before their end.
-    pub(super) fn read(file: &[u8]) -> Result<Self, serde_json::Error> {
-        struct Within<'a>(&'a mut Option<Vocab>);
-        impl<'de> DeserializeSeed<'de> for Within<'_> {
-            type Value = ();
+    /// Errors: what is damaged, has a field that we do not know, or one twice.
+    pub(super) fn read(file: &[u8], shelving: Shelving<'_>) -> Result<Self, serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_slice(file);
+        let read = File(shelving).deserialize(&mut json)?;
+        json.end()?;
+        Ok(read)
+    }
+}
 
-            fn deserialize<D: Deserializer<'de>>(self, file: D) -> Result<(), D::Error> {
-                file.deserialize_map(self)
-            }
-        }
-        impl<'de> Visitor<'de> for Within<'_> {
-            type Value = ();
+/// Reads the file.
+struct File<'a>(Shelving<'a>);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a tokenizer.json, or its model")
-            }
+/// Reads its model.
+struct Model<'a>(Shelving<'a>);
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-                while let Some(Text(key)) = map.next_key()? {
-                    match &*key {
-                        "model" => map.next_value_seed(Within(self.0))?,
-                        "vocab" => {
-                            *self.0 = Some(map.next_value()?);
-                            return Err(de::Error::custom("no need to read on"));
-                        }
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
+impl<'de> DeserializeSeed<'de> for File<'_> {
+    type Value = RawFile;
+
+    fn deserialize<D: Deserializer<'de>>(self, file: D) -> Result<RawFile, D::Error> {
+        file.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for File<'_> {
+    type Value = RawFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a tokenizer.json")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawFile, A::Error> {
+        let mut shelving = Some(self.0);
+        let (mut added_tokens, mut model) = (Vec::new(), None);
+        let small: Small = members(map, |key, map| {
+            match (key, &mut shelving) {
+                ("added_tokens", _) => added_tokens = map.next_value()?,
+                ("model", shelving @ Some(_)) => {
+                    model = shelving.take().map(|to| map.next_value_seed(Model(to))).transpose()?;
                 }
-                Err(de::Error::missing_field("vocab"))
+                _ => return Ok(false),
             }
-        }
-        let mut vocab = None;
-        let read = Within(&mut vocab).deserialize(&mut serde_json::Deserializer::from_slice(file));
-        vocab.map_or_else(|| read.map(|()| Self::default()), Ok)
+            Ok(true)
+        })?;
+        let model = model.ok_or_else(|| de::Error::missing_field("model"))?;
+        Ok(RawFile { added_tokens, post_processor: small.post_processor, model })
     }
 }
 
-impl Merges {
-    /// By how many characters of it each group's text is parted.
-    pub(super) fn lefts(&self) -> impl Iterator<Item = &[u32]> + Clone {
-        let Lefts { all, ends } = &self.lefts;
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        starts.zip(ends).map(|(start, &end)| all.get(start..end).unwrap_or_default())
+impl<'de> DeserializeSeed<'de> for Model<'_> {
+    type Value = RawModel;
+
+    fn deserialize<D: Deserializer<'de>>(self, model: D) -> Result<RawModel, D::Error> {
+        model.deserialize_map(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Vocab {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tokens;
-        impl<'de> Visitor<'de> for Tokens {
-            type Value = Vocab;
+impl<'de> Visitor<'de> for Model<'_> {
+    type Value = RawModel;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("tokens and their numbers")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the model of a tokenizer.json")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut vocab = Vocab::default();
-                while let Some((Text(token), id)) = map.next_entry()? {
-                    vocab.texts.push(&token);
-                    vocab.ids.push(id);
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawModel, A::Error> {
+        let mut shelving = Some(self.0);
+        let model = members(map, |key, map| {
+            match (key, &mut shelving) {
+                ("vocab", _) => drop(map.next_value::<IgnoredAny>()?),
+                ("merges", shelving @ Some(_)) => {
+                    shelving.take().map(|to| map.next_value_seed(to)).transpose()?;
                 }
-                Ok(vocab)
+                _ => return Ok(false),
             }
+            Ok(true)
+        })?;
+        match shelving {
+            None => Ok(model),
+            Some(_) => Err(de::Error::missing_field("merges")),
         }
-        deserializer.deserialize_map(Tokens)
     }
 }
 
-impl<'de> Deserialize<'de> for Merges {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Merges;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of merges")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                // Checked to be text as a whole, since there are so many.
-                let (mut made, mut lefts) = (Bytes::default(), Lefts::default());
-                while let Some(Pair(left, right)) = seq.next_element()? {
-                    if made.last().strip_prefix(&*left) != Some(&*right) || lefts.ends.is_empty() {
-                        made.push(&left, &right);
-                        lefts.ends.push(lefts.all.len());
-                    }
-                    let characters = left.iter().filter(|byte| !is_continuation(**byte)).count();
-                    lefts.all.push(u32::try_from(characters).unwrap_or(u32::MAX));
-                    if let Some(end) = lefts.ends.last_mut() {
-                        *end = lefts.all.len();
-                    }
-                }
-                let texts = Texts::try_from(made).map_err(de::Error::custom)?;
-                Ok(Merges { texts, lefts })
-            }
+/// Reads an object: what `own` takes and says so, and all others as a `T`.
+///
+/// Errors: a name that is there twice.
+fn members<'de, A: MapAccess<'de>, T: de::DeserializeOwned>(
+    mut map: A,
+    mut own: impl FnMut(&str, &mut A) -> Result<bool, A::Error>,
+) -> Result<T, A::Error> {
+    let (mut names, mut others) = (HashSet::new(), Map::new());
+    while let Some(Text(key)) = map.next_key()? {
+        if !names.insert(key.to_string()) {
+            return Err(de::Error::custom(format!("{key:?} is there twice")));
         }
-        deserializer.deserialize_seq(Pairs)
-    }
-}
-
-/// Whether a byte of UTF-8 belongs to the character before it.
-const fn is_continuation(byte: u8) -> bool {
-    byte & 0xc0 == 0x80
-}
-
-/// A merge: `"a b"`, or `["a", "b"]` in younger files, whose tokens may hold blanks.
-struct Pair<'a>(Cow<'a, [u8]>, Cow<'a, [u8]>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Pair<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a merge: two tokens")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                let (left, right) = halves(text)?;
-                Ok(Pair(Cow::Borrowed(left.as_bytes()), Cow::Borrowed(right.as_bytes())))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                let (left, right) = halves(text)?;
-                Ok(Pair(Cow::Owned(left.into()), Cow::Owned(right.into())))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let short = || de::Error::custom("a merge has two tokens");
-                let Raw(left) = seq.next_element()?.ok_or_else(short)?;
-                let Raw(right) = seq.next_element()?.ok_or_else(short)?;
-                match seq.next_element::<IgnoredAny>()? {
-                    None => Ok(Pair(left, right)),
-                    Some(_) => Err(short()),
-                }
-            }
+        if !own(&key, &mut map)? {
+            others.insert(key.into_owned(), map.next_value()?);
         }
-        deserializer.deserialize_any(Either)
     }
-}
-
-fn halves<E: de::Error>(text: &str) -> Result<(&str, &str), E> {
-    match text.split_once(' ') {
-        // The comment that `merges.txt` begins with is skipped by some readers.
-        Some((left, right)) if !right.contains(' ') && left != "#version:" => Ok((left, right)),
-        _ => Err(de::Error::custom("a merge has two tokens with a blank between")),
-    }
-}
-
-/// A text that is borrowed from the file where it has no escapes.
-struct Text<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrowing;
-        impl<'de> Visitor<'de> for Borrowing {
-            type Value = Text<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Borrowing)
-    }
-}
-
-/// The bytes of a text, not checked to be UTF-8.
-struct Raw<'a>(Cow<'a, [u8]>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrowing;
-        impl<'de> Visitor<'de> for Borrowing {
-            type Value = Raw<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-
-            fn visit_borrowed_bytes<E: de::Error>(self, text: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(Raw(Cow::Borrowed(text)))
-            }
-
-            fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<Self::Value, E> {
-                Ok(Raw(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_bytes(Borrowing)
-    }
+    T::deserialize(Value::Object(others)).map_err(de::Error::custom)
 }

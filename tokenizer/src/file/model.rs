@@ -5,16 +5,19 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 
 use super::byte_level;
+use super::head::Vocab;
 use super::joints::Joints;
-use super::json::{self, RawModel, Vocab};
+use super::json::RawModel;
+use super::merges;
 use super::recipe::{self, Unsupported};
-use super::texts::{self, Bytes, Texts};
+use super::texts::{self, Texts};
 use crate::bpe::{Alphabet, Bpe, Characters, Lefts, Merges, NO_SYMBOL, Product, Tokens};
 
 /// A model as it is written, and the bytes that its tokens stand for.
 pub(super) struct Model<'a> {
     raw: &'a RawModel,
     vocab: &'a Vocab,
+    listed: &'a merges::Shelf,
     alphabet: recipe::Alphabet,
 }
 
@@ -31,6 +34,9 @@ pub(super) struct Known {
     tokens: Tokens,
     /// Of each group of merges, which token it makes.
     products: Vec<usize>,
+    alphabet: recipe::Alphabet,
+    /// What is a token is one, whether or not merging leads to it.
+    ignore_merges: bool,
 }
 
 impl<'a> Model<'a> {
@@ -38,81 +44,54 @@ impl<'a> Model<'a> {
     pub(super) fn new(
         raw: &'a RawModel,
         vocab: &'a Vocab,
+        listed: &'a merges::Shelf,
         alphabet: recipe::Alphabet,
     ) -> Result<Self, Unsupported> {
         refuse_strange(raw, alphabet)?;
-        Ok(Self { raw, vocab, alphabet })
+        Ok(Self { raw, vocab, listed, alphabet })
     }
 
     /// Errors: a vocabulary that does not fit its merges, merges that we cannot do as Hugging Face
     /// does.
     pub(super) fn known(&self) -> Result<Known, Unsupported> {
-        let (Vocab { texts, ids }, listed) = (self.vocab, &self.raw.merges);
-        let products = products(texts, &listed.texts)?;
-        refuse_twice(ids, listed, &products)?;
-        if self.alphabet == recipe::Alphabet::Characters {
-            refuse_bytes(listed)?;
+        let Vocab { texts, ids } = self.vocab;
+        let products = products(texts, self.listed)?;
+        refuse_twice(ids, self.listed, &products)?;
+        let by_bytes = self.alphabet == recipe::Alphabet::Bytes;
+        if !by_bytes {
+            refuse_bytes(self.listed)?;
         }
-        let decoded = self.decoded(texts);
-        let all = (0..texts.len()).map(|token| text(texts, decoded.as_ref(), token));
+        let decoded = by_bytes.then(|| byte_level::decode_all(texts));
+        let all = (0..texts.len()).map(|token| match &decoded {
+            Some(decoded) => decoded.get(token),
+            None => texts.get(token).as_bytes(),
+        });
         let all = all.filter(|text| !text.is_empty());
         let tokens = Tokens::new(all.clone());
         if tokens.len() < all.count() {
             return Err(Unsupported("model.vocab has a token twice".to_owned()));
         }
-        Ok(Known { tokens, products })
+        let (alphabet, ignore_merges) = (self.alphabet, self.raw.ignore_merges);
+        Ok(Known { tokens, products, alphabet, ignore_merges })
     }
+}
 
-    /// Takes about as long as the self-test and [`Model::known`].
-    ///
-    /// Errors: bytes without a token, more merges than we can number.
-    pub(super) fn merged(&self) -> Result<Merged, Unsupported> {
-        let json::Merges { texts, .. } = &self.raw.merges;
-        let by_bytes = self.alphabet == recipe::Alphabet::Bytes;
-        let (alphabet, first) = begins(&self.vocab.texts, by_bytes)?;
-        let numbered = || (first..).zip(0..texts.len());
-        if numbered().last().is_some_and(|(symbol, _)| symbol >= NO_SYMBOL) {
-            return Err(Unsupported("more merges than we can number".to_owned()));
-        }
-        let decoded = self.decoded(texts);
-        let products = numbered().zip(self.raw.merges.lefts());
-        let merges = Merges::learn(
-            alphabet,
-            products.map(|((symbol, group), lefts)| Product {
-                symbol,
-                text: text(texts, decoded.as_ref(), group),
-                lefts: Lefts::Listed(lefts),
-            }),
-        );
-        let mut joints = Joints::default();
-        let made = numbered().map(|(symbol, group)| {
-            let left = merges.left(symbol);
-            if !by_bytes
-                && let Some(left) = left
-                && let Some((left, right)) = texts::parted(texts.get(group), left)
-            {
-                joints.add(left, right);
-            }
-            left.is_some()
-        });
-        let made = made.collect();
-        Ok(Merged { merges, joints, made })
-    }
-
-    /// What [`Model::merged`] and [`Model::known`] make together.
-    pub(super) fn bpe(&self, merged: Merged, known: Known) -> (Bpe, Joints) {
-        let (Merged { merges, joints, made }, Known { mut tokens, products }) = (merged, known);
-        if !self.raw.ignore_merges {
-            let mut is_made = vec![false; self.vocab.texts.len()];
+impl Known {
+    /// What is known and what is merged of `vocab` make together.
+    pub(super) fn bpe(self, merged: Merged, vocab: &Vocab) -> (Bpe, Joints) {
+        let Merged { merges, joints, made } = merged;
+        let Self { mut tokens, products, alphabet, ignore_merges } = self;
+        if !ignore_merges {
+            let mut is_made = vec![false; vocab.texts.len()];
             for (token, _) in products.iter().zip(made).filter(|(_, made)| *made) {
                 if let Some(is_made) = is_made.get_mut(*token) {
                     *is_made = true;
                 }
             }
-            let unmade = self.vocab.texts.iter().zip(is_made).filter(|(_, made)| !made);
+            let unmade = vocab.texts.iter().zip(is_made).filter(|(_, made)| !made);
             let mut bytes = Vec::new();
             for (text, _) in unmade.filter(|(text, _)| text.chars().nth(1).is_some()) {
-                match self.alphabet {
+                match alphabet {
                     recipe::Alphabet::Characters => tokens.remove(text.as_bytes()),
                     recipe::Alphabet::Bytes if byte_level::decode(text, &mut bytes) => {
                         tokens.remove(&bytes);
@@ -123,28 +102,49 @@ impl<'a> Model<'a> {
         }
         (Bpe::new(merges, tokens), joints)
     }
-
-    /// The bytes that texts stand for which are written byte by byte; none of what stands for none.
-    fn decoded(&self, texts: &Texts) -> Option<Bytes> {
-        let mut bytes = Vec::new();
-        let mut decoded = (self.alphabet == recipe::Alphabet::Bytes).then(Bytes::default);
-        if let Some(decoded) = &mut decoded {
-            for text in texts.iter() {
-                if !byte_level::decode(text, &mut bytes) {
-                    bytes.clear();
-                }
-                decoded.push(&bytes, &[]);
-            }
-        }
-        decoded
-    }
 }
 
-/// The bytes of a text, which are others where texts are decoded.
-fn text<'t>(texts: &'t Texts, decoded: Option<&'t Bytes>, number: usize) -> &'t [u8] {
-    match decoded {
-        Some(decoded) => decoded.get(number),
-        None => texts.get(number).as_bytes(),
+impl Merged {
+    /// Learns `merges` as they come, in the order of their file. Takes about as long as reading
+    /// them, [`Model::known`] and the self-test.
+    ///
+    /// Errors: bytes without a token, more merges than we can number.
+    pub(super) fn learn<'a>(
+        vocab: &Vocab,
+        alphabet: recipe::Alphabet,
+        merges: impl Iterator<Item = &'a merges::Merges>,
+    ) -> Result<Self, Unsupported> {
+        let by_bytes = alphabet == recipe::Alphabet::Bytes;
+        let (alphabet, first) = begins(&vocab.texts, by_bytes)?;
+        let mut seen = Vec::new();
+        let groups = merges
+            .inspect(|merges| seen.push(*merges))
+            .flat_map(|merges| merges.bytes(by_bytes).zip(merges.lefts()));
+        let mut symbols = first..;
+        let products = groups.zip(symbols.by_ref()).map(|((text, lefts), symbol)| Product {
+            symbol,
+            text,
+            lefts: Lefts::Listed(lefts),
+        });
+        // One of a token's merges leads to it.
+        let merges = Merges::learn(alphabet, products, vocab.texts.len());
+        let mut joints = Joints::default();
+        let groups = seen.iter().flat_map(|merges| merges.texts.iter());
+        let made = (first..).zip(groups).map(|(symbol, text)| {
+            let left = merges.left(symbol);
+            if !by_bytes
+                && let Some(left) = left
+                && let Some((left, right)) = texts::parted(text, left)
+            {
+                joints.add(left, right);
+            }
+            left.is_some()
+        });
+        let made: Vec<_> = made.collect();
+        if first as usize + made.len() >= NO_SYMBOL as usize {
+            return Err(Unsupported("more merges than we can number".to_owned()));
+        }
+        Ok(Self { merges, joints, made })
     }
 }
 
@@ -154,16 +154,16 @@ const AHEAD: usize = 512;
 /// Which token each group of merges makes.
 ///
 /// Errors: one that makes none.
-fn products(vocab: &Texts, made: &Texts) -> Result<Vec<usize>, Unsupported> {
+fn products(vocab: &Texts, merges: &merges::Shelf) -> Result<Vec<usize>, Unsupported> {
     // Most files list tokens, and what makes them, in the same order.
     let mut last = 0;
-    let near = made.iter().map(|text| {
+    let near = merges.texts().map(|text| {
         let found = vocab.find(text, last..vocab.len().min(last + AHEAD))?;
         last = found;
         Some(found)
     });
     let mut products: Vec<Option<usize>> = near.collect();
-    let far = made.iter().zip(&products).filter(|(_, found)| found.is_none());
+    let far = merges.texts().zip(&products).filter(|(_, found)| found.is_none());
     let mut far: HashMap<&str, usize, FixedState> =
         far.map(|(text, _)| (text, usize::MAX)).collect();
     for (token, text) in vocab.iter().enumerate() {
@@ -171,19 +171,23 @@ fn products(vocab: &Texts, made: &Texts) -> Result<Vec<usize>, Unsupported> {
             *found = token;
         }
     }
-    for (text, product) in made.iter().zip(&mut products) {
+    for (text, product) in merges.texts().zip(&mut products) {
         if product.is_none() {
             *product = far.get(text).copied().filter(|token| *token < vocab.len());
         }
     }
     let unknown =
         |text: &str| Unsupported(format!("a merge that makes {:?}, which is no token", text));
-    let found = made.iter().zip(products);
+    let found = merges.texts().zip(products);
     found.map(|(text, product)| product.ok_or_else(|| unknown(text))).collect()
 }
 
 /// Errors: tokens of the same number, merges that are there twice.
-fn refuse_twice(ids: &[u32], merges: &json::Merges, products: &[usize]) -> Result<(), Unsupported> {
+fn refuse_twice(
+    ids: &[u32],
+    merges: &merges::Shelf,
+    products: &[usize],
+) -> Result<(), Unsupported> {
     let mut ids = ids.to_vec();
     ids.sort_unstable();
     if ids.array_windows().any(|[one, other]| one == other) {
@@ -197,7 +201,7 @@ fn refuse_twice(ids: &[u32], merges: &json::Merges, products: &[usize]) -> Resul
         }
     }
     let mut known: HashSet<(usize, u32), FixedState> = HashSet::default();
-    for (&token, lefts) in products.iter().zip(merges.lefts()) {
+    for (&token, (_, lefts)) in products.iter().zip(merges.groups()) {
         let several = groups.get(token).is_some_and(|groups| *groups > 1);
         if several && lefts.iter().any(|left| !known.insert((token, *left))) {
             return Err(Unsupported("model.merges has a merge twice".to_owned()));
@@ -237,10 +241,9 @@ fn begins(vocab: &Texts, by_bytes: bool) -> Result<(Alphabet, u32), Unsupported>
 }
 
 /// Errors: a merge of tokens that stand for single bytes.
-fn refuse_bytes(merges: &json::Merges) -> Result<(), Unsupported> {
+fn refuse_bytes(merges: &merges::Shelf) -> Result<(), Unsupported> {
     let names_byte = |text: &str| text.len() == "<0x00>".len() && text.starts_with("<0x");
-    let groups = merges.texts.iter().zip(merges.lefts());
-    for (text, lefts) in groups.filter(|(text, _)| text.as_bytes().contains(&b'<')) {
+    for (text, lefts) in merges.groups().filter(|(text, _)| text.as_bytes().contains(&b'<')) {
         let mut parts = lefts.iter().filter_map(|&left| texts::parted(text, left));
         if names_byte(text) || parts.any(|(left, right)| names_byte(left) || names_byte(right)) {
             return Err(Unsupported(format!("a merge to {text:?} of a byte")));

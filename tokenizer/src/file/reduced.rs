@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::added::Part;
 use super::byte_level;
-use super::json::{AddedToken, RawFile, RawModel, Vocab};
+use super::head::{Head, Vocab};
+use super::json::{AddedToken, RawFile, RawModel};
+use super::merges::Shelf;
 use super::preparation::Preparation;
 use super::recipe::Alphabet;
 use super::substrings::Substrings;
@@ -34,16 +36,17 @@ impl<M: Serialize> File<'_, M> {
 
 /// The part of a file that counts `texts` alike, as a `tokenizer.json`.
 pub(super) fn of_file(
+    head: &Head,
     raw: &RawFile,
-    vocab: &Vocab,
+    merges: &Shelf,
     preparation: &Preparation,
     texts: &[String],
 ) -> Vec<u8> {
     let file = File {
-        normalizer: &raw.normalizer,
-        pre_tokenizer: &raw.pre_tokenizer,
+        normalizer: &head.normalizer,
+        pre_tokenizer: &head.pre_tokenizer,
         added_tokens: found(&raw.added_tokens, texts),
-        model: model(&raw.model, vocab, preparation, texts),
+        model: model(&raw.model, &head.vocab, merges, preparation, texts),
     };
     file.to_json()
 }
@@ -72,6 +75,7 @@ struct Model<'a> {
 fn model<'a>(
     raw: &'a RawModel,
     Vocab { texts: tokens, ids }: &'a Vocab,
+    listed: &'a Shelf,
     preparation: &Preparation,
     texts: &[String],
 ) -> Model<'a> {
@@ -89,9 +93,8 @@ fn model<'a>(
     let tokens = tokens.iter().zip(ids.iter().copied());
     let vocab: HashMap<&str, u32, FixedState> = tokens.filter(|(text, _)| occurs(text)).collect();
     let is_kept = |text: &&str| vocab.contains_key(text);
-    let listed = raw.merges.texts.iter().zip(raw.merges.lefts());
     let mut merges = Vec::new();
-    for (text, lefts) in listed.filter(|(text, _)| is_kept(text)) {
+    for (text, lefts) in listed.groups().filter(|(text, _)| is_kept(text)) {
         let parts = lefts.iter().filter_map(|&left| texts::parted(text, left));
         let parts = parts.filter(|(left, right)| is_kept(left) && is_kept(right));
         merges.extend(parts.map(<[&str; 2]>::from));

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::BpeTrainer;
 
+use super::head::Vocab;
 use super::*;
 use crate::{Count, Loaded, Tokenizer};
 
@@ -335,19 +336,58 @@ fn a_damaged_file_is_refused() {
 #[test]
 fn tokens_are_read_as_far_as_they_go_and_the_file_as_a_whole() {
     let vocab = |file: &str| {
-        let Vocab { texts, ids } = Vocab::read(file.as_bytes()).ok()?;
+        let Vocab { texts, ids } = Head::read(file.as_bytes()).ok()?.vocab;
         Some((texts.iter().map(str::to_owned).collect::<Vec<_>>(), ids))
     };
     let read = Some((vec!["b".to_owned(), "é\n".to_owned()], vec![7, 1]));
     let tokens = r#"{"b": 7, "\u00e9\n": 1}"#;
-    let cut = format!(r#"{{"x": [{{"vocab": 1}}], "model": {{"type": "BPE", "vocab": {tokens}, "#);
+    let cut = format!(
+        r#"{{"x": [{{"vocab": 1}}], "normalizer": null, "pre_tokenizer": null,
+            "model": {{"type": "BPE", "vocab": {tokens}, "#
+    );
     assert_eq!(vocab(&cut), read);
-    assert!(serde_json::from_str::<RawFile>(&cut).is_err());
+    assert!(raw(&cut).is_err());
+    let late = format!(r#"{{"model": {{"vocab": {tokens}, "x": 1}}, "pre_tokenizer": [7]}}"#);
+    assert_eq!(Head::read(late.as_bytes()).unwrap().pre_tokenizer, json!([7]));
     let none =
         [r#"{"model": {}}"#, r#"{"model": {"vocab": {"a": -1}}}"#, r#"{"model": {"vocab": {"a""#];
     assert_eq!(none.map(vocab), [None, None, None]);
-    let twice = r#"{"model": {"vocab": {}, "merges": [], "vocab": {}}}"#;
-    assert!(serde_json::from_str::<RawFile>(twice).is_err());
+    let whole = r#"{"model": {"vocab": {}, "merges": []}}"#;
+    assert!(raw(whole).is_ok());
+    for (from, to) in [
+        ("}}", r#", "vocab": {}}}"#),
+        ("}}", r#", "merges": []}}"#),
+        ("}}", r#"}, "model": {"merges": []}}"#),
+        (r#", "merges": []"#, ""),
+        ("}}", r#", "unheard_of": 1}}"#),
+        ("}}", r#"}, "unheard_of": 1}"#),
+    ] {
+        assert!(raw(&whole.replace(from, to)).is_err(), "{to}");
+    }
+}
+
+fn raw(file: &str) -> Result<RawFile, serde_json::Error> {
+    let merges = Shelf::for_file(file.len());
+    RawFile::read(file.as_bytes(), Shelving::new(&merges, channel().0))
+}
+
+#[test]
+fn merges_are_the_same_however_many_are_handed_out_together() {
+    let merge = |number: usize| format!(r#"["{number}", "é"], ["{number}é", "x"], "{number} éx""#);
+    let all: Vec<_> = (0..20_000).map(merge).collect();
+    let file = format!(r#"{{"model": {{"merges": [{}]}}}}"#, all.join(","));
+    let (merges, (told, waiting)) = (Shelf::for_file(file.len()), channel());
+    RawFile::read(file.as_bytes(), Shelving::new(&merges, told)).unwrap();
+    assert_eq!(waiting.iter().count(), merges.all().count());
+    assert!(merges.all().count() > 2);
+    let mut groups = merges.groups();
+    for number in 0..20_000_usize {
+        let digits = u32::try_from(number.to_string().len()).unwrap();
+        let [one, two] = [format!("{number}é"), format!("{number}éx")];
+        assert_eq!(groups.next(), Some((&*one, &[digits][..])));
+        assert_eq!(groups.next(), Some((&*two, &[digits + 1, digits][..])));
+    }
+    assert_eq!(groups.next(), None);
 }
 
 #[test]
