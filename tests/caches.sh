@@ -13,3 +13,21 @@ python_with() {
     "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
     echo "$stamp" >"$1/.made-from"
 }
+
+# Unpacks a package of a Debian suite into the folder $1: the suite $2, the package $3. Installs nothing.
+debian_into() {
+    local lists archive
+    ! made_from "$1" "$2 $3" || return 0
+    rm -rf "$1"
+    mkdir -p "$1"
+    lists=$(mktemp -d)
+    mkdir -p "$lists/parts" "$lists/state/partial" "$lists/cache/archives/partial"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $2 main" \
+        >"$lists/parts/suite.list"
+    archive=(-o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$lists/parts" -o "Dir::Cache=$lists/cache"
+        -o "Dir::State::Lists=$lists/state" -o "APT::Sandbox::User=$(id -un)")
+    (cd "$lists" && apt-get "${archive[@]}" update -qq && apt-get "${archive[@]}" download -qq "$3")
+    dpkg -x "$lists"/*.deb "$1"
+    rm -rf "$lists"
+    echo "$2 $3" >"$1/.made-from"
+}

@@ -9,19 +9,22 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
+use crate::limits::Limits;
 use crate::mistake::Invalid;
 use crate::model::{
-    ApiKey, Config, Export, Ledger, Limits, ModelPattern, OnClientLeft, Push, Telemetry, Tenants,
-    TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
+    ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Secret,
+    Telemetry, Tenants, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
+use crate::otel::header_name;
 use crate::prices::prices;
 use crate::reader::{At, List, Optional, Reader, Required, Table};
+use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
-    RawApiKey, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawTelemetry, RawTenants,
-    RawTokenizer, RawUpstream,
+    RawApiKey, RawBilling, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawOtlp,
+    RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
 };
 use crate::terms;
-use crate::values::{GenAi, Label, Sha256, Value};
+use crate::values::{HeaderText, Label, Sha256, Value};
 
 const WORKERS_MAX: usize = 1024;
 /// The least that hyper reads a head with.
@@ -61,8 +64,9 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         data_dir: raw.data_dir.or(default.data_dir),
         workers: workers(raw.workers, default.workers, reader),
         prices,
+        billing: raw.billing.given().map_or(default.billing, billing),
         ledger: raw.ledger.given().map_or(default.ledger, |raw| ledger(raw, reader)),
-        telemetry: raw.telemetry.given().map_or(default.telemetry, telemetry),
+        telemetry: raw.telemetry.given().map_or(default.telemetry, |raw| telemetry(raw, reader)),
         receipts: raw.receipts.or(default.receipts),
         passthrough: raw.passthrough.or(default.passthrough),
         resource: labels(raw.resource),
@@ -73,6 +77,10 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         tenants: tenants?,
         export: export?,
     })
+}
+
+fn billing(raw: RawBilling) -> Billing {
+    Billing { zone: raw.zone.or(Billing::default().zone) }
 }
 
 /// Why the two addresses cannot be served together, or the admin address not without a token.
@@ -271,10 +279,52 @@ fn export(raw: RawExport) -> Option<Export> {
     Some(Export { push })
 }
 
-fn telemetry(raw: RawTelemetry) -> Telemetry {
+fn telemetry(raw: RawTelemetry, reader: &mut Reader<'_>) -> Telemetry {
     let default = Telemetry::default();
-    let GenAi::V1_41 = raw.genai.or(GenAi::V1_41);
-    Telemetry { tenants_max: raw.tenants_max.or(default.tenants_max) }
+    Telemetry {
+        genai: raw.genai.given().map(|at| at.value),
+        tenants_max: raw.tenants_max.or(default.tenants_max),
+        scope_labels: raw.scope_labels.or(default.scope_labels),
+        otlp: raw.otlp.given().map_or(default.otlp, |raw| otlp(raw, reader)),
+        traces: raw.traces.given().map(traces),
+    }
+}
+
+fn traces(raw: RawTraces) -> TraceKeys {
+    let default = Always::default();
+    let always = raw.always.given().map(|raw| Always {
+        errors: raw.errors.or(default.errors),
+        slow_first_token: raw.slow_first_token_seconds.or(default.slow_first_token),
+        stall: raw.stall_seconds.or(default.stall),
+    });
+    TraceKeys { ratio: raw.ratio.given().map(|at| at.value), always: always.unwrap_or_default() }
+}
+
+fn otlp(raw: RawOtlp, reader: &mut Reader<'_>) -> OtlpKeys {
+    OtlpKeys {
+        endpoint: raw.endpoint.given().map(|at| at.value.into()),
+        protocol: raw.protocol.given().map(|at| at.value),
+        headers: raw.headers.given().map(|table| headers(table, reader)),
+        gzip: raw.compression.given().map(|at| at.value.0),
+        timeout: raw.timeout_seconds.given().map(|at| at.value),
+        ca: raw.ca.given().map(|at| reader.resolve(&at.value)),
+        interval: raw.interval_seconds.given().map(|at| at.value),
+        temporality: raw.temporality.given().map(|at| at.value),
+    }
+}
+
+/// Headers by their names in lower case, as HTTP/2 wants them.
+fn headers(table: Table<HeaderText>, reader: &mut Reader<'_>) -> BTreeMap<String, Secret> {
+    let mut headers = BTreeMap::new();
+    for (name, at) in table.0 {
+        match header_name(&name) {
+            Ok(name) => {
+                headers.insert(name, at.value.0);
+            }
+            Err(why) => reader.report(&at.spot, why.problem, format!("expected {}", why.expected)),
+        }
+    }
+    headers
 }
 
 fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {

@@ -8,12 +8,15 @@
 mod check;
 mod file;
 mod flags;
+mod limits;
 mod mistake;
 mod model;
 mod money;
+mod otel;
 mod postgres;
 mod prices;
 mod reader;
+mod sampling;
 mod schema;
 mod terms;
 #[cfg(test)]
@@ -24,10 +27,14 @@ mod yaml;
 
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
+pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
-    ApiKey, Config, Durability, Export, Ledger, Limits, ModelPattern, OnClientLeft, OnDamage,
-    OnUnavailable, PostgresTls, PostgresUrl, Prices, Push, Secret, Store, Telemetry, Tenant,
-    Tenants, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    ApiKey, Billing, Config, Durability, Export, GenAi, Ledger, ModelPattern, OnClientLeft,
+    OnDamage, OnUnavailable, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices, Push,
+    Secret, Store, Telemetry, Temporality, Tenant, Tenants, TokenizerFile, TrustedHeader,
+    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
+pub use otel::{Emission, Exporter, Ignored, MetricsExport, TracesExport};
+pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use values::is_tenant_name;

@@ -8,10 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use subtle::ConstantTimeEq;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
+
+use crate::limits::Limits;
+use crate::sampling::TraceKeys;
 
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +38,8 @@ pub struct Config {
     pub tokenizers: Vec<TokenizerFile>,
     /// What tokens cost.
     pub prices: Prices,
+    /// How bills are made.
+    pub billing: Billing,
     /// How the ledger is written.
     pub ledger: Ledger,
     /// Where the ledger is sent to.
@@ -66,6 +72,7 @@ impl Config {
             tenants: Tenants::default(),
             tokenizers: Vec::new(),
             prices: Prices::default(),
+            billing: Billing::default(),
             ledger: Ledger::default(),
             export: Export::default(),
             telemetry: Telemetry::default(),
@@ -253,6 +260,19 @@ pub struct Prices {
     pub unknown: UnknownPrice,
 }
 
+/// How bills are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Billing {
+    /// Whose months, days and hours bills are of; it has a name.
+    pub zone: TimeZone,
+}
+
+impl Default for Billing {
+    fn default() -> Self {
+        Self { zone: TimeZone::UTC }
+    }
+}
+
 /// Models without a price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownPrice {
@@ -384,96 +404,81 @@ pub enum Durability {
     Sync,
 }
 
-/// What is emitted.
-#[derive(Debug, Clone, PartialEq)]
+/// What is emitted, as far as the file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telemetry {
+    /// Generation of the GenAI conventions; `None` leaves it to the environment.
+    pub genai: Option<GenAi>,
     /// Tenants that get a label of their own; the rest share `other`.
     pub tenants_max: usize,
+    /// Whether `/metrics` names the instrumentation scope on each series.
+    pub scope_labels: bool,
+    /// Where it is pushed to; what is `None` is left to the environment.
+    pub otlp: OtlpKeys,
+    /// Which requests have spans; `None` leaves it to the environment.
+    pub traces: Option<TraceKeys>,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { tenants_max: 500 }
-    }
-}
-
-/// Named limits (`facts/robustness.md` §20). `Limits::default()` has the documented defaults.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// Request head, in bytes.
-    pub header_bytes_max: usize,
-    /// Request header fields.
-    pub headers_max: usize,
-    /// Request target, in bytes.
-    pub uri_bytes_max: usize,
-    /// Time for a whole request head.
-    pub header_read_timeout: Duration,
-    /// One request body, in bytes.
-    pub body_bytes_max: usize,
-    /// Time without progress while reading a body.
-    pub body_read_timeout: Duration,
-    /// All bodies held at once, in bytes.
-    pub bodies_total_bytes_max: usize,
-    /// Idle keep-alive connection from a client.
-    pub idle_timeout: Duration,
-    /// Client connections.
-    pub connections_max: usize,
-    /// Streams on one HTTP/2 connection.
-    pub http2_streams_max: u32,
-    /// Connecting to an upstream, TLS included.
-    pub upstream_connect_timeout: Duration,
-    /// Until the upstream's head.
-    pub upstream_head_timeout: Duration,
-    /// Silence between two reads of an answer.
-    pub upstream_idle_timeout: Duration,
-    /// A whole request, from its head to the last byte of its answer.
-    pub request_timeout: Duration,
-    /// How long an idle upstream connection is kept.
-    pub upstream_keep_alive: Duration,
-    /// A client that does not read.
-    pub client_write_timeout: Duration,
-    /// Longest answer that is read as one document, in bytes, decoded.
-    pub decode_bytes_max: usize,
-    /// Most decoded bytes per byte of an encoded answer.
-    pub decode_ratio_max: u32,
-    /// Frames gathered into one write, in bytes.
-    pub relay_buffer_bytes: usize,
-    /// Streams may go on this long after SIGTERM.
-    pub drain: Duration,
-    /// Waiting for the ledger.
-    pub ledger_write_timeout: Duration,
-    /// Entries waiting for the ledger, in bytes.
-    pub ledger_queue_bytes_max: usize,
-    /// A file of the journal that is this long is followed by another one, in bytes.
-    pub ledger_segment_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
         Self {
-            header_bytes_max: 64 << 10,
-            headers_max: 100,
-            uri_bytes_max: 8 << 10,
-            header_read_timeout: Duration::from_secs(10),
-            body_bytes_max: 32 << 20,
-            body_read_timeout: Duration::from_secs(30),
-            bodies_total_bytes_max: 1 << 30,
-            idle_timeout: Duration::from_secs(75),
-            connections_max: 10_000,
-            http2_streams_max: 100,
-            upstream_connect_timeout: Duration::from_secs(5),
-            upstream_head_timeout: Duration::from_secs(300),
-            upstream_idle_timeout: Duration::from_secs(120),
-            request_timeout: Duration::from_secs(3600),
-            upstream_keep_alive: Duration::from_secs(4),
-            client_write_timeout: Duration::from_secs(60),
-            decode_bytes_max: 32 << 20,
-            decode_ratio_max: 200,
-            relay_buffer_bytes: 64 << 10,
-            drain: Duration::from_secs(30),
-            ledger_write_timeout: Duration::from_secs(1),
-            ledger_queue_bytes_max: 64 << 20,
-            ledger_segment_bytes: 64 << 20,
+            genai: None,
+            tenants_max: 500,
+            scope_labels: true,
+            otlp: OtlpKeys::default(),
+            traces: None,
         }
     }
+}
+
+/// A generation of the OpenTelemetry GenAI conventions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GenAi {
+    /// As released with v1.41: what most dashboards read today.
+    #[default]
+    V1_41,
+    /// As their own repository has them since.
+    Latest,
+    /// Each under its own names.
+    Both,
+}
+
+/// How OTLP travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    /// gRPC over HTTP/2.
+    Grpc,
+    /// Protobuf over HTTP/1.1.
+    HttpProtobuf,
+}
+
+/// What a pushed number counts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Temporality {
+    /// The start of the gateway.
+    #[default]
+    Cumulative,
+    /// The push before.
+    Delta,
+}
+
+/// `telemetry.otlp`, as far as the file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OtlpKeys {
+    /// The collector; over HTTP, what stands in front of `/v1/metrics` and the like.
+    pub endpoint: Option<UpstreamUrl>,
+    /// How it travels.
+    pub protocol: Option<OtlpProtocol>,
+    /// Sent with each push.
+    pub headers: Option<BTreeMap<String, Secret>>,
+    /// Whether it is compressed.
+    pub gzip: Option<bool>,
+    /// Time for one push.
+    pub timeout: Option<Duration>,
+    /// A file of certificates that are trusted in place of the system's.
+    pub ca: Option<PathBuf>,
+    /// Time between two pushes of metrics.
+    pub interval: Option<Duration>,
+    /// What their numbers count from.
+    pub temporality: Option<Temporality>,
 }

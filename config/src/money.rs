@@ -1,6 +1,7 @@
-//! Values of prices: currencies, money, percentages, days and exchange rates.
+//! Values of prices and bills: currencies, money, percentages, days, zones and exchange rates.
 
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use taximeter_pricing::{Currency, Money};
 
@@ -20,6 +21,15 @@ impl Value for Date {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         text.parse().map_err(|_| Invalid::new("is no day", Self::EXPECTED))
+    }
+}
+
+impl Value for TimeZone {
+    const EXPECTED: &'static str = "a name of the IANA database, such as Europe/Berlin or UTC";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let zone = Self::get(text).ok().filter(|zone| !zone.is_unknown());
+        zone.ok_or_else(|| Invalid::new("is no time zone", Self::EXPECTED))
     }
 }
 

@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Currency, Money};
 
 use crate::model::{
-    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, Store, UnknownCaller,
-    UnknownPrice, UpstreamUrl,
+    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Secret,
+    Store, Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::money::{Free, Percent, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
-use crate::values::{Book, GenAi, IdentityHeader, Label, Name, Receiver, Sha256, Token};
+use crate::sampling::Ratio;
+use crate::values::{Book, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token};
 
 keys! {
     /// The file.
@@ -46,6 +48,8 @@ keys! {
         tokenizers: Optional<List<RawTokenizer>>,
         /// What tokens cost.
         prices: Optional<RawPrices>,
+        /// How bills are made.
+        billing: Optional<RawBilling>,
         /// How the ledger is written.
         ledger: Optional<RawLedger>,
         /// Where the ledger is sent to. Default: nowhere.
@@ -168,14 +172,14 @@ keys! {
         /// A file of fixed prices in the price book's form; no discount changes them. Default:
         /// none.
         prices: Optional<At<PathBuf>>,
-        /// What is free in each calendar month, UTC; taken off by `taximeter bill --config`.
+        /// What is free in each calendar month of `billing.zone`; taken off by `taximeter bill --config`.
         /// Default: nothing.
         allowance: Optional<RawAllowance>,
     }
 }
 
 keys! {
-    /// What is free in each calendar month, UTC: tokens first, then money.
+    /// What is free in each calendar month of `billing.zone`: tokens first, then money.
     RawAllowance {
         /// So much of what is owed, in `prices.currency`, such as `5 USD`.
         money: Optional<At<Money>>,
@@ -228,6 +232,16 @@ keys! {
 }
 
 keys! {
+    /// How bills are made.
+    RawBilling {
+        /// The time zone, by its name in the IANA database such as `Europe/Berlin`, whose months,
+        /// days and hours bills and statements are of, and in which allowances begin anew each
+        /// month. Exports are by UTC. Default: `UTC`.
+        zone: Optional<At<TimeZone>>,
+    }
+}
+
+keys! {
     /// What one of another currency is worth, by the day of admission.
     RawExchange {
         /// The other currency.
@@ -247,7 +261,8 @@ keys! {
         durability: Optional<At<Durability>>,
         /// A journal that is damaged before its end: `strict` starts nothing and says where,
         /// `salvage` leaves out what cannot be read, keeps the damaged file, and says what is
-        /// missing. Default: `strict`.
+        /// missing. What was not synced when the power failed is its end, with `group` and `sync`;
+        /// with `os` nobody can tell. Default: `strict`.
         recovery: Optional<At<OnDamage>>,
         /// When entries cannot be written: `refuse` answers 503 `ledger_unavailable`, `serve` goes
         /// on while half of `ledger_queue_bytes_max` has room. What is queued is written later, in
@@ -287,10 +302,68 @@ keys! {
 keys! {
     /// What is emitted.
     RawTelemetry {
-        /// Generation of the OpenTelemetry GenAI conventions: `v1_41`. Default: `v1_41`.
+        /// Generation of the OpenTelemetry GenAI conventions: `v1_41`, `latest`, or `both`, each
+        /// under its own names. Default: `v1_41`, or what `OTEL_SEMCONV_STABILITY_OPT_IN` says.
         genai: Optional<At<GenAi>>,
         /// Tenants with a label of their own in metrics; the rest are `other`. Default: 500.
         tenants_max: Optional<At<NonZeroUsize>>,
+        /// `otel_scope_name` and `otel_scope_version` on every series of `/metrics`: `on` or `off`.
+        /// Default: `on`.
+        scope_labels: Optional<At<bool>>,
+        /// A collector that metrics are pushed to. Default: what the standard's `OTEL_…` variables
+        /// say, else none.
+        otlp: Optional<RawOtlp>,
+        /// Spans of requests, pushed to the collector; `{}` takes the defaults. Default: none, or
+        /// what the standard's `OTEL_…` variables say.
+        traces: Optional<RawTraces>,
+    }
+}
+
+keys! {
+    /// Which requests have spans.
+    RawTraces {
+        /// Part of the traces that begin here, by their ids; one that a caller has begun is kept
+        /// where the caller keeps it. Default: 1, or what `OTEL_TRACES_SAMPLER` says.
+        ratio: Optional<At<Ratio>>,
+        /// What is kept whatever ratio and caller say.
+        always: Optional<RawAlways>,
+    }
+}
+
+keys! {
+    /// Requests whose spans are kept once they have ended.
+    RawAlways {
+        /// Those that failed: `on` or `off`. Default: `on`.
+        errors: Optional<At<bool>>,
+        /// Streams whose first token came later than this. Default: 5.
+        slow_first_token_seconds: Optional<At<Duration>>,
+        /// Streams with a longer gap between two tokens. Default: 5.
+        stall_seconds: Optional<At<Duration>>,
+    }
+}
+
+keys! {
+    /// A collector of OpenTelemetry's. Each key wins over the `OTEL_…` variables that say the same;
+    /// `OTEL_SDK_DISABLED=true` ends all pushing.
+    RawOtlp {
+        /// Such as `http://collector:4317`; over HTTP, what stands in front of `/v1/metrics` and
+        /// `/v1/traces`.
+        endpoint: Optional<At<Receiver>>,
+        /// `grpc` or `http/protobuf`. Default: `grpc` to port 4317, else `http/protobuf`.
+        protocol: Optional<At<OtlpProtocol>>,
+        /// Sent with each push, such as `{api-key: "${env:KEY}"}`. Default: none.
+        headers: Optional<Table<HeaderText>>,
+        /// `gzip` or `none`. Default: `gzip`.
+        compression: Optional<At<Gzip>>,
+        /// Time for one push and its answer. Default: 10.
+        timeout_seconds: Optional<At<Duration>>,
+        /// A file of certificates, in PEM, that are trusted in place of the system's. Default: none.
+        ca: Optional<At<PathBuf>>,
+        /// Time between two pushes of metrics. Default: 60.
+        interval_seconds: Optional<At<Duration>>,
+        /// What their numbers count from: `cumulative` from the gateway's start, `delta` from the
+        /// push before, as Datadog wants it. Default: `cumulative`.
+        temporality: Optional<At<Temporality>>,
     }
 }
 

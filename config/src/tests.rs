@@ -34,10 +34,7 @@ fn mistakes(text: &str) -> String {
     Config::from_yaml(text, name, &env, &read_file).expect_err("has mistakes").to_string()
 }
 
-#[test]
-fn every_key_of_the_schema_is_read() {
-    let config = load(
-        r#"
+const EVERY_KEY: &str = r#"
 listen: "[::]:80"
 admin: 0.0.0.0:9464
 admin_token: ${env:ADMIN_TOKEN}
@@ -78,16 +75,32 @@ prices:
   book: builtin
   overrides: [prices.yaml, more/]
   unknown: refuse
+billing: {zone: europe/berlin}
 ledger: {durability: sync, recovery: salvage, unavailable: serve, keep_days: 31, store: "postgres://me:${env:POD}@db/bills?sslmode=require"}
 export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max: 7}}
-telemetry: {genai: v1_41, tenants_max: 7}
+telemetry:
+  genai: both
+  tenants_max: 7
+  scope_labels: off
+  otlp:
+    endpoint: http://collector:4317
+    protocol: grpc
+    headers: {Api-Key: "${env:KEY}"}
+    compression: none
+    timeout_seconds: 5
+    ca: ca.pem
+    interval_seconds: 15
+    temporality: delta
+  traces: {ratio: 0.25, always: {errors: off, slow_first_token_seconds: 2, stall_seconds: 0.5}}
 receipts: off
 passthrough: true
 resource: {k8s.pod.name: "${env:POD}"}
 limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, http2_streams_max: 5}
-"#,
-    )
-    .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+"#;
+
+#[test]
+fn every_key_of_the_schema_is_read() {
+    let config = load(EVERY_KEY).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let mut shown = format!("{config:#?}");
     // The limits that are left at their defaults are in the schema.
     shown.truncate(shown.find("limits: ").unwrap());
@@ -142,9 +155,10 @@ tenants:
   jwt: {issuer: "https://login.example"}
 tokenizers: [{models: []}, {path: "", estimate: on}]
 prices: {currency: EURO, overrides: [nowhere.yaml, 7], exchange: [{from: BTC}]}
+billing: {zone: Mars/Phobos, timezone: UTC}
 ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql://host/bills"}
 export: {push: {batch_max: 0, token: "two words"}}
-telemetry: {tenants_max: 0, otlp: {endpoint: "http://collector:4317"}}
+telemetry: {genai: v1_40, tenants_max: 0, otlp: {endpoint: "collector:4317", headers: {host: secret}, temporality: up}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
 "#;
     assert_snapshot!(mistakes(text));

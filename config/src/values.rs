@@ -13,9 +13,10 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::mistake::Invalid;
 use crate::model::{
-    Durability, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, Secret, Store, UnknownCaller,
-    UnknownPrice, UpstreamUrl,
+    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Secret,
+    Store, Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
+use crate::sampling::Ratio;
 
 /// Longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -62,11 +63,9 @@ pub(crate) enum Book {
     Builtin,
 }
 
-/// The generation of the OpenTelemetry GenAI conventions.
+/// Whether something is compressed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum GenAi {
-    V1_41,
-}
+pub(crate) struct Gzip(pub(crate) bool);
 
 words!(bool, "on or off", { "on" | "true" => true, "off" | "false" => false, });
 words!(Durability, "os, group or sync", {
@@ -84,7 +83,29 @@ words!(UsageAsk, "final, continuous or token_ids", {
 words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
 words!(Book, "builtin", { "builtin" => Self::Builtin, });
-words!(GenAi, "v1_41", { "v1_41" => Self::V1_41, });
+words!(GenAi, "v1_41, latest or both", {
+    "v1_41" => Self::V1_41,
+    "latest" => Self::Latest,
+    "both" => Self::Both,
+});
+words!(OtlpProtocol, "grpc or http/protobuf", {
+    "grpc" => Self::Grpc,
+    "http/protobuf" => Self::HttpProtobuf,
+});
+words!(Gzip, "gzip or none", { "gzip" => Self(true), "none" => Self(false), });
+words!(Temporality, "cumulative or delta", {
+    "cumulative" => Self::Cumulative,
+    "delta" => Self::Delta,
+});
+
+impl Value for Ratio {
+    const EXPECTED: &'static str = "a number from 0 to 1, such as 0.1";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let part = text.parse().ok().and_then(Self::of);
+        part.ok_or_else(|| Invalid::new("is no part of a whole", Self::EXPECTED))
+    }
+}
 
 impl Value for Store {
     const EXPECTED: &'static str = "sqlite, or postgres://USER:PASSWORD@HOST/DATABASE";
@@ -212,6 +233,23 @@ impl Value for Secret {
                 "visible ASCII characters without spaces",
             )),
         }
+    }
+}
+
+/// What a header of ours says; it may be a secret.
+#[derive(Debug, Clone)]
+pub(crate) struct HeaderText(pub(crate) Secret);
+
+impl Value for HeaderText {
+    const EXPECTED: &'static str = "visible ASCII characters";
+    const SECRET: bool = true;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let sendable = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        if text.trim() != text || text.is_empty() || !sendable {
+            return Err(Invalid::new("cannot be sent in a header", Self::EXPECTED));
+        }
+        Ok(Self(Secret(text.to_owned())))
     }
 }
 

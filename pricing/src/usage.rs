@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Tokens of one request. `None` is unknown, `Some(0)` is none.
 ///
 /// `input_tokens` includes cache reads and writes, `output_tokens` includes reasoning: the parts
 /// are never added to the whole again. Names after OpenTelemetry GenAI.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
@@ -37,6 +38,7 @@ pub struct Usage {
     /// Further model runs of the same request, charged beside the numbers above and not part of
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
     pub passes: Vec<Pass>,
 }
 
@@ -61,7 +63,9 @@ impl Usage {
 }
 
 /// What an answer says of itself that may change its price, beside its service tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// Where the model ran (Anthropic `usage.inference_geo`).
@@ -88,7 +92,7 @@ impl Condition {
 }
 
 /// Tokens by what they stand for. Each is a part of its whole.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Modalities {
     /// Of the input.
     #[serde(default)]
@@ -152,7 +156,7 @@ impl From<&BTreeMap<String, u64>> for Modalities {
 }
 
 /// The parts of an input or output. `None` is not reported.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ByModality {
     /// Text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +184,7 @@ impl ByModality {
 }
 
 /// One further model run inside a request (Anthropic `usage.iterations`: compaction, advisor).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pass {
     /// Model that ran, when it differs from the response's.
     pub model: Option<String>,
@@ -190,7 +194,18 @@ pub struct Pass {
 
 /// Where a usage comes from.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -216,7 +231,9 @@ impl Source {
 }
 
 /// A number of a usage, by its name on records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Member {
     /// All input.
@@ -232,7 +249,9 @@ pub enum Member {
 }
 
 /// What a reader of a usage should know about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Flag {
     /// Counted by bytes or with a fall-back vocabulary.

@@ -11,6 +11,7 @@ pub(crate) mod keys;
 mod ledger;
 mod load;
 mod model_files;
+mod period;
 pub(crate) mod prices;
 mod progress;
 pub(crate) mod records;

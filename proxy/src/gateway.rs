@@ -3,22 +3,29 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use dashmap::DashMap;
 use http::HeaderValue;
+use jiff::Timestamp;
 use taximeter_config::{Config, Upstream};
 use taximeter_meter::Dialect;
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::Semaphore;
 
+use crate::edge::clock;
+use crate::edge::feeder::Feeding;
 use crate::edge::journal::Journal;
+use crate::edge::process::Footprint;
 use crate::edge::upstream::Dialer;
+use crate::health::Health;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
+use crate::live::Live;
 use crate::tariffs::Tariffs;
-use crate::telemetry::Telemetry;
 use crate::telemetry::events::CountSkipped;
 use crate::telemetry::events::UpstreamRecognised;
+use crate::telemetry::{Telemetry, Vitals};
 use crate::tokenizers::Tokenizers;
 
 /// Prompts and answers that may wait to be counted; those beyond it stay unknown.
@@ -37,6 +44,10 @@ pub(crate) struct Gateway {
     pub(crate) tariffs: Tariffs,
     pub(crate) tokenizers: Tokenizers,
     pub(crate) journal: Journal,
+    /// How far the store is behind it.
+    pub(crate) feeding: Arc<Feeding>,
+    /// Requests that are running.
+    pub(crate) live: Live,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) dialer: Dialer,
     /// Where work runs that must not delay a token.
@@ -47,6 +58,10 @@ pub(crate) struct Gateway {
     loading: AtomicBool,
     /// A place for each answer that is read on although its client has left.
     pub(crate) left_answers: Arc<Semaphore>,
+    pub(crate) started: Instant,
+    pub(crate) started_at: Timestamp,
+    /// How each upstream does.
+    health: Vec<Health>,
     /// `host` of each upstream.
     hosts: Vec<Option<HeaderValue>>,
     /// Dialects that upstreams configured as `auto` have shown, by index.
@@ -84,6 +99,11 @@ impl Gateway {
             loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
             hosts: hosts.collect(),
+            health: config.upstreams.iter().map(|_| Health::default()).collect(),
+            started: clock::now(),
+            started_at: clock::wall(),
+            feeding: Arc::default(),
+            live: Live::default(),
             recognised: DashMap::new(),
             bodies_bytes: Arc::default(),
             draining: AtomicBool::new(false),
@@ -100,6 +120,17 @@ impl Gateway {
     #[expect(clippy::indexing_slicing, reason = "indices come from `position` over this very list")]
     pub(crate) fn upstream(&self, index: usize) -> &Upstream {
         &self.config.upstreams[index]
+    }
+
+    /// How an upstream does.
+    #[expect(clippy::indexing_slicing, reason = "as of `upstream`: there is one for each")]
+    pub(crate) fn health(&self, index: usize) -> &Health {
+        &self.health[index]
+    }
+
+    /// Entries of the ledger that the store does not have yet.
+    pub(crate) fn pending_entries(&self) -> u64 {
+        self.journal.sequence().saturating_sub(self.feeding.state().stored)
     }
 
     /// `host` of an upstream.
@@ -154,6 +185,17 @@ impl Gateway {
         guarded(&self.telemetry, count)
     }
 
+    /// What is looked up when somebody asks for numbers.
+    pub(crate) fn vitals(&self) -> Vitals {
+        let (fed, entries) = (self.feeding.state(), self.journal.sequence());
+        Vitals {
+            entries,
+            healthy: self.journal.is_healthy(),
+            store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
+            process: Footprint::now(),
+        }
+    }
+
     /// Readiness off, new requests refused.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Relaxed);
@@ -162,6 +204,11 @@ impl Gateway {
     /// Whether new requests are refused.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Relaxed)
+    }
+
+    /// Request bodies held in memory, in bytes.
+    pub(crate) fn bodies_bytes(&self) -> usize {
+        self.bodies_bytes.load(Relaxed)
     }
 
     /// Counts a body against `bodies_total_bytes_max` while it is held.
@@ -216,16 +263,24 @@ fn guarded<T>(telemetry: &Telemetry, count: impl FnOnce() -> T) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::LedgerState;
+    use crate::edge::clock;
+    use crate::telemetry::Format as Exposed;
     use crate::telemetry::log::{Format, Log};
 
     #[test]
     fn a_count_that_panics_is_none_and_told_of() {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
-        let telemetry = Telemetry::new(Log::quiet(Format::Json), &config);
+        let (emission, _) = config.emission(&|_| None);
+        let log = Log::quiet(Format::Json);
+        let telemetry = Telemetry::new(log, &config, &emission, "g", clock::wall());
         let skipped = || {
-            let metrics = telemetry.metrics.render(&LedgerState { entries: 0, healthy: true });
-            metrics.contains("taximeter_meter_counts_skipped_total{taximeter_cause=\"panic\"} 1\n")
+            let vitals = Vitals::default();
+            let metrics: String = telemetry.metrics.exposition(&vitals, Exposed::Text).collect();
+            let mut lines = metrics.lines();
+            lines.any(|line| {
+                line.starts_with("taximeter_meter_counts_skipped_total{")
+                    && line.ends_with("taximeter_cause=\"panic\"} 1")
+            })
         };
         assert_eq!(guarded(&telemetry, || 7), Some(7));
         assert!(!skipped());

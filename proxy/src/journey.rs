@@ -15,6 +15,7 @@ pub(crate) mod settle;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -36,8 +37,7 @@ pub(crate) async fn journey(
     peer: &Arc<Peer>,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
-    let arrival =
-        Arrival::new(request.uri().path(), request.headers(), clock::now(), clock::wall());
+    let arrival = Arrival::new(request.uri(), request.headers(), clock::now(), clock::wall());
     let method = request.method().clone();
     // A panic ends this request and no other; the fare that it drops settles itself.
     let ridden = AssertUnwindSafe(ride(worker, peer, &arrival, request)).catch_unwind().await;
@@ -80,14 +80,22 @@ async fn ride(
     }
     let (mut head, body) = request.into_parts();
     peer.body_is_unread(!body.is_end_stream());
-    let call = identify::call(gateway, peer, arrival, &mut head)?;
+    let mut call = identify::call(gateway, peer, arrival, &mut head)?;
     let permit = admit::permit(gateway, &call, &head)?;
+    call.laps.identified = Some(clock::now());
     let order = body::read(gateway, &call, &head.headers, body).await?;
+    call.laps.read = Some(clock::now());
     peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;
+    call.laps.routed = Some(clock::now());
     let route = call.route;
     let fare = match route.billing {
-        Billing::Ledger => Some(permit.reserve(gateway, peer, call, &mut chosen).await?),
+        Billing::Ledger => {
+            let mut fare = permit.reserve(gateway, peer, call, &mut chosen).await?;
+            fare.admitted(clock::now());
+            arrival.has_fare.store(true, Relaxed);
+            Some(fare)
+        }
         Billing::Free => None,
     };
     let passed = fare.is_none().then(|| head.method.clone());

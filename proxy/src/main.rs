@@ -5,9 +5,12 @@ mod counting;
 mod edge;
 mod exit;
 mod gateway;
+mod health;
 mod journey;
+mod live;
 mod tariffs;
 mod telemetry;
+mod terms;
 mod tokenizers;
 
 use std::io::{self, BufWriter, Write as _};

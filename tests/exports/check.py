@@ -45,6 +45,9 @@ COLUMNS = {
     "SkuPriceDetails": (model.texts.is_key_value, True), "SubAccountId": (TEXT, True), "SubAccountName": (TEXT, True),
     "Tags": (model.texts.is_key_value, True),
 }
+# What was sold has it, and a credit has not.
+SOLD = ("ConsumedQuantity", "ContractedUnitPrice", "ListUnitPrice", "PricingCategory", "PricingQuantity", "SkuId",
+        "SkuPriceId")
 wrong = []
 
 
@@ -66,7 +69,12 @@ def own_rules(columns, rows):
     for name in columns:
         expect(name in COLUMNS or name.startswith("x_"), f"column {name} is neither FOCUS's nor custom")
     for row in rows:
-        for price, cost in (("ListUnitPrice", "ListCost"), ("ContractedUnitPrice", "ContractedCost")):
+        sold = row["ChargeCategory"] == "Usage"
+        for name in SOLD:
+            expect((row[name] is not None) == sold, f"{name} of {row['ChargeCategory']}: {row}")
+        for cost in ("EffectiveCost", "ContractedCost", "ListCost") if not sold else ():
+            expect(row[cost] == row["BilledCost"], f"{cost} of a credit is not what it takes off: {row}")
+        for price, cost in (("ListUnitPrice", "ListCost"), ("ContractedUnitPrice", "ContractedCost")) if sold else ():
             product = Decimal(row[price]) * Decimal(row["PricingQuantity"])
             expect(product == Decimal(row[cost]), f"{price} × PricingQuantity is not {cost}: {row}")
     print(f"our rules: {len(rows)} rows, {len(columns)} columns, {checked} cells")
@@ -93,17 +101,39 @@ def rule_model(columns, rows):
             expect(False, f"{name} ({criteria['Keyword']}): {criteria['MustSatisfy']} rows {rows_failed}")
 
 
+def kinds(rows):
+    """Every kind of row is there: nothing that a rule says of it was held against nothing."""
+    found = Counter()
+    for row in rows:
+        found["credit"] += row["ChargeCategory"] == "Credit"
+        found["correction of an invoiced month"] += row["ChargeClass"] == "Correction"
+        found["correction before that"] += row["BilledCost"].startswith("-") and row["ChargeClass"] is None \
+            and row["ChargeCategory"] == "Usage"
+        found["idle GPUs"] += row["SubAccountId"] == "idle/gpus"
+    print(f"rows: {', '.join(f'{count} of {kind}' for kind, count in found.items())}")
+    expect(all(found.values()), f"not every kind of row is there: {found}")
+
+
 def sums(relation):
     return {tenant: Decimal(cost) for tenant, cost in relation.fetchall()}
 
 
-def in_duckdb(folder, bill):
-    """What DuckDB adds up is the bill's."""
+def owed_by(bill):
+    """What each tenant owes, credits taken off."""
     owed = {row["tenant"]: Decimal(row["cost"]) for row in bill["rows"] if row["cost"] is not None}
+    for credit in bill["credits"]:
+        owed[credit["tenant"]] -= Decimal(credit["amount"])
+    return owed
+
+
+def in_duckdb(folder, bill, posted):
+    """What DuckDB adds up is the bill's; of records, what they cost when they were posted."""
+    owed = owed_by(bill)
     csv, parquet = folder / "focus.csv", folder / "focus.parquet"
-    by_tenant = "select SubAccountId, sum(BilledCost::decimal(38, 18)) from '{}' group by all"
-    for path in (csv, parquet):
-        found = sums(duckdb.sql(by_tenant.format(path)))
+    # Numbers of a CSV are texts first: as floating point they would not be what is written.
+    by_tenant = "select SubAccountId, sum(BilledCost::decimal(38, 18)) from {} group by all"
+    for path, relation in ((csv, f"read_csv('{csv}', all_varchar = true)"), (parquet, f"'{parquet}'")):
+        found = sums(duckdb.sql(by_tenant.format(relation)))
         expect(found == owed, f"{path.name} adds up to {found}, the bill to {owed}")
     exact = duckdb.sql(f"select count(*) from '{parquet}' where ListUnitPrice * PricingQuantity <> ListCost "
                        "or ContractedUnitPrice * PricingQuantity <> ContractedCost").fetchall()
@@ -114,9 +144,9 @@ def in_duckdb(folder, bill):
     records = folder / "records"
     hive = f"read_parquet('{records}/**/*.parquet', hive_partitioning = true)"
     found = sums(duckdb.sql(f"select tenant, sum(cost) from {hive} where cost is not null group by all"))
-    expect(found == owed, f"records add up to {found}, the bill to {owed}")
+    expect(found == owed_by(posted), f"records add up to {found}, their bill to {owed_by(posted)}")
     (counted,) = duckdb.sql(f"select count(*), sum(input_tokens) from {hive} where date >= '2026-01-01'").fetchall()
-    total = bill["total"]
+    total = posted["total"]
     expect(counted == (total["requests"], total["input_tokens"]), f"records: {counted}, the bill: {total}")
     print(f"DuckDB {duckdb.__version__}: CSV, Parquet and {counted[0]} records in folders add up to the bill: "
           f"{sum(owed.values())} {bill['currency']} of {len(owed)} tenants")
@@ -138,15 +168,22 @@ def manifests(folder):
 def main():
     with tempfile.TemporaryDirectory() as temporary, stage.ledger(temporary) as data:
         folder, ledger = pathlib.Path(temporary), ("--data-dir", str(data))
-        bill = json.loads(taximeter("bill", *ledger, "--by", "tenant", "--format", "json"))
+        by_tenant = ("--by", "tenant", "--format", "json")
+        posted = json.loads(taximeter("bill", *ledger, *by_tenant))
+        period = stage.until_now()
+        stage.correct(folder, period)
+        terms = (*ledger, *period, "--config", str(folder / "taximeter.yaml"))
+        bill = json.loads(taximeter("bill", *terms, *by_tenant))
         (folder / "records").mkdir()
-        for form, name in (("focus", "focus.csv"), ("focus-parquet", "focus.parquet"), ("parquet", "records")):
-            taximeter("bill", *ledger, "--format", form, "-o", str(folder / name))
+        taximeter("bill", *ledger, "--format", "parquet", "-o", str(folder / "records"))
+        for form, name in (("focus", "focus.csv"), ("focus-parquet", "focus.parquet")):
+            taximeter("bill", *terms, "--format", form, "-o", str(folder / name))
         columns, rows = dataset.read(folder / "focus.csv")
         expect(len(rows) >= 7, f"only {len(rows)} rows")
         own_rules(columns, rows)
+        kinds(rows)
         rule_model(columns, rows)
-        in_duckdb(folder, bill)
+        in_duckdb(folder, bill, posted)
         manifests(folder)
         bucket.check(folder, ledger, expect)
     print(f"exports: {len(wrong)} wrong")

@@ -74,6 +74,15 @@ def not_null(name):
     return lambda columns, row, rows: row[name] is not None
 
 
+def sold_has(name):
+    return lambda columns, row, rows: row["ChargeCategory"] not in ("Usage", "Purchase") or row[name] is not None
+
+
+def credit_is_billed(cost):
+    """Credits of ours are related to no single charge."""
+    return lambda columns, row, rows: row["ChargeCategory"] != "Credit" or row[cost] == row["BilledCost"]
+
+
 numbers = every(NUMERIC, lambda cell: dataset.NUMBER.fullmatch(cell) is not None)
 times = every(TIMES, lambda cell: dataset.DATE_TIME.fullmatch(cell) is not None)
 key_values = every(KEY_VALUE, is_key_value)
@@ -96,6 +105,7 @@ CHECKS = {
     "ColumnHandling-A-013-O": custom_last,
     "ConsumedQuantity-C-008-C": every(("ConsumedQuantity",), lambda cell: dataset.NUMBER.fullmatch(cell) is not None),
     "ContractedCost-C-005-M": not_null("BillingCurrency"),
+    "ContractedCost-C-008-C": credit_is_billed("ContractedCost"),
     "ContractedCost-C-009-C": product("ContractedUnitPrice", "ContractedCost"),
     "CurrencyFormat-A-001-C": every(("BillingCurrency",), lambda cell: dataset.CURRENCY.fullmatch(cell) is not None),
     "DateTimeFormat-A-001-M": times,
@@ -104,11 +114,13 @@ CHECKS = {
     "DateTimeFormat-A-005-M": times,
     "DateTimeFormat-A-006-M": times,
     "EffectiveCost-C-006-M": not_null("BillingCurrency"),
+    "EffectiveCost-C-010-C": credit_is_billed("EffectiveCost"),
     "KeyValueFormat-A-001-M": key_values,
     "KeyValueFormat-A-002-M": key_values,
     "KeyValueFormat-A-003-M": key_values,
     "KeyValueFormat-A-004-M": key_values,
     "ListCost-C-005-M": not_null("BillingCurrency"),
+    "ListCost-C-008-C": credit_is_billed("ListCost"),
     "ListUnitPrice-C-009-M": not_null("BillingCurrency"),
     "NullHandling-A-001-C": no_placeholder,
     "NullHandling-A-002-M": no_placeholder,
@@ -125,14 +137,14 @@ CHECKS = {
     "PricingCategory-C-008-C": every(("PricingCategory",), lambda cell: cell == "Standard"),
     "PricingQuantity-C-009-C": product("ListUnitPrice", "ListCost"),
     "ServiceName-C-006-C": one_per("ServiceName", "ServiceCategory"),
-    "SkuId-C-011-C": not_null("SkuId"),
+    "SkuId-C-011-C": sold_has("SkuId"),
     "SkuMeter-C-006-O": one_per("SkuId", "SkuMeter"),
     "SkuPriceDetails-C-007-M": one_per("SkuPriceId", "SkuPriceDetails"),
     "SkuPriceDetails-C-017-C": every(("SkuPriceDetails",),
                                      lambda cell: all(key.startswith("x_") for key, _ in pairs(cell))),
     "SkuPriceDetails-C-002-O": every(("SkuPriceDetails",),
                                      lambda cell: all(PASCAL.fullmatch(key) for key, _ in pairs(cell))),
-    "SkuPriceId-C-012-C": not_null("SkuPriceId"),
+    "SkuPriceId-C-012-C": sold_has("SkuPriceId"),
     "SkuPriceId-C-014-C": one_per("SkuPriceId", "ListUnitPrice"),
     "StringHandling-A-001-M": lambda columns, row, rows: True,  # reading the file would have failed
     "StringHandling-A-007-M": no_blank,

@@ -267,8 +267,8 @@ fn a_question_to_the_admin_address_that_makes_no_sense_says_why() {
     ] {
         let answer = gateway.admin(&format!("/api/v1/export?{query}"));
         assert_eq!(answer.status(), 400, "{query}");
-        let error: Value = serde_json::from_str(answer.text()).expect("JSON");
-        let message = error["error"]["message"].as_str().expect("a message");
+        let problem = answer.json();
+        let message = problem["detail"].as_str().expect("a detail");
         assert!(message.contains(word), "{query}: {message}");
     }
 }

@@ -207,16 +207,42 @@ impl Gateway {
 
     /// Waits until `/metrics` has this line: some things are counted after their answer has left.
     pub(crate) fn await_metric(&self, line: &str) {
-        let there = patiently(|| self.admin("/metrics").text().contains(line).then_some(()));
+        let there = patiently(|| self.metrics().contains(line).then_some(()));
         assert!(there.is_some(), "{line}");
+    }
+
+    /// Waits until this event is in the log; its line.
+    pub(crate) fn await_event(&self, name: &str) -> Value {
+        loop {
+            let line = self.log.recv_timeout(PATIENCE).expect("the event in time");
+            let event: Value = serde_json::from_str(&line).unwrap_or_default();
+            if event["event"] == name {
+                return event;
+            }
+        }
+    }
+
+    /// `/metrics` without the labels that every series has.
+    pub(crate) fn metrics(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let scope = format!("otel_scope_name=\"taximeter\",otel_scope_version=\"{version}\"");
+        let text = self.admin("/metrics").text().replace(&format!("{{{scope}}}"), "");
+        text.replace(&format!("{scope},"), "")
+    }
+
+    /// `/metrics` in the format that is asked for.
+    pub(crate) fn scrape(&self, accept: &str) -> Message {
+        let headers = format!("Accept: {accept}\r\nConnection: close\r\n");
+        ask(self.admin_address(), &bare("GET", "/metrics", &headers))
+    }
+
+    pub(crate) fn admin_address(&self) -> SocketAddr {
+        self.admin.expect("has an admin address")
     }
 
     /// GET on the admin address.
     pub(crate) fn admin(&self, target: &str) -> Message {
-        ask(
-            self.admin.expect("has an admin address"),
-            &bare("GET", target, "Connection: close\r\n"),
-        )
+        ask(self.admin_address(), &bare("GET", target, "Connection: close\r\n"))
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {
@@ -338,14 +364,14 @@ pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     })
 }
 
-/// The records of a ledger as the command prints them.
+/// The records of a ledger as the command prints them, wherever its gateway feeds them to.
 pub(crate) fn records(data_dir: &Path) -> Vec<Value> {
-    records_of("--data-dir", data_dir.to_str().expect("a path in UTF-8"))
+    records_of(&["--store", "sqlite", "--data-dir", data_dir.to_str().expect("a path in UTF-8")])
 }
 
-/// The same of a place that is named by this flag.
-pub(crate) fn records_of(flag: &str, place: &str) -> Vec<Value> {
-    let output = taximeter(["records", flag, place]);
+/// The same of a place that is named by these words.
+pub(crate) fn records_of(place: &[&str]) -> Vec<Value> {
+    let output = taximeter(["records"].iter().chain(place));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout).expect("records in UTF-8");
     lines.lines().map(|line| serde_json::from_str(line).expect("a record in JSON")).collect()

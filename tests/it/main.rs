@@ -8,17 +8,20 @@
 use std::time::Duration;
 
 mod client;
+mod collector;
 mod engine;
 mod fixtures;
 mod gateway;
 mod http;
 mod pacing;
 
+mod api;
 mod bytes_pass;
 mod counting;
 mod cuts;
 mod encoded;
 mod endings;
+mod export_sums;
 mod exports;
 mod full_disk;
 mod http2;
@@ -28,6 +31,7 @@ mod leaving;
 mod ledger;
 mod money;
 mod operations;
+mod otlp;
 mod postgres;
 mod push;
 mod readme;
@@ -40,14 +44,17 @@ mod robust_answers;
 mod robust_connections;
 mod running_usage;
 mod streams;
+mod telemetry;
 mod terms;
 mod tidy;
 mod tls;
 mod tokenizers;
+mod traces;
 mod upstream_faults;
 mod upstream_framing;
 mod verify;
 mod wires;
+mod zones;
 
 /// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a
 /// failed test.

@@ -223,7 +223,7 @@ fn the_demo_runs_by_itself_and_ends_with_a_bill() {
     let output = taximeter(["demo", "--seconds", "2"]);
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.to_lowercase().contains("total") && said.contains("metrics"), "{said}");
+    assert!(said.to_lowercase().contains("total") && said.contains("console"), "{said}");
 }
 
 #[test]

@@ -27,9 +27,17 @@ const LONG_BYTES: usize = 200_000;
 /// What all answers say they have used.
 pub(crate) const OUTPUT_TOKENS: u64 = 100;
 
-/// Output tokens that the engine has written, by request. What it says it has used is the last that
-/// it writes, and counts in place of the text.
-pub(crate) type Log = BTreeMap<String, u64>;
+/// What the engine has written, by request.
+pub(crate) type Log = BTreeMap<String, Written>;
+
+/// Of one answer.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Written {
+    /// Output tokens. What it says it has used is the last that it writes, and counts in place of
+    /// the text.
+    pub(crate) tokens: u64,
+    pub(crate) text_bytes: u64,
+}
 
 pub(crate) struct PacingEngine {
     pub(crate) address: SocketAddr,
@@ -69,33 +77,44 @@ fn serve(mut stream: &TcpStream, log: &Mutex<Log>) -> std::io::Result<()> {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
     let request_id = request.header("x-request-id").expect("an id");
-    let is_writing = |tokens: u64| {
+    let is_writing = |tokens: u64, text: &str| {
         let mut log = log.lock().expect("the log");
         let written = log.entry(request_id.to_owned()).or_default();
-        *written = if tokens == OUTPUT_TOKENS { tokens } else { *written + tokens };
+        written.tokens = if tokens == OUTPUT_TOKENS { tokens } else { written.tokens + tokens };
+        written.text_bytes += text.len() as u64;
     };
-    is_writing(0);
+    is_writing(0, "");
     if request.json()["stream"] == true {
         stream.write_all(STREAM_HEAD)?;
-        for (pace, event, tokens) in events(&request) {
+        for Event { pace, event, text, tokens } in events(&request) {
             pass(pace);
-            is_writing(tokens);
+            is_writing(tokens, text);
             stream.write_all(&chunk(event))?;
         }
         stream.write_all(LAST_CHUNK)
     } else {
         pass(PACE);
-        is_writing(OUTPUT_TOKENS);
+        is_writing(OUTPUT_TOKENS, "");
         let blanks = if request.text() == LONG_CHAT { LONG_BYTES } else { 0 };
         stream.write_all(&json_answer(CHAT_ANSWER.to_owned() + &" ".repeat(blanks)))
     }
 }
 
-/// The events of a stream, with their tokens by OpenAI's tokenizer.
-fn events(request: &Message) -> impl Iterator<Item = (Duration, &'static str, u64)> {
+/// An event of a stream.
+struct Event {
+    /// The time before it.
+    pace: Duration,
+    event: &'static str,
+    /// What of it is the model's.
+    text: &'static str,
+    /// By OpenAI's tokenizer.
+    tokens: u64,
+}
+
+fn events(request: &Message) -> impl Iterator<Item = Event> {
     let is_slow = request.json()["user"] == "slow";
     let (pace, count) = if is_slow { (SLOW_PACE, SLOW_EVENTS) } else { (PACE, 6) };
-    let text = [(HELLO, 2), (WORLD, 1)].into_iter().cycle().take(count);
-    let end = [(STOP, 0), (USAGE, OUTPUT_TOKENS), (DONE, 0)];
-    text.chain(end).map(move |(event, tokens)| (pace, event, tokens))
+    let text = [(HELLO, "To the", 2), (WORLD, " station", 1)].into_iter().cycle().take(count);
+    let end = [(STOP, "", 0), (USAGE, "", OUTPUT_TOKENS), (DONE, "", 0)];
+    text.chain(end).map(move |(event, text, tokens)| Event { pace, event, text, tokens })
 }

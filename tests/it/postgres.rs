@@ -1,14 +1,18 @@
 //! A store in PostgreSQL, fed by the real binary.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 
 use serde_json::Value;
 use taximeter_tests::postgres::{PASSWORD, Server, USER};
 
+use crate::PATIENCE;
 use crate::client::ask;
 use crate::fixtures::CHAT;
-use crate::gateway::{Gateway, Setup, patiently, records_of, taximeter};
+use crate::gateway::{Gateway, Setup, binary, patiently, records_of, taximeter};
 use crate::http::post;
 use crate::pacing::{self, PacingEngine};
 
@@ -74,9 +78,103 @@ fn a_database_that_stalls_or_dies_delays_nobody_and_gets_everything_later() {
     gateway.terminate();
     assert!(gateway.exit().0.success());
 
-    let stored = records_of("--store", &url);
+    let stored = records_of(&["--store", &url]);
     let ids: BTreeSet<&str> = stored.iter().filter_map(|r| r["request_id"].as_str()).collect();
     assert_eq!((stored.len(), ids.len()), (7 * SOME, 7 * SOME), "{ids:?}");
+}
+
+#[test]
+fn nobody_bills_by_mistake_from_the_directory_of_a_gateway_that_feeds_a_database() {
+    let server = Server::start(&[]).expect("a PostgreSQL server");
+    let database = server.database().expect("a database");
+    let url = server.url(&database);
+    let engine = pacing::start();
+    // Two gateways of one host have the same name.
+    let (first, second) = (gateway(&engine, &url), gateway(&engine, &url));
+    ask_some(first.address(), "first");
+    ask_some(second.address(), "second");
+    await_requests(&server, &database, 2 * SOME);
+    let data_dir = first.data_dir().to_str().expect("UTF-8").to_owned();
+    let config = first.data_dir().with_file_name("taximeter.yaml");
+    let config = config.to_str().expect("UTF-8").to_owned();
+    let run = |words: &[&str]| {
+        let output = taximeter(words);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    for command in ["bill", "records", "verify"] {
+        let (code, out, said) = run(&[command, "--data-dir", &data_dir]);
+        assert_eq!((code, out.as_str()), (Some(69), ""));
+        assert!(said.contains("feeds postgres://") && said.contains("--store"), "{said}");
+        assert!(!said.contains(PASSWORD), "{said}");
+    }
+    let requests = |words: &[&str]| {
+        let words: Vec<_> =
+            ["bill", "--data-dir", &data_dir].iter().chain(words).copied().collect();
+        let (code, out, said) = run(&words);
+        assert_eq!(code, Some(0), "{said}");
+        let count = out.lines().find(|line| line.ends_with(" requests.")).expect("a count");
+        (count.to_owned(), out.lines().last().expect("where from").to_owned())
+    };
+    let (here, from) = requests(&["--store", "sqlite"]);
+    assert_eq!(
+        (here, from),
+        (format!("{SOME} requests."), format!("From the ledger in {data_dir}."))
+    );
+    for words in [["--store", &url], ["--config", &config]] {
+        let (all, from) = requests(&words);
+        assert_eq!(all, format!("{} requests.", 2 * SOME));
+        assert!(from.starts_with("From postgres://") && !from.contains(PASSWORD), "{from}");
+    }
+    let (code, out, said) = run(&["verify", "--data-dir", &data_dir, "--store", &url]);
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(out.contains(&format!("store: {SOME} records of ")), "{out}");
+    server
+        .ask(&database, "DELETE FROM taximeter.requests WHERE record LIKE '%first-7\"%'")
+        .expect("SQL");
+    let (code, out, _) = run(&["verify", "--data-dir", &data_dir, "--store", &url]);
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains(&format!("the store has {} records", SOME - 1)), "{out}");
+}
+
+#[test]
+fn who_follows_a_database_that_is_lost_gets_each_record_once() {
+    let mut server = Server::start(&[]).expect("a PostgreSQL server");
+    let database = server.database().expect("a database");
+    let url = server.url(&database);
+    let engine = pacing::start();
+    let gateway = gateway(&engine, &url);
+    await_requests(&server, &database, 0);
+    let mut follower = Command::new(binary())
+        .args(["records", "--follow", "--store", &url])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("run taximeter");
+    let (found, lines) = channel();
+    let out = BufReader::new(follower.stdout.take().expect("a pipe"));
+    let reader = std::thread::spawn(move || out.lines().try_for_each(|line| found.send(line)));
+    let mut seen = BTreeSet::new();
+    let mut next = |count: usize| {
+        (0..count).for_each(|_| {
+            let line = lines.recv_timeout(PATIENCE).expect("a record in time").expect("UTF-8");
+            let record: Value = serde_json::from_str(&line).expect("JSON");
+            let id = record["request_id"].as_str().expect("an id").to_owned();
+            assert!(seen.insert(id), "twice: {line}");
+        });
+    };
+    ask_some(gateway.address(), "up");
+    next(SOME);
+    server.crash().expect("end the server");
+    ask_some(gateway.address(), "down");
+    server.resume().expect("start the server again");
+    ask_some(gateway.address(), "up-again");
+    next(2 * SOME);
+    follower.kill().expect("end it");
+    let output = follower.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("trying again").count(), 1, "{said}");
+    assert!(reader.join().is_ok() && lines.try_recv().is_err());
 }
 
 fn start_again(engine: &PacingEngine, url: &str, ended: Gateway) -> Gateway {

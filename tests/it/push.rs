@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER};
-use crate::gateway::{Gateway, Setup};
+use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, json_answer};
 
 const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
@@ -157,4 +157,45 @@ fn what_was_there_before_a_receiver_was_named_is_not_sent() {
     let gateway = setup(&engine, &receiver).start_in(folder);
     let new = ride(&gateway, &engine);
     await_ids(&receiver, &[new]);
+}
+
+/// From now on all should have had half of the price; which request that corrects, and how.
+fn correct(gateway: &Gateway) {
+    let folder = gateway.data_dir().parent().expect("a folder").to_owned();
+    let text = fs::read_to_string(folder.join("taximeter.yaml")).expect("the configuration");
+    let later = folder.join("later.yaml");
+    let list = "tenants: {list: [{name: default, discount: 50 %}]}\n";
+    fs::write(&later, text + list).expect("another one");
+    let [data, config] = [gateway.data_dir(), later].map(|path| path.display().to_string());
+    let words = ["rerate", "--data-dir", &data, "--config", &config, "--from", "2026-01-01"];
+    let output = taximeter(words.iter().chain(&["--reason", "late discount"]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_correction_follows_its_request_with_an_id_that_stays() {
+    let (engine, receiver) = (Engine::start(), Engine::start());
+    let gateway = setup(&engine, &receiver).start();
+    let first = ride(&gateway, &engine);
+    await_ids(&receiver, std::slice::from_ref(&first));
+    correct(&gateway);
+    let (mut connection, request, ids) = batch(&receiver);
+    let event = &serde_json::from_slice::<Value>(&request.body).expect("JSON")[0];
+    assert_eq!(
+        (&event["type"], &event["subject"]),
+        (&"taximeter.correction".into(), &"default".into())
+    );
+    assert_eq!(
+        (&event["data"]["corrects"], &event["data"]["cost"]),
+        (&first.into(), &"-0.00009".into())
+    );
+    // It may have stored it before it failed.
+    connection.send(FAILED);
+    let (mut connection, _, again) = batch(&receiver);
+    assert_eq!(again, ids);
+    connection.send(TAKEN);
+    // Once it is taken, what comes next is something else.
+    let second = ride(&gateway, &engine);
+    await_ids(&receiver, &[second]);
+    gateway.await_metric("taximeter_push_events_total{taximeter_outcome=\"stored\"} 3");
 }

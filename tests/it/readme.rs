@@ -37,6 +37,7 @@ fn every_configuration_in_the_readme_is_good() {
             .env("ANTHROPIC_API_KEY", "sk-y")
             .env("OPENMETER_TOKEN", "sk-z")
             .env("PGPASSWORD", "hunter2")
+            .env("COLLECTOR_KEY", "sk-c")
             .output()
             .unwrap();
         assert!(checked.status.success(), "{text}\n{}", String::from_utf8_lossy(&checked.stderr));

@@ -90,6 +90,21 @@ fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
 }
 
 #[test]
+fn an_engine_whose_name_has_no_address_is_a_502() {
+    // Longer than a name's parts may be, so nobody is asked for it.
+    let name = "a".repeat(64);
+    let setup = format!("name: e, url: \"http://{name}.invalid:8000\", dialect: openai");
+    let gateway = Setup::with_upstream(&setup).start();
+    let answer = gateway.ask(&post("/v1/chat/completions", "", CHAT));
+    assert_eq!(answer.status(), 502);
+    assert_eq!(answer.json()["error"]["code"], "upstream_connect");
+    assert!(!answer.text().contains(&name), "the engine's name is ours: {answer:?}");
+    assert!(gateway.records().is_empty());
+    gateway.await_metric(&voids("not_sent", 1));
+    gateway.await_metric("taximeter_cause=\"dns\",taximeter_upstream=\"e\"} 1");
+}
+
+#[test]
 fn an_engine_that_cannot_be_reached_in_time_is_a_502() {
     let engine = Engine::start();
     let url = format!("https://{}", engine.address());
@@ -122,6 +137,9 @@ fn an_engine_that_refuses_our_credential_is_a_502_without_its_text() {
     assert!(!answer.text().contains("sk-ours"), "{answer:?}");
     assert!(gateway.records().is_empty());
     gateway.await_metric(&voids("upstream_auth", 1));
+    let event = gateway.await_event("upstream_refused_credential");
+    assert_eq!((&event["level"], &event["upstream"]), (&"critical".into(), &"engine".into()));
+    assert!(!event.to_string().contains("sk-ours"), "{event}");
 }
 
 #[test]

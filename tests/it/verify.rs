@@ -160,7 +160,7 @@ fn an_export_is_held_against_its_manifest_and_the_ledger() {
     fs::write(&manifest, listed.replace("0.00054", "0.00055")).expect("change it");
     let other = verify(folder.path(), &words);
     assert_eq!(other.status.code(), Some(1));
-    let sums = "the export adds up to 0.00055 USD, and the ledger to 0.00054";
+    let sums = "the export adds up to 0.00055 USD, and by the ledger it is 0.00054";
     assert!(said(&other).contains(sums), "{}", said(&other));
 }
 

@@ -118,7 +118,7 @@ impl Journal {
         let mut file = File::create(path)?;
         let gateway = "bench/0".to_owned();
         let mut header = Vec::new();
-        SegmentHeader { gateway, before: self.before, lost: 0, created: self.at }
+        SegmentHeader { gateway, before: self.before, lost: 0, marked: false, created: self.at }
             .encode(&mut header);
         file.write_all(&header)?;
         file.write_all(&self.bytes)?;

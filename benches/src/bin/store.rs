@@ -185,6 +185,7 @@ impl Month {
             gateway: self.pattern.gateway.clone(),
             before: self.position,
             lost: 0,
+            marked: false,
             created: self.pattern.started_at,
         };
         let (mut bytes, mut payload) = (Vec::new(), Vec::new());
@@ -284,7 +285,8 @@ impl Month {
         Ok(count.trim().parse()?)
     }
 
-    fn arguments(&self) -> [String; 3] {
-        ["bill".to_owned(), "--data-dir".to_owned(), self.dir.path().display().to_string()]
+    fn arguments(&self) -> [String; 5] {
+        let dir = self.dir.path().display().to_string();
+        ["bill".to_owned(), "--store".to_owned(), "sqlite".to_owned(), "--data-dir".to_owned(), dir]
     }
 }

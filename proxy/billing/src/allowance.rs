@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use taximeter_pricing::Allowance;
 
 use crate::bill::BillError;
 use crate::credit::{Covered, Credit};
 use crate::hours::{Hour, HourKey};
-use crate::period::Period;
+use crate::period::{Month, Period};
 use crate::sums::{add_exactly, exact_product};
+use crate::zone::Zone;
 
 /// Takes hours in any order and finds what of them is free.
 ///
@@ -25,6 +25,7 @@ use crate::sums::{add_exactly, exact_product};
 #[derive(Debug)]
 pub struct Allowances {
     period: Period,
+    zone: Zone,
     of: BTreeMap<String, Allowance>,
     hours: BTreeMap<Place, Owed>,
 }
@@ -54,16 +55,16 @@ struct Left {
 }
 
 impl Allowances {
-    /// The allowances of these tenants, in a bill for `period`.
+    /// The allowances of these tenants for each month of `zone`, in a bill for `period`.
     #[must_use]
-    pub fn new(period: Period, of: BTreeMap<String, Allowance>) -> Self {
-        Self { period, of, hours: BTreeMap::new() }
+    pub fn new(period: Period, zone: Zone, of: BTreeMap<String, Allowance>) -> Self {
+        Self { period, zone, of, hours: BTreeMap::new() }
     }
 
     /// The part of the period's first month before it, in which allowances may have been used up.
     #[must_use]
     pub fn before(&self) -> Option<Period> {
-        let start = Period::month_of(self.period.from()).ok()?.from();
+        let start = Period::month_of(self.period.from(), &self.zone).ok()?.from();
         Period::new(start, self.period.from()).ok().filter(|_| !self.of.is_empty())
     }
 
@@ -112,13 +113,13 @@ impl Allowances {
     /// # Errors
     /// `Overflow` when a sum cannot be kept exactly.
     pub fn credits(self) -> Result<Vec<Credit>, BillError> {
-        let Self { of, hours, .. } = self;
+        let Self { zone, of, hours, .. } = self;
         let mut left: BTreeMap<(String, Date), Left> = BTreeMap::new();
         let mut credits: BTreeMap<_, Credit> = BTreeMap::new();
         for (place, owed) in hours {
             let overflow = || BillError::Overflow { tenant: place.tenant.clone() };
             let Some(allowance) = of.get(&place.tenant) else { continue };
-            let month = month_of(place.hour);
+            let month = Month::of(place.hour, &zone).first();
             let left = left
                 .entry((place.tenant.clone(), month))
                 .or_insert_with(|| Left::of(allowance, &place.currency));
@@ -176,10 +177,6 @@ impl Left {
         }
         Some(free)
     }
-}
-
-fn month_of(at: Timestamp) -> Date {
-    TimeZone::UTC.to_datetime(at).date().first_of_month()
 }
 
 #[cfg(test)]

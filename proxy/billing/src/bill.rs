@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::credit::Credit;
-use crate::group::Grouping;
+use crate::group::{Grouping, Place};
 use crate::hours::{Hour, HourKey};
 use crate::period::Period;
 use crate::sums::Sums;
+use crate::zone::Zone;
 
 /// Most lines of one bill; a finer grouping is refused instead of filling the memory.
-const LINES_MAX: usize = 1_000_000;
+pub(crate) const LINES_MAX: usize = 1_000_000;
 
 /// One line: the values of the bill's dimensions, in order, and what they add up to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct BillLine {
 pub struct Bill {
     /// When the requests were admitted.
     pub period: Period,
+    /// Whose hours, days and months the lines and credits are of.
+    pub zone: Zone,
     /// What the lines are split by.
     pub by: Grouping,
     /// ISO 4217; `None` when no request has a known cost.
@@ -68,9 +71,10 @@ pub enum BillError {
 #[derive(Debug)]
 pub struct Biller {
     period: Period,
+    zone: Zone,
     by: Grouping,
     currency: Option<String>,
-    lines: HashMap<Vec<Option<String>>, Sums>,
+    lines: HashMap<Place, Sums>,
     credits: Vec<Credit>,
     total: Sums,
 }
@@ -78,9 +82,10 @@ pub struct Biller {
 impl Biller {
     /// An empty bill.
     #[must_use]
-    pub fn new(period: Period, by: Grouping) -> Self {
+    pub fn new(period: Period, zone: Zone, by: Grouping) -> Self {
         Self {
             period,
+            zone,
             by,
             currency: None,
             lines: HashMap::new(),
@@ -89,18 +94,19 @@ impl Biller {
         }
     }
 
-    /// Adds what an hour has within the period: of an hour that is cut by its start or end, only
-    /// the requests that were admitted inside.
+    /// Adds what an hour has within the period: of an hour that is cut by its start or end, or
+    /// where an hour, day or month of the zone begins ([`Period::parts`]), only the requests that
+    /// were admitted inside.
     ///
     /// Errors: as [`BillError`] says. Nothing of a bill that fails should be used: stop there.
     pub fn add_hour(&mut self, key: &HourKey, hour: &Hour) -> Result<(), BillError> {
         if let Some(currency) = &key.currency {
             self.agree_on(currency)?;
         }
-        let keys = self.by.dimensions().iter().map(|dimension| dimension.value(key)).collect();
+        let place = self.by.place(key, &self.zone);
         let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
         self.total.add(&hour.sums).ok_or_else(overflow)?;
-        self.lines.entry(keys).or_default().add(&hour.sums).ok_or_else(overflow)?;
+        self.lines.entry(place).or_default().add(&hour.sums).ok_or_else(overflow)?;
         if self.lines.len() > LINES_MAX { Err(BillError::TooManyLines) } else { Ok(()) }
     }
 
@@ -119,24 +125,17 @@ impl Biller {
     /// The bill.
     #[must_use]
     pub fn finish(self) -> Bill {
-        let Self { period, by, currency, lines, credits, total } = self;
-        let line = |(keys, sums): (_, Sums)| BillLine {
-            keys,
-            sums: sums.or_of_no_request().without_idle_zeros(),
+        let Self { period, zone, by, currency, lines, credits, total } = self;
+        let line = |((start, keys), sums): (Place, Sums)| {
+            (start, BillLine { keys, sums: sums.or_of_no_request().without_idle_zeros() })
         };
         let mut rows: Vec<_> = lines.into_iter().map(line).collect();
-        rows.sort_by_cached_key(|line| {
-            let times: Vec<_> = by
-                .dimensions()
-                .iter()
-                .zip(&line.keys)
-                .filter(|(dimension, _)| dimension.is_time())
-                .map(|(_, key)| key.clone())
-                .collect();
-            (times, Reverse(line.sums.cost), line.keys.clone())
+        rows.sort_by_cached_key(|(start, line)| {
+            (*start, Reverse(line.sums.cost), line.keys.clone())
         });
+        let rows = rows.into_iter().map(|(_, line)| line).collect();
         let total = total.or_of_no_request().without_idle_zeros();
-        Bill { period, by, currency, rows, credits, total }
+        Bill { period, zone, by, currency, rows, credits, total }
     }
 
     fn agree_on(&mut self, currency: &str) -> Result<(), BillError> {

@@ -2,22 +2,23 @@
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::sums::add_exactly;
 
 /// What an allowance takes off what a tenant owes for a month. FOCUS: a charge of the category
 /// `Credit`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Credit {
     /// Whose.
     pub tenant: String,
-    /// First day of the month, UTC.
+    /// First day of the month, in the bill's zone.
     pub month: Date,
     /// What is free.
     pub covered: Covered,
     /// Tokens that were free; `None` where money is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Decimal>,
     /// What is taken off, above 0; exact.
     pub amount: Decimal,
@@ -26,7 +27,7 @@ pub struct Credit {
 }
 
 /// What is free.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Covered {
     /// Tokens of a meter.

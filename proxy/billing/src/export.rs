@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod focus;
 mod format;
+mod item;
 mod manifest;
 mod partition;
 mod records;
@@ -18,7 +19,8 @@ pub use cloudevents::{CLOUDEVENTS_BATCH_TYPE, CloudEvent};
 pub use error::ExportError;
 pub use focus::{Charge, FocusVersion, FocusWriter, charges};
 pub use format::{BATCH_EVENTS_MAX, Format, RecordWriter};
-pub use manifest::{CurrencySum, Manifest, ManifestFile, SequenceRange, Tally};
+pub use item::Item;
+pub use manifest::{CurrencySum, Entries, Manifest, ManifestFile, SequenceRange, Tally};
 pub use partition::{Layout, file_name, partition};
 
 #[cfg(test)]

@@ -13,14 +13,15 @@ use rust_decimal::Decimal;
 use taximeter_pricing::{GpuPrice, Source};
 
 use crate::bill::BillError;
-use crate::hours::{Hour, HourKey, LineKey, hour_of};
+use crate::hours::{Hour, HourKey, LineKey};
 use crate::period::Period;
 use crate::sums::{Sums, exact_product};
+use crate::zone::{Unit, Zone};
 
 /// Meter of what requests used.
 const USED: &str = "gpu";
 /// Meter of what nobody used.
-const IDLE: &str = "gpu_idle";
+pub(crate) const IDLE: &str = "gpu_idle";
 /// What both count.
 const UNIT: &str = "gpu_hours";
 /// Decimal places of a share, in GPU-hours.
@@ -55,6 +56,7 @@ pub struct GpuShares {
     price: GpuPrice,
     /// The part of the period in which they cost something.
     period: Option<Period>,
+    zone: Zone,
     hours: BTreeMap<Timestamp, Busy>,
 }
 
@@ -75,9 +77,16 @@ struct Weight {
 }
 
 impl GpuShares {
-    /// The GPUs of `upstream` in `period`, of which nobody has used anything yet.
+    /// The GPUs of `upstream` in `period`, of which nobody has used anything yet. Hours are those of
+    /// `zone`, so that a share belongs to one of its hours, days and months.
     #[must_use]
-    pub fn new(upstream: &str, provider: &str, price: GpuPrice, period: Period) -> Self {
+    pub fn new(
+        upstream: &str,
+        provider: &str,
+        price: GpuPrice,
+        period: Period,
+        zone: Zone,
+    ) -> Self {
         let from = price.since().map_or(period.from(), |since| since.max(period.from()));
         let period = Period::new(from, period.to()).ok();
         Self {
@@ -85,6 +94,7 @@ impl GpuShares {
             provider: provider.to_owned(),
             price,
             period,
+            zone,
             hours: BTreeMap::new(),
         }
     }
@@ -117,7 +127,7 @@ impl GpuShares {
         let end = run.ended_at.max(run.started_at).checked_add(SignedDuration::from_micros(1));
         let end = end.unwrap_or(Timestamp::MAX).min(period.to());
         let Ok(inside) = Period::new(run.started_at.max(period.from()), end) else { return };
-        for (hour, part) in hours_of(inside) {
+        for (hour, part) in hours_of(inside, &self.zone) {
             let to = run.ended_at.min(part.to());
             let time = microseconds(part.from(), to);
             if time == 0 && whole > 0 {
@@ -139,15 +149,17 @@ impl GpuShares {
     pub fn finish(mut self) -> Result<Vec<(HourKey, Hour)>, BillError> {
         let mut shares = Vec::new();
         let Some(period) = self.period else { return Ok(shares) };
-        for (hour, slice) in hours_of(period) {
+        let zone = self.zone.clone();
+        for (hour, slice) in hours_of(period, &zone) {
             let busy = self.hours.remove(&hour).unwrap_or_default();
             let all = self.accrued(hour, slice.to()) - self.accrued(hour, slice.from());
             let whole = microseconds(slice.from(), slice.to());
             let used = (all * busy.microseconds()).checked_div(whole).unwrap_or_default();
             for (key, share) in shared_out(used, busy.weights) {
+                let key = HourKey { hour: slice.from(), ..key };
                 shares.push(self.share(key, USED, share)?);
             }
-            let (key, mut idle) = self.share(self.nobody(hour), IDLE, all - used)?;
+            let (key, mut idle) = self.share(self.nobody(slice.from()), IDLE, all - used)?;
             idle.sums =
                 Sums { cost: idle.sums.cost, list_cost: idle.sums.list_cost, ..Sums::nothing() };
             shares.push((key, idle));
@@ -198,6 +210,7 @@ impl GpuShares {
             labels: BTreeMap::new(),
             currency: None,
             correction: false,
+            late: false,
         }
     }
 }
@@ -221,10 +234,11 @@ impl Busy {
     }
 }
 
-/// Each hour that `period` touches, with the part of it that is inside.
-fn hours_of(period: Period) -> impl Iterator<Item = (Timestamp, Period)> {
-    let next = |hour: &Timestamp| hour.checked_add(SignedDuration::from_hours(1)).ok();
-    std::iter::successors(Some(hour_of(period.from())), next).map_while(move |hour| {
+/// First instant of each hour that `period` touches, with the part of it that is inside.
+fn hours_of(period: Period, zone: &Zone) -> impl Iterator<Item = (Timestamp, Period)> {
+    let next = |hour: &Timestamp| zone.next(Unit::Hour, *hour);
+    let first = zone.begun(Unit::Hour, period.from());
+    std::iter::successors(Some(first), next).map_while(move |hour| {
         let end = next(&hour)?.min(period.to());
         Some((hour, Period::new(hour.max(period.from()), end).ok()?))
     })

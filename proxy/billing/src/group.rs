@@ -3,7 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
+
 use crate::hours::HourKey;
+use crate::period::Month;
+use crate::zone::{Unit, Zone};
 
 /// One property of a request that a bill can be split by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,15 +26,20 @@ pub enum Dimension {
     Route,
     /// Which key of the tenant.
     Key,
-    /// Day of admission, UTC.
+    /// Month of admission, in the bill's zone.
+    Month,
+    /// Day of admission, in the bill's zone.
     Day,
-    /// Hour of admission, UTC.
+    /// Hour of admission, in the bill's zone.
     Hour,
     /// A label of the key, by name.
     Label(String),
 }
 
-/// The dimensions of a bill, in the order of its columns; each once, and at least one.
+/// Where a line stands, and what it is of: its first instant where grouped by time, and its keys.
+pub(crate) type Place = (Option<Timestamp>, Vec<Option<String>>);
+
+/// The dimensions of a bill, in the order of its columns; each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grouping(Vec<Dimension>);
 
@@ -41,7 +50,7 @@ pub enum GroupError {
     /// Not a dimension.
     #[error(
         "cannot group by {0:?}; choose from tenant, model, provider, upstream, operation, route, \
-         key, day, hour and label:NAME"
+         key, month, day, hour and label:NAME"
     )]
     Unknown(String),
     /// Named before.
@@ -50,13 +59,18 @@ pub enum GroupError {
 }
 
 impl Dimension {
-    /// Whether its values are times, which read best in order.
-    pub(crate) const fn is_time(&self) -> bool {
-        matches!(self, Self::Day | Self::Hour)
+    /// What of the calendar its values are, if they are times.
+    const fn unit(&self) -> Option<Unit> {
+        match self {
+            Self::Hour => Some(Unit::Hour),
+            Self::Day => Some(Unit::Day),
+            Self::Month => Some(Unit::Month),
+            _ => None,
+        }
     }
 
     /// What requests of `key` have here; `None` when they have nothing.
-    pub(crate) fn value(&self, key: &HourKey) -> Option<String> {
+    fn value(&self, key: &HourKey, zone: &Zone) -> Option<String> {
         match self {
             Self::Tenant => Some(key.tenant.clone()),
             Self::Model => key.model.clone(),
@@ -65,8 +79,9 @@ impl Dimension {
             Self::Operation => Some(key.operation.clone()),
             Self::Route => Some(key.route.clone()),
             Self::Key => key.key_id.clone(),
-            Self::Day => Some(key.hour.strftime("%Y-%m-%d").to_string()),
-            Self::Hour => Some(key.hour.strftime("%Y-%m-%dT%H:00Z").to_string()),
+            Self::Month => Some(Month::of(key.hour, zone).to_string()),
+            Self::Day => Some(zone.date_of(key.hour).to_string()),
+            Self::Hour => Some(zone.minute(zone.begun(Unit::Hour, key.hour))),
             Self::Label(name) => key.labels.get(name).cloned(),
         }
     }
@@ -84,6 +99,7 @@ impl FromStr for Dimension {
             "operation" => Self::Operation,
             "route" => Self::Route,
             "key" => Self::Key,
+            "month" => Self::Month,
             "day" => Self::Day,
             "hour" => Self::Hour,
             other => match other.strip_prefix("label:") {
@@ -105,6 +121,7 @@ impl fmt::Display for Dimension {
             Self::Operation => "operation",
             Self::Route => "route",
             Self::Key => "key",
+            Self::Month => "month",
             Self::Day => "day",
             Self::Hour => "hour",
             Self::Label(name) => return write!(f, "label:{name}"),
@@ -113,10 +130,34 @@ impl fmt::Display for Dimension {
 }
 
 impl Grouping {
+    /// By nothing: one line of all.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// By one dimension.
+    #[must_use]
+    pub fn by(dimension: Dimension) -> Self {
+        Self(vec![dimension])
+    }
+
+    /// Where requests of `key` belong, by the calendar of `zone`.
+    pub(crate) fn place(&self, key: &HourKey, zone: &Zone) -> Place {
+        let start = self.unit().map(|unit| zone.begun(unit, key.hour));
+        (start, self.0.iter().map(|dimension| dimension.value(key, zone)).collect())
+    }
+
     /// The dimensions, in order.
     #[must_use]
     pub fn dimensions(&self) -> &[Dimension] {
         &self.0
+    }
+
+    /// The shortest part of the calendar that it splits by; `None` when by none.
+    #[must_use]
+    pub fn unit(&self) -> Option<Unit> {
+        self.0.iter().filter_map(Dimension::unit).min()
     }
 }
 
@@ -160,8 +201,7 @@ mod tests {
 
     #[test]
     fn every_name_reads_back_as_itself() {
-        let all =
-            "tenant,model,provider,upstream,operation,route,key,day,hour,label:team,label:a:b";
+        let all = "tenant,model,provider,upstream,operation,route,key,month,day,hour,label:team,label:a:b";
         assert_eq!(all.parse::<Grouping>().unwrap().to_string(), all);
         assert_eq!(Grouping::default().to_string(), "tenant,model");
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
 use jiff::{Timestamp, TimestampRound, Unit};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,15 @@ use taximeter_pricing::Source;
 
 use crate::row::BillRow;
 use crate::sums::{Sums, add_exactly};
+use crate::zone::Zone;
 
 /// Which requests are added up: those that agree in all of this.
 ///
 /// As JSON it is without its hour: the combination of the rest comes again in every hour.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HourKey {
-    /// Its first instant, UTC; admission decides.
+    /// Its first instant, UTC; admission decides. Of an hour that a period cuts, the first one
+    /// inside.
     #[serde(skip)]
     pub hour: Timestamp,
     /// Who pays.
@@ -42,6 +45,10 @@ pub struct HourKey {
     pub currency: Option<String>,
     /// Whether these are later corrections of requests of that hour, and not the requests.
     pub correction: bool,
+    /// Whether those were made after the calendar month of the requests, UTC as FOCUS has it: what
+    /// they correct was invoiced before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
 }
 
 /// What they add up to.
@@ -93,6 +100,7 @@ impl HourKey {
             labels: row.labels.clone(),
             currency: row.cost.map(|cost| cost.currency.clone()),
             correction: false,
+            late: false,
         }
     }
 }
@@ -167,8 +175,9 @@ impl LineKey {
 pub fn corrected(row: &BillRow<'_>, correction: &Correction) -> [(HourKey, Hour); 2] {
     let before = (correction.before.as_ref(), Decimal::NEGATIVE_ONE);
     let after = (correction.after.as_ref(), Decimal::ONE);
+    let late = month_of(row.started_at) < month_of(correction.made_at);
     [before, after].map(|(cost, sign)| {
-        let key = HourKey { correction: true, ..HourKey::of(&BillRow { cost, ..*row }) };
+        let key = HourKey { correction: true, late, ..HourKey::of(&BillRow { cost, ..*row }) };
         (key, Hour::corrected(cost, sign, row.source))
     })
 }
@@ -178,6 +187,11 @@ pub fn corrected(row: &BillRow<'_>, correction: &Correction) -> [(HourKey, Hour)
 pub fn hour_of(at: Timestamp) -> Timestamp {
     let floor = TimestampRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Floor);
     at.round(floor).unwrap_or(at)
+}
+
+/// First day of the calendar month that `at` lies in, UTC.
+fn month_of(at: Timestamp) -> Date {
+    Zone::UTC.date_of(at).first_of_month()
 }
 
 #[cfg(test)]
@@ -265,6 +279,27 @@ mod tests {
         assert_eq!(hour.sums.cost, Some(Decimal::from(4)));
         assert_eq!(priced(&hour).0, Decimal::from(4));
         assert_eq!(hour.sums.requests, 1);
+    }
+
+    #[test]
+    fn a_correction_is_late_once_the_month_of_its_request_is_over() {
+        let record = record();
+        let late = |made_at: &str| {
+            let correction: Correction = serde_json::from_value(serde_json::json!({
+                "id": "0193e9a0-0000-7000-8000-000000000002", "corrects": record.id,
+                "started_at": record.started_at, "tenant": "acme", "made_at": made_at,
+                "reason": "typo"
+            }))
+            .unwrap();
+            corrected(&BillRow::from(&record), &correction).map(|(key, _)| key.late)
+        };
+        assert_eq!(late("2026-11-30T23:59:59.999999Z"), [false, false]);
+        assert_eq!(late("2026-12-01T00:00:00Z"), [true, true]);
+        let key = HourKey { late: true, ..HourKey::of(&BillRow::from(&record)) };
+        let json = serde_json::to_string(&key).unwrap();
+        assert_eq!(serde_json::from_str::<HourKey>(&json).unwrap().late, key.late);
+        let before = json.replace(",\"late\":true", "");
+        assert!(!serde_json::from_str::<HourKey>(&before).unwrap().late, "{before}");
     }
 
     #[test]

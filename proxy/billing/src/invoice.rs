@@ -11,6 +11,7 @@ use crate::credit::Credit;
 use crate::hours::{Hour, HourKey, TooLarge};
 use crate::period::Period;
 use crate::sums::{add_exactly, exact_product};
+use crate::zone::Zone;
 
 /// A forecast goes by the last days, as many of them as the period has behind it.
 const FORECAST_DAYS: i32 = 7;
@@ -20,6 +21,8 @@ const FORECAST_DAYS: i32 = 7;
 pub struct Invoice {
     /// When the requests were admitted.
     pub period: Period,
+    /// Whose month or day that is.
+    pub zone: Zone,
     /// The largest first.
     pub tenants: Vec<TenantPart>,
     /// By currency.
@@ -84,6 +87,7 @@ pub struct Provisional {
 #[derive(Debug)]
 pub struct Invoicer {
     period: Period,
+    zone: Zone,
     now: Timestamp,
     tenants: BTreeMap<String, Tenant>,
     /// Money of the days that the forecast goes by.
@@ -119,8 +123,9 @@ struct Quantity {
 impl Invoicer {
     /// An empty invoice, seen from `now`.
     #[must_use]
-    pub const fn new(period: Period, now: Timestamp) -> Self {
-        Self { period, now, tenants: BTreeMap::new(), recent: BTreeMap::new(), first: None }
+    pub fn new(period: Period, zone: Zone, now: Timestamp) -> Self {
+        let (tenants, recent) = (BTreeMap::new(), BTreeMap::new());
+        Self { period, zone, now, tenants, recent, first: None }
     }
 
     /// Adds an hour; one outside the period is left out.
@@ -188,7 +193,7 @@ impl Invoicer {
         });
         let provisional = (self.now < self.period.to())
             .then(|| Provisional { until: self.now, forecast: self.forecast(&totals) });
-        Ok(Invoice { period: self.period, tenants, totals, provisional })
+        Ok(Invoice { period: self.period, zone: self.zone, tenants, totals, provisional })
     }
 
     /// Where the days begin that the forecast goes by.

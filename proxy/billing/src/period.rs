@@ -1,18 +1,37 @@
 //! Which time a bill is about.
 
 use std::fmt;
+use std::str::FromStr;
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::hours::hour_of;
+use crate::zone::{Unit, Zone};
+
+/// Most hours, days or months that a period is split by.
+const UNITS_MAX: usize = 1_000_000;
 
 /// A span of time, start included, end not; UTC, to the microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     from: Timestamp,
     to: Timestamp,
+}
+
+/// A calendar month, wherever; `2026-11`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Month {
+    first: Date,
+}
+
+/// A time as it is written: a day, which begins in each zone at another instant, or an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The first instant of the day, `2026-11-20`.
+    Day(Date),
+    /// RFC 3339 with an offset, `2026-11-20T16:00:00Z`.
+    Instant(Timestamp),
 }
 
 /// Why a text or a pair of instants is no period.
@@ -22,12 +41,31 @@ pub enum PeriodError {
     /// Not `YYYY-MM`.
     #[error("{0:?} is no month; write it like 2026-11")]
     Month(String),
+    /// Not `YYYY-MM-DD`.
+    #[error("{0:?} is no day; write it like 2026-11-20")]
+    Day(String),
     /// Neither a date nor RFC 3339.
     #[error("{0:?} is no time; write a date like 2026-11-20, or 2026-11-20T16:00:00Z")]
     Instant(String),
     /// The end is not after the start.
     #[error("the period ends at {to}, which is not after its start at {from}")]
     Empty {
+        /// Start.
+        from: Timestamp,
+        /// End.
+        to: Timestamp,
+    },
+    /// The zone has gone over the date line, or the calendar is at its end.
+    #[error("there is no {date} in {zone}")]
+    NoSuchDay {
+        /// The day.
+        date: Date,
+        /// Where.
+        zone: String,
+    },
+    /// More than `UNITS_MAX`.
+    #[error("{from} to {to} is more than {UNITS_MAX} hours, days or months; bill a shorter period")]
+    TooLong {
         /// Start.
         from: Timestamp,
         /// End.
@@ -48,20 +86,27 @@ impl Period {
     ///
     /// Errors: `Month` when `text` is none.
     pub fn month(text: &str) -> Result<Self, PeriodError> {
-        let wrong = || PeriodError::Month(text.to_owned());
-        if text.len() != "YYYY-MM".len() {
-            return Err(wrong());
-        }
-        let first: Date = format!("{text}-01").parse().map_err(|_| wrong())?;
-        month_from(first).ok_or_else(wrong)
+        text.parse::<Month>()?.period(&Zone::UTC)
     }
 
-    /// The calendar month in UTC that `at` lies in.
+    /// The calendar month of `zone` that `at` lies in.
     ///
     /// Errors: `Month` in the last month that the calendar can express.
-    pub fn month_of(at: Timestamp) -> Result<Self, PeriodError> {
-        let first = at.to_zoned(TimeZone::UTC).date().first_of_month();
-        month_from(first).ok_or_else(|| PeriodError::Month(at.strftime("%Y-%m").to_string()))
+    pub fn month_of(at: Timestamp, zone: &Zone) -> Result<Self, PeriodError> {
+        Month::of(at, zone).period(zone)
+    }
+
+    /// The day in `zone`: 24 hours, or as many as it has where clocks are put on or back.
+    ///
+    /// Errors: `NoSuchDay`.
+    pub fn day(date: Date, zone: &Zone) -> Result<Self, PeriodError> {
+        let no_such_day = || PeriodError::NoSuchDay { date, zone: zone.to_string() };
+        let ends = date
+            .tomorrow()
+            .ok()
+            .and_then(|next| Some((zone.start_of(date)?, zone.start_of(next)?)));
+        let (from, to) = ends.ok_or_else(no_such_day)?;
+        Self::new(from, to).map_err(|_| no_such_day())
     }
 
     /// First instant.
@@ -91,43 +136,153 @@ impl Period {
         }
     }
 
+    /// The period in parts, so that no hour of UTC in one of them is of two hours, days or months
+    /// of `zone`: cut where one of these begins within an hour of UTC, and nowhere else.
+    ///
+    /// Errors: `TooLong`.
+    pub fn parts(&self, unit: Unit, zone: &Zone) -> Result<Vec<Self>, PeriodError> {
+        let mut parts = Vec::new();
+        // Here each begins with an hour.
+        if zone.is_utc() {
+            return Ok(vec![*self]);
+        }
+        let (mut from, mut at) = (self.from, self.from);
+        for _ in 0..UNITS_MAX {
+            let next = zone.next(unit, at).filter(|next| *next < self.to);
+            if let Some(next) = next.filter(|next| hour_of(*next) == *next) {
+                at = next;
+                continue;
+            }
+            parts.push(Self::new(from, next.unwrap_or(self.to))?);
+            let Some(next) = next else { return Ok(parts) };
+            (from, at) = (next, next);
+        }
+        Err(PeriodError::TooLong { from: self.from, to: self.to })
+    }
+
     /// Whether something admitted `at` belongs to it.
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {
         self.from <= at && at < self.to
     }
+
+    /// Its name in `zone`: `2026-11`, `2026-11-20`, or both ends of any other span.
+    #[must_use]
+    pub fn name(&self, zone: &Zone) -> String {
+        let date = zone.date_of(self.from);
+        if Self::month_of(self.from, zone).as_ref() == Ok(self) {
+            return date.strftime("%Y-%m").to_string();
+        }
+        if Self::day(date, zone).as_ref() == Ok(self) {
+            return date.to_string();
+        }
+        format!("{} to {}", self.from, self.to)
+    }
+
+    /// What a bill has above it: the name and the zone, and the instants where they are not in the
+    /// name or plain from it.
+    #[must_use]
+    pub fn heading(&self, zone: &Zone) -> String {
+        let (name, both) = (self.name(zone), format!("{} to {}", self.from, self.to));
+        if zone.is_utc() || name == both {
+            return format!("{name} ({zone})");
+        }
+        format!("{name} ({zone}: {both})")
+    }
 }
 
-/// `2026-11`, or both ends when it is not a calendar month.
+/// Its name in UTC.
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if Self::month_of(self.from).as_ref() == Ok(self) {
-            write!(f, "{}", self.from.strftime("%Y-%m"))
-        } else {
-            write!(f, "{} to {}", self.from, self.to)
+        f.write_str(&self.name(&Zone::UTC))
+    }
+}
+
+impl Month {
+    /// The one that `at` lies in.
+    #[must_use]
+    pub fn of(at: Timestamp, zone: &Zone) -> Self {
+        Self { first: zone.date_of(at).first_of_month() }
+    }
+
+    /// When it is in `zone`.
+    ///
+    /// Errors: `Month` for the last month that the calendar can express.
+    pub fn period(self, zone: &Zone) -> Result<Period, PeriodError> {
+        let next = self.first.last_of_month().tomorrow().ok();
+        let ends = next.and_then(|next| Some((zone.start_of(self.first)?, zone.start_of(next)?)));
+        let (from, to) = ends.ok_or_else(|| PeriodError::Month(self.to_string()))?;
+        Period::new(from, to)
+    }
+
+    /// Its first day.
+    pub(crate) const fn first(self) -> Date {
+        self.first
+    }
+}
+
+/// `YYYY-MM`.
+impl FromStr for Month {
+    type Err = PeriodError;
+
+    fn from_str(text: &str) -> Result<Self, PeriodError> {
+        let wrong = || PeriodError::Month(text.to_owned());
+        if text.len() != "YYYY-MM".len() {
+            return Err(wrong());
+        }
+        let first: Date = format!("{text}-01").parse().map_err(|_| wrong())?;
+        // The last one of the calendar has no end.
+        first.last_of_month().tomorrow().map_err(|_| wrong())?;
+        Ok(Self { first })
+    }
+}
+
+impl fmt::Display for Month {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first.strftime("%Y-%m"))
+    }
+}
+
+impl Moment {
+    /// When it is in `zone`.
+    ///
+    /// Errors: `NoSuchDay` beyond the calendar.
+    pub fn at(self, zone: &Zone) -> Result<Timestamp, PeriodError> {
+        match self {
+            Self::Instant(at) => Ok(at),
+            Self::Day(date) => zone
+                .start_of(date)
+                .ok_or_else(|| PeriodError::NoSuchDay { date, zone: zone.to_string() }),
         }
     }
+}
+
+impl FromStr for Moment {
+    type Err = PeriodError;
+
+    fn from_str(text: &str) -> Result<Self, PeriodError> {
+        let read = match day(text) {
+            Ok(date) => Some(Self::Day(date)),
+            Err(_) => text.parse().ok().map(Self::Instant),
+        };
+        read.ok_or_else(|| PeriodError::Instant(text.to_owned()))
+    }
+}
+
+/// Reads `YYYY-MM-DD`.
+///
+/// Errors: `Day` when `text` is none.
+pub fn day(text: &str) -> Result<Date, PeriodError> {
+    let is_date = text.len() == "YYYY-MM-DD".len();
+    let date = is_date.then(|| text.parse().ok()).flatten();
+    date.ok_or_else(|| PeriodError::Day(text.to_owned()))
 }
 
 /// Reads a date (midnight UTC) or an RFC 3339 time with offset.
 ///
 /// Errors: `Instant` when `text` is neither.
 pub fn instant(text: &str) -> Result<Timestamp, PeriodError> {
-    let read = if text.len() == "YYYY-MM-DD".len() {
-        text.parse().ok().and_then(midnight)
-    } else {
-        text.parse().ok()
-    };
-    read.ok_or_else(|| PeriodError::Instant(text.to_owned()))
-}
-
-fn month_from(first: Date) -> Option<Period> {
-    let next = first.last_of_month().tomorrow().ok()?;
-    Period::new(midnight(first)?, midnight(next)?).ok()
-}
-
-fn midnight(date: Date) -> Option<Timestamp> {
-    date.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    text.parse::<Moment>()?.at(&Zone::UTC)
 }
 
 fn to_microsecond(at: Timestamp) -> Timestamp {
@@ -135,68 +290,4 @@ fn to_microsecond(at: Timestamp) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_month_is_whole_and_half_open() {
-        let leap = Period::month("2028-02").unwrap();
-        assert_eq!(leap.from(), instant("2028-02-01").unwrap());
-        assert_eq!(leap.to(), instant("2028-03-01").unwrap());
-        assert!(leap.contains(leap.from()));
-        assert!(leap.contains(instant("2028-02-29T23:59:59.999999Z").unwrap()));
-        assert!(!leap.contains(leap.to()));
-        assert_eq!(Period::month("2026-12").unwrap().to(), instant("2027-01-01").unwrap());
-    }
-
-    #[test]
-    fn a_period_is_its_whole_hours_and_what_is_cut_at_its_ends() {
-        let shown = |from: &str, to: &str| {
-            let period = Period::new(instant(from).unwrap(), instant(to).unwrap()).unwrap();
-            period.by_hours().map(|part| {
-                let minutes = |at: Timestamp| at.strftime("%H:%M").to_string();
-                part.map_or(String::new(), |part| minutes(part.from()) + "-" + &minutes(part.to()))
-            })
-        };
-        let day = shown("2026-11-20", "2026-11-21");
-        assert_eq!(day, ["", "00:00-00:00", ""]);
-        let cut = shown("2026-11-20T10:30:00Z", "2026-11-20T13:15:00Z");
-        assert_eq!(cut, ["10:30-11:00", "11:00-13:00", "13:00-13:15"]);
-        let short = shown("2026-11-20T10:30:00Z", "2026-11-20T11:15:00Z");
-        assert_eq!(short, ["10:30-11:15", "", ""]);
-        let inside = shown("2026-11-20T10:00:00Z", "2026-11-20T10:15:00Z");
-        assert_eq!(inside, ["10:00-10:15", "", ""]);
-    }
-
-    #[test]
-    fn the_month_of_an_instant_is_by_utc() {
-        let at = instant("2026-12-01T00:30:00+01:00").unwrap();
-        assert_eq!(Period::month_of(at), Period::month("2026-11"));
-    }
-
-    #[test]
-    fn what_is_no_month_or_time_says_how_to_write_one() {
-        for text in ["", "2026", "2026-13", "2026-1", "26-11-0", "2026-11-01", "2026/11"] {
-            assert!(Period::month(text).unwrap_err().to_string().contains("2026-11"), "{text}");
-        }
-        for text in ["", "yesterday", "2026-11-20T16:00:00", "2026-02-30", "2026-11"] {
-            assert_eq!(instant(text), Err(PeriodError::Instant(text.to_owned())));
-        }
-    }
-
-    #[test]
-    fn an_end_before_the_start_is_refused() {
-        let (early, late) = (instant("2026-11-01").unwrap(), instant("2026-11-02").unwrap());
-        assert!(Period::new(early, late).is_ok());
-        assert!(matches!(Period::new(late, early), Err(PeriodError::Empty { .. })));
-        assert!(matches!(Period::new(late, late), Err(PeriodError::Empty { .. })));
-    }
-
-    #[test]
-    fn a_month_is_shown_short_and_another_span_in_full() {
-        assert_eq!(Period::month("2026-11").unwrap().to_string(), "2026-11");
-        let week =
-            Period::new(instant("2026-11-02").unwrap(), instant("2026-11-09").unwrap()).unwrap();
-        assert_eq!(week.to_string(), "2026-11-02T00:00:00Z to 2026-11-09T00:00:00Z");
-    }
-}
+mod tests;

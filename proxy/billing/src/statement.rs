@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taximeter_pricing::Source;
 
+use crate::credit::Credit;
 use crate::hours::{Hour, HourKey};
 use crate::period::Period;
 use crate::sums::{add_exactly, exact_product};
+use crate::zone::Zone;
 
 /// Form of the statements that are made; the only one that is read.
 pub const STATEMENT_VERSION: u32 = 1;
@@ -30,6 +32,9 @@ pub struct Statement {
     pub from: Timestamp,
     /// First instant after.
     pub to: Timestamp,
+    /// Whose month that is; left out where it is UTC's.
+    #[serde(default = "utc", skip_serializing_if = "is_utc")]
+    pub zone: String,
     /// The period was not over when the statement was made: more may come.
     pub provisional: bool,
     /// Requests.
@@ -38,7 +43,10 @@ pub struct Statement {
     pub unknown_cost_requests: u64,
     /// In order of model, meter and price.
     pub lines: Vec<StatementLine>,
-    /// Sums of the lines by currency, exact.
+    /// What is taken off, by month and what is free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credits: Vec<Credit>,
+    /// Sums of the lines by currency, less the credits; exact.
     pub totals: BTreeMap<String, Decimal>,
 }
 
@@ -90,7 +98,15 @@ pub enum StatementFault {
         /// The line.
         line: Box<StatementLine>,
     },
-    /// A total that is not the sum of its lines.
+    /// A credit that takes nothing off, or is somebody else's.
+    #[error("credit {number} is none of {tenant}, or takes nothing off")]
+    Credit {
+        /// From 1.
+        number: usize,
+        /// Whose statement it is.
+        tenant: String,
+    },
+    /// A total that is not the sum of its lines, less its credits.
     #[error("the total in {currency} is {total}, and its lines add up to {sum}")]
     Total {
         /// ISO 4217.
@@ -106,15 +122,18 @@ pub enum StatementFault {
 }
 
 impl Statement {
-    /// What `tenant` owes for `period`, out of all hours of it; those of others are left out.
+    /// What `tenant` owes for `period`, a month of `zone`, out of all hours of it, those of others left
+    /// out, and what of it is free.
     ///
     /// # Errors
     /// [`StatementFault::TooLarge`].
     pub fn new<'a>(
         tenant: &str,
         period: Period,
+        zone: &Zone,
         provisional: bool,
         hours: impl IntoIterator<Item = (&'a HourKey, &'a Hour)>,
+        credits: Vec<Credit>,
     ) -> Result<Self, StatementFault> {
         let (mut requests, mut unknown) = (0_u64, 0_i64);
         let mut quantities: BTreeMap<StatementLine, Decimal> = BTreeMap::new();
@@ -156,11 +175,13 @@ impl Statement {
             tenant: tenant.to_owned(),
             from: period.from(),
             to: period.to(),
+            zone: zone.to_string(),
             provisional,
             requests,
             unknown_cost_requests: u64::try_from(unknown).unwrap_or_default(),
-            totals: totals(&lines)?,
+            totals: totals(&lines, &credits)?,
             lines,
+            credits,
         })
     }
 
@@ -178,7 +199,13 @@ impl Statement {
                 return Err(StatementFault::Amount { number, line });
             }
         }
-        let sums = totals(&self.lines)?;
+        let is_good =
+            |credit: &Credit| credit.tenant == self.tenant && credit.amount.is_sign_positive();
+        if let Some(index) = self.credits.iter().position(|credit| !is_good(credit)) {
+            let (number, tenant) = (index + 1, self.tenant.clone());
+            return Err(StatementFault::Credit { number, tenant });
+        }
+        let sums = totals(&self.lines, &self.credits)?;
         for currency in self.totals.keys().chain(sums.keys()) {
             let of = |totals: &BTreeMap<String, Decimal>| {
                 totals.get(currency).copied().unwrap_or_default()
@@ -201,11 +228,24 @@ impl Statement {
     }
 }
 
-fn totals(lines: &[StatementLine]) -> Result<BTreeMap<String, Decimal>, StatementFault> {
+fn utc() -> String {
+    Zone::UTC.to_string()
+}
+
+fn is_utc(zone: &String) -> bool {
+    *zone == Zone::UTC.name()
+}
+
+fn totals(
+    lines: &[StatementLine],
+    credits: &[Credit],
+) -> Result<BTreeMap<String, Decimal>, StatementFault> {
+    let lines = lines.iter().map(|line| (&line.currency, line.amount));
+    let credits = credits.iter().map(|credit| (&credit.currency, -credit.amount));
     let mut totals: BTreeMap<String, Decimal> = BTreeMap::new();
-    for line in lines {
-        let total = totals.entry(line.currency.clone()).or_default();
-        *total = add_exactly(*total, line.amount).ok_or(StatementFault::TooLarge)?.normalize();
+    for (currency, amount) in lines.chain(credits) {
+        let total = totals.entry(currency.clone()).or_default();
+        *total = add_exactly(*total, amount).ok_or(StatementFault::TooLarge)?.normalize();
     }
     Ok(totals)
 }
@@ -244,6 +284,7 @@ mod tests {
     use taximeter_ledger::{RecordCost, RecordLine};
 
     use super::*;
+    use crate::credit::Covered;
 
     fn decimal(text: &str) -> Decimal {
         Decimal::from_str_exact(text).unwrap()
@@ -262,6 +303,7 @@ mod tests {
             labels: BTreeMap::new(),
             currency: Some(currency.to_owned()),
             correction: false,
+            late: false,
         }
     }
 
@@ -296,8 +338,34 @@ mod tests {
             (key("beta", "2026-11-02T00:00:00Z", "USD"), hour("input", 9, "1")),
             (key("acme", "2026-12-01T00:00:00Z", "USD"), hour("input", 9, "1")),
         ];
-        Statement::new("acme", november, false, hours.iter().map(|(key, hour)| (key, hour)))
-            .unwrap()
+        let hours = hours.iter().map(|(key, hour)| (key, hour));
+        Statement::new("acme", november, &Zone::UTC, false, hours, Vec::new()).unwrap()
+    }
+
+    fn free(tenant: &str, amount: &str) -> Credit {
+        Credit {
+            tenant: tenant.to_owned(),
+            month: jiff::civil::date(2026, 11, 1),
+            covered: Covered::Meter("input".to_owned()),
+            tokens: Some(decimal("10")),
+            amount: decimal(amount),
+            currency: "USD".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_free_is_taken_off_and_can_be_checked() {
+        let mut with = statement();
+        with.credits.push(free("acme", "0.000005"));
+        let fault = with.check().unwrap_err().to_string();
+        assert_eq!(fault, "the total in USD is 0.00006, and its lines add up to 0.000055");
+        with.totals.insert("USD".to_owned(), decimal("0.000055"));
+        assert_eq!(with.check(), Ok(()));
+        let read: Statement = serde_json::from_str(&with.canonical()).unwrap();
+        assert_eq!(read, with);
+        with.credits.push(free("zeta", "0.000005"));
+        assert!(matches!(with.check(), Err(StatementFault::Credit { number: 2, .. })));
+        assert!(!statement().canonical().contains("credits"), "as before where nothing is free");
     }
 
     #[test]

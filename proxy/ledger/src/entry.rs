@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, Record, RecordCost};
@@ -86,7 +87,7 @@ pub struct Progress {
 ///
 /// Corrections of one request follow each other: the `before` of each is the cost that was in force
 /// until then.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Correction {
     /// Its own.
     pub id: RequestId,

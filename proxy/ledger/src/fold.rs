@@ -1,6 +1,6 @@
 //! What the entries add up to: open reservations and balances.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::{Timestamp, Unit};
 use rust_decimal::Decimal;
@@ -8,16 +8,19 @@ use taximeter_pricing::{Flag, Member, Source};
 
 use crate::entry::{Correction, Entry, Progress, Reserve};
 use crate::id::{RequestId, TenantId};
+use crate::id_set::IdSet;
 use crate::record::{End, Record, RecordCost, RecordTiming, RecordUsage};
 
-/// The fold of all entries so far. Repeated entries count once.
+/// The fold of all entries so far. Repeated entries count once; to know them, 16 bytes are kept of
+/// each request and each correction.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     seq: u64,
     open: HashMap<RequestId, Open>,
-    settled: HashMap<RequestId, Settlement>,
+    posted: IdSet,
+    voided: IdSet,
     balances: BTreeMap<TenantId, Balance>,
-    corrected: HashSet<RequestId>,
+    corrected: IdSet,
     posts: u64,
     voids: u64,
     corrections: u64,
@@ -149,7 +152,7 @@ impl Replay {
     }
 
     fn reserve(&mut self, seq: u64, reserve: &Reserve) -> Result<(), Contradiction> {
-        if self.open.contains_key(&reserve.id) || self.settled.contains_key(&reserve.id) {
+        if self.open.contains_key(&reserve.id) || self.settlement(reserve.id).is_some() {
             self.repeats += 1;
             return Ok(());
         }
@@ -180,11 +183,11 @@ impl Replay {
 
     fn correct(&mut self, seq: u64, correction: &Correction) -> Result<(), Contradiction> {
         let Correction { id, corrects, tenant, before, after, .. } = correction;
-        if self.corrected.contains(id) {
+        if self.corrected.contains(*id) {
             self.repeats += 1;
             return Ok(());
         }
-        if self.settled.get(corrects) != Some(&Settlement::Post) {
+        if !self.posted.contains(*corrects) {
             return Err(Contradiction::NotPosted { seq, id: *corrects });
         }
         let balance = self.balances.entry(tenant.clone()).or_default();
@@ -203,8 +206,8 @@ impl Replay {
         id: RequestId,
         settlement: Settlement,
     ) -> Result<bool, Contradiction> {
-        match self.settled.get(&id) {
-            Some(earlier) if *earlier == settlement => {
+        match self.settlement(id) {
+            Some(earlier) if earlier == settlement => {
                 self.repeats += 1;
                 Ok(false)
             }
@@ -215,7 +218,10 @@ impl Replay {
     }
 
     fn close(&mut self, id: RequestId, settlement: Settlement) {
-        self.settled.insert(id, settlement);
+        match settlement {
+            Settlement::Post => self.posted.insert(id),
+            Settlement::Void => self.voided.insert(id),
+        };
         if let Some(Open { reserve, .. }) = self.open.remove(&id)
             && let Some(balance) = self.balances.get_mut(&reserve.tenant)
         {
@@ -247,7 +253,11 @@ impl Replay {
     /// How a request was settled, if it was.
     #[must_use]
     pub fn settlement(&self, id: RequestId) -> Option<Settlement> {
-        self.settled.get(&id).copied()
+        if self.posted.contains(id) {
+            Some(Settlement::Post)
+        } else {
+            self.voided.contains(id).then_some(Settlement::Void)
+        }
     }
 
     /// Requests posted.

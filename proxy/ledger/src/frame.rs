@@ -135,11 +135,8 @@ impl<'a> Draft<'a> {
             kind: self.kind as u8,
             check: self.check,
         };
-        let fields = head.fields();
-        let chain = crc32c::crc32c_append(before.chain, &fields);
         out.reserve(self.frame_bytes());
-        out.extend_from_slice(&fields);
-        out.extend_from_slice(&chain.to_le_bytes());
+        let chain = head.seal(before, out);
         out.extend_from_slice(self.payload);
         Position { seq: head.seq, chain }
     }
@@ -155,11 +152,23 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// Where in a head the kind is.
+    pub(crate) const KIND_AT: usize = 12;
+
     fn fields(self) -> [u8; HEAD_BYTES - 4] {
         let [a, b, c, d] = self.length.to_le_bytes();
         let [e, f, g, h, i, j, k, l] = self.seq.to_le_bytes();
         let [m, n, o, p] = self.check.to_le_bytes();
         [a, b, c, d, e, f, g, h, i, j, k, l, self.kind, m, n, o, p]
+    }
+
+    /// Appends the head to `out` as one that follows `before`, and returns its chain.
+    pub(crate) fn seal(self, before: Position, out: &mut Vec<u8>) -> u32 {
+        let fields = self.fields();
+        let chain = crc32c::crc32c_append(before.chain, &fields);
+        out.extend_from_slice(&fields);
+        out.extend_from_slice(&chain.to_le_bytes());
+        chain
     }
 
     /// Takes a head apart: its fields, the chain it carries, and the chain that these fields should

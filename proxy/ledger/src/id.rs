@@ -5,13 +5,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Longest tenant name, in bytes.
 pub const TENANT_BYTES_MAX: usize = 128;
 
 /// Our id of a request: a UUIDv7, also sent as `x-taximeter-request-id`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(transparent)]
 pub struct RequestId(pub Uuid);
 
@@ -30,7 +33,7 @@ impl FromStr for RequestId {
 }
 
 /// Who pays.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct TenantId(pub Arc<str>);
 

@@ -9,6 +9,8 @@ mod entry;
 mod fold;
 mod frame;
 mod id;
+mod id_set;
+mod mark;
 mod reader;
 mod record;
 mod resume;
@@ -22,6 +24,7 @@ pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReas
 pub use fold::{Balance, Contradiction, Open, Replay, Settlement, died};
 pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, FRAME_BYTES_MIN, Kind, Position};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
+pub use mark::Mark;
 pub use reader::{Fault, Framed, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage,

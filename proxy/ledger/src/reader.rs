@@ -2,6 +2,7 @@
 
 use crate::entry::Entry;
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
+use crate::mark::Mark;
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
 
 /// One entry and where it stands; whole, and not decoded yet.
@@ -251,8 +252,18 @@ impl Reader {
         let Some((head, rest)) = self.pending().split_first_chunk::<HEAD_BYTES>() else {
             return Ok(Step::More);
         };
-        let (head, found, expected) = Head::read(head, self.position);
         let seq = self.position.seq + 1;
+        if Mark::read(head).is_some_and(|mark| mark.synced < seq) {
+            return match Mark::is_followed_by(rest) {
+                None => Ok(Step::More),
+                Some(true) => {
+                    self.consume(Mark::BYTES);
+                    Ok(Step::Passed)
+                }
+                Some(false) => self.suspect(Mark::BYTES, damaged("whole mark", 1, 0)),
+            };
+        }
+        let (head, found, expected) = Head::read(head, self.position);
         if found != expected || head.seq != seq {
             let fault = if head.seq == seq {
                 damaged("chain", u64::from(expected), u64::from(found))

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use taximeter_pricing::{Condition, Flag, Member, Modalities, Pass, Source, Usage};
+use utoipa::ToSchema;
 
 use crate::id::{RequestId, TenantId};
 
 /// How the tenant was identified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
     /// An API key.
@@ -34,7 +35,9 @@ impl Identity {
 }
 
 /// How a request ended (`spec.md` §5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Whole.
@@ -64,6 +67,28 @@ pub enum End {
 }
 
 impl End {
+    /// Every end.
+    pub const ALL: [Self; 12] = [
+        Self::Complete,
+        Self::ClientLeft,
+        Self::ClientStalled,
+        Self::Truncated,
+        Self::UpstreamError,
+        Self::UpstreamStalled,
+        Self::UpstreamRefused,
+        Self::Deadline,
+        Self::BudgetCut,
+        Self::Shutdown,
+        Self::GatewayDied,
+        Self::Refused,
+    ];
+
+    /// Whether the engine broke off or fell silent.
+    #[must_use]
+    pub const fn is_upstreams_fault(self) -> bool {
+        matches!(self, Self::Truncated | Self::UpstreamError | Self::UpstreamStalled)
+    }
+
     /// The word, as records have it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -85,7 +110,7 @@ impl End {
 }
 
 /// One request, settled (`spec.md` §6). Money is exact; tokens are integers; times are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Record {
     /// Ours.
     pub id: RequestId,
@@ -155,7 +180,7 @@ pub struct Record {
 }
 
 /// Tokens of a record. `None` is unknown.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecordUsage {
     /// Where the numbers come from, in one word: the weakest source among input and output, of
     /// those that the request has. `unknown` is weaker than `counted`, `counted` than `reported`.
@@ -218,7 +243,7 @@ impl From<&RecordUsage> for Usage {
 }
 
 /// What our tokenizer counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counted {
     /// Of the request.
     pub input_tokens: Option<u64>,
@@ -227,7 +252,7 @@ pub struct Counted {
 }
 
 /// Times of a record, in seconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordTiming {
     /// Start to the first event.
     pub time_to_first_chunk: Option<f64>,
@@ -246,7 +271,7 @@ pub struct RecordTiming {
 }
 
 /// Money of a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordCost {
     /// ISO 4217.
     pub currency: String,
@@ -261,7 +286,7 @@ pub struct RecordCost {
 }
 
 /// One line of a cost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordLine {
     /// `input`, `cache_read`, `output`, `web_search_requests` and so on: the keys of a price file.
     pub meter: String,

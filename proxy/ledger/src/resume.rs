@@ -5,6 +5,7 @@
 //! look like a head, whose sequence number has zero bytes: JSON has none.
 
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
+use crate::mark::Mark;
 use crate::segment::HEADER_BYTES;
 
 /// Where the chain is whole again.
@@ -30,7 +31,9 @@ pub fn resume(segment: &[u8], offset: u64, last: Option<Position>) -> Option<Res
         last.map(|last| last.chain).into_iter().collect()
     } else {
         let head = head(segment, from, last.unwrap_or(Position::START));
-        head.map(|(_, found, expected)| vec![found, expected]).unwrap_or_default()
+        let own = head.map(|(_, found, expected)| [found, expected]);
+        // A mark is in no chain: what follows a damaged one follows the entry before it.
+        own.into_iter().flatten().chain(last.map(|last| last.chain)).collect()
     };
     let after = last.map_or(0, |last| last.seq);
     for at in from..segment.len() {
@@ -41,6 +44,7 @@ pub fn resume(segment: &[u8], offset: u64, last: Option<Position>) -> Option<Res
         let here = (at > offset).then(|| chains.iter().copied().map(|chain| (at, chain)));
         let next = at + HEAD_BYTES + head.length as usize;
         for (at, chain) in here.into_iter().flatten().chain([(next, chain)]) {
+            let at = at + segment.get(at..).map_or(0, Mark::skip);
             if let Some(seq) = follows(segment, at, chain).filter(|seq| *seq > after) {
                 return Some(Resumed {
                     offset: at as u64,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic 8 | version u16 | gateway length u16 | first seq u64 | chain u32 | created µs i64
-//! | gateway, zeros | lost u64 | crc u32                               little endian
+//! | gateway, zeros | marked u8 | lost u64 | crc u32                   little endian
 //! ```
 //!
 //! Always [`HEADER_BYTES`] long: a shorter file is a header that was cut off, and no flipped bit
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::frame::Position;
 
 /// Format that is written; all formats up to it are read.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 
 /// Length of a header, in bytes.
 pub const HEADER_BYTES: usize = 512;
@@ -22,12 +22,15 @@ pub const HEADER_BYTES: usize = 512;
 const MAGIC: [u8; 8] = *b"taxi-tlj";
 const CRC_BYTES: usize = 4;
 const LOST_BYTES: usize = 8;
-const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - LOST_BYTES - CRC_BYTES;
+const MARKED_BYTES: usize = 1;
+const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - MARKED_BYTES - LOST_BYTES - CRC_BYTES;
+/// From this format on there are marks.
+const MARKED_VERSION: u16 = 3;
 
 /// First bytes of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Who writes it; at most 468 bytes are kept.
+    /// Who writes it; at most 467 bytes are kept.
     pub gateway: String,
     /// The frame before its first one.
     pub before: Position,
@@ -35,6 +38,10 @@ pub struct SegmentHeader {
     /// many, where nothing behind them could be read either. 0 but in a segment that a salvage has
     /// put in their place.
     pub lost: u64,
+    /// It was synced before it took its name, and a [`Mark`](crate::Mark) follows each later sync:
+    /// what no mark speaks of was never promised to survive a power cut. Otherwise nobody knows
+    /// what of it is on the disk.
+    pub marked: bool,
     /// When it was begun, to the microsecond.
     pub created: Timestamp,
 }
@@ -67,7 +74,8 @@ impl SegmentHeader {
         out.extend_from_slice(&self.before.chain.to_le_bytes());
         out.extend_from_slice(&self.created.as_microsecond().to_le_bytes());
         out.extend_from_slice(&gateway);
-        out.resize(start + HEADER_BYTES - LOST_BYTES - CRC_BYTES, 0);
+        out.resize(start + HEADER_BYTES - MARKED_BYTES - LOST_BYTES - CRC_BYTES, 0);
+        out.push(u8::from(self.marked));
         out.extend_from_slice(&self.lost.to_le_bytes());
         let crc = crc32c::crc32c(out.get(start..).unwrap_or_default());
         out.extend_from_slice(&crc.to_le_bytes());
@@ -86,7 +94,8 @@ impl SegmentHeader {
             return Err(HeaderFault::Newer { found: version });
         }
         let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
-        let (_, mut lost) = body.split_at(body.len() - LOST_BYTES);
+        let (_, mut lost) = body.split_at(body.len() - LOST_BYTES - MARKED_BYTES);
+        let [marked] = take(&mut lost);
         let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(take(&mut crc)));
         if expected != found {
             let (expected, found) = (u64::from(expected), u64::from(found));
@@ -101,6 +110,7 @@ impl SegmentHeader {
             gateway: gateway.into_owned(),
             before: Position { seq: first.saturating_sub(1), chain },
             lost: u64::from_le_bytes(take(&mut lost)),
+            marked: version >= MARKED_VERSION && marked != 0,
             created: Timestamp::from_microsecond(created).unwrap_or_default(),
         })
     }

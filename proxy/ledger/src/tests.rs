@@ -14,6 +14,8 @@ use uuid::Uuid;
 use super::*;
 
 mod fold;
+mod format;
+mod mark;
 mod resume;
 mod tally;
 
@@ -97,7 +99,7 @@ fn decimal(parts: Option<(i64, u32)>) -> Option<Decimal> {
 /// A segment of these entries, and where each frame ends.
 fn segment(entries: &[Entry], before: Position) -> (Vec<u8>, Vec<usize>, Position) {
     let mut bytes = Vec::new();
-    SegmentHeader { gateway: "pod/0".to_owned(), before, lost: 0, created: at(0) }
+    SegmentHeader { gateway: "pod/0".to_owned(), before, lost: 0, marked: true, created: at(0) }
         .encode(&mut bytes);
     let mut ends = vec![bytes.len()];
     let mut position = before;
@@ -288,28 +290,6 @@ fn reading_may_begin_anywhere() {
 }
 
 #[test]
-fn a_later_format_is_named_with_both_versions() {
-    let (mut bytes, _, _) = segment(&[], Position::START);
-    bytes[8] = 3;
-    let (_, end) = read_whole(&bytes);
-    assert_eq!(end, Err(Fault::Newer { found: 3, known: 2 }));
-    assert_eq!(
-        end.unwrap_err().to_string(),
-        "format 3 is newer than 2, the last that this version reads"
-    );
-}
-
-#[test]
-fn an_earlier_format_is_read() {
-    let (mut bytes, _, _) = segment(&[void(1)], Position::START);
-    bytes[8] = 1;
-    let crc = crc32c::crc32c(&bytes[..508]);
-    bytes[508..512].copy_from_slice(&crc.to_le_bytes());
-    let (framed, end) = read_whole(&bytes);
-    assert_eq!((plain(framed), end), (numbered(&[void(1)], 1), Ok(())));
-}
-
-#[test]
 fn an_entry_that_is_whole_and_not_known_is_named() {
     let (bytes, ends, _) = segment(&[void(1), void(2)], Position::START);
     let (mut framed, _) = read_whole(&bytes);
@@ -480,7 +460,13 @@ fn every_kind_of_entry_reads_back_as_it_was() {
     let entries =
         [progress(1, 5), correction(9, 1, None, Some(2)), Entry::Checkpoint(Box::new(checkpoint))];
     let (mut bytes, mut payload, mut last) = (Vec::new(), Vec::new(), Position::START);
-    let header = SegmentHeader { gateway: "g".to_owned(), before: last, lost: 0, created: at(0) };
+    let header = SegmentHeader {
+        gateway: "g".to_owned(),
+        before: last,
+        lost: 0,
+        marked: true,
+        created: at(0),
+    };
     header.encode(&mut bytes);
     for entry in &entries {
         last = Draft::new(entry, &mut payload).unwrap().seal(last, &mut bytes);

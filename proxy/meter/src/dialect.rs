@@ -45,6 +45,14 @@ macro_rules! dialects {
             /// Each of them, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$dialect),+];
 
+            /// Its name in configurations.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$dialect => $name,)+
+                }
+            }
+
             const fn habits(self) -> &'static dyn Habits {
                 match self {
                     $(Self::$dialect => &$file::$dialect,)+

@@ -178,6 +178,12 @@ impl Meter {
         self.listener.answer.model.as_deref()
     }
 
+    /// Events with generated content so far.
+    #[must_use]
+    pub const fn output_chunks(&self) -> u64 {
+        self.listener.stopwatch.output_chunks()
+    }
+
     /// Bytes of generated text that are kept for counting.
     #[must_use]
     pub const fn kept_text_bytes(&self) -> usize {

@@ -43,6 +43,10 @@ impl Stopwatch {
         self.timing.output_chunks += 1;
     }
 
+    pub(crate) const fn output_chunks(&self) -> u64 {
+        self.timing.output_chunks
+    }
+
     pub(crate) fn finish(mut self, now: Instant) -> Timing {
         self.timing.time_to_last_token =
             self.content_at.map(|last| last.saturating_duration_since(self.started_at));

@@ -1,23 +1,21 @@
 //! `taximeter bill`: what each tenant used and owes.
 
-mod terms;
-
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use taximeter_billing::{
-    Bill, Biller, Grouping, Invoicer, Period, csv, instant, invoice, json, table,
-};
+use taximeter_billing::{Bill, Biller, Grouping, Invoicer, Unit, Zone, csv, invoice, json, table};
+use taximeter_config::Config;
 
-use self::terms::{Scope, Terms};
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
-use super::ledger::{self, LedgerArgs};
+use super::ledger::{self, Asked, LedgerArgs};
 use super::load;
+use super::period::PeriodArgs;
 use crate::edge::export::{Content, Job};
 use crate::edge::store::{Feed, Store};
+use crate::terms::{Scope, Terms};
 
 /// Characters a line when the output is no terminal.
 const WIDTH: usize = 120;
@@ -27,37 +25,30 @@ Examples:
   taximeter bill                                     this month so far, as an invoice
   taximeter bill --month 2026-10 --by tenant         last month, one line a tenant
   taximeter bill --tenant acme --by day,model        what acme used, day by day
+  taximeter bill --month 2026-10 --zone Europe/Berlin --by day       months and days of Berlin
   taximeter bill --by label:team --format csv -o teams.csv
   taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
   taximeter bill --config taximeter.yaml             with shares of GPUs, and what is free
   taximeter bill --month 2026-10 --format focus -o october.csv       for FinOps tools
   taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records, by tenant and hour
 
-A request belongs to the month in which it was admitted, in UTC. Costs in csv and json are exact;
-the table rounds them. Formats from focus on are exports: with -o they come with a manifest of rows,
-sums and checksums, NAME.manifest.json, and the same period exported twice is the same bytes. A
-folder or an object store (s3://, gs://, az://) gets files that are called after the period, and
-records in Parquet by tenant, date and hour; credentials are those of AWS_…, GOOGLE_… and AZURE_…
-variables. Works while the gateway runs and while it does not.";
+A request belongs to the month in which it was admitted, in the zone that --zone or the
+configuration names, or else in UTC. Costs in csv and json are exact; the table rounds them.
+Formats from focus on are exports, and by UTC whatever the zone, as FOCUS wants it: with -o they
+come with a manifest of rows, sums and checksums, NAME.manifest.json, and the same period exported
+twice is the same bytes. A folder or an object store (s3://, gs://, az://) gets files that are
+called after the period, and records in Parquet by tenant, date and hour; credentials are those of
+AWS_…, GOOGLE_… and AZURE_… variables. Works while the gateway runs and while it does not.";
 
 /// What each tenant used and owes
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BillArgs {
-    /// Calendar month in UTC [default: the current one]
-    #[arg(long, value_name = "YYYY-MM", value_parser = Period::month, conflicts_with = "from")]
-    month: Option<Period>,
+    #[command(flatten)]
+    period: PeriodArgs,
 
-    /// Start, included: a date or an RFC 3339 time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    from: Option<Timestamp>,
-
-    /// End, not included [default: now]
-    #[arg(long, value_name = "TIME", value_parser = instant, requires = "from")]
-    to: Option<Timestamp>,
-
-    /// One line for each: tenant, model, provider, upstream, operation, route, key, day, hour,
-    /// label:NAME [default: an invoice as a table, else tenant,model]
+    /// One line for each: tenant, model, provider, upstream, operation, route, key, month, day,
+    /// hour, label:NAME [default: an invoice as a table, else tenant,model]
     #[arg(long, value_name = "NAMES")]
     by: Option<Grouping>,
 
@@ -124,17 +115,8 @@ impl BillArgs {
         self.export.content(format.get_name())
     }
 
-    fn terms(&self) -> Result<Terms, Failure> {
-        let Some(path) = &self.config else { return Ok(Terms::default()) };
-        Ok(Terms::of(&load::config(path)?))
-    }
-
-    fn period(&self, now: Timestamp) -> Result<Period, Failure> {
-        Ok(match (self.month, self.from) {
-            (Some(month), _) => month,
-            (None, Some(from)) => Period::new(from, self.to.unwrap_or(now))?,
-            (None, None) => Period::month_of(now)?,
-        })
+    fn config(&self) -> Result<Option<Config>, Failure> {
+        Ok(self.config.as_deref().map(load::config).transpose()?)
     }
 }
 
@@ -149,15 +131,27 @@ pub(crate) fn run(
     feeds: &mut [Feed<'_>],
     out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
-    let period = args.period(now)?;
-    let terms = args.terms()?;
-    let mut store = args.ledger.open(feeds)?;
+    let config = args.config()?;
+    let terms = config.as_ref().map(Terms::of).unwrap_or_default();
     if let Some(content) = args.content() {
-        let job = Job { content, period, tenant: args.tenant.clone(), now };
+        if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
+            return Err(Failure::ExportZone(zone.clone()));
+        }
+        let period = args.period.period(&Zone::UTC, now)?;
+        let mut store = args.ledger.open(config.as_ref(), feeds)?.store;
+        let job = Job { content, period, tenant: args.tenant.clone(), now, terms };
         return export::run(&mut store, &job, args.output.as_deref(), out);
     }
-    let scope = Scope { period, tenant: args.tenant.as_deref(), now };
-    let text = render(args, scope, &terms, &mut store)?;
+    let zone = args.period.zone.zone(config.as_ref());
+    let scope = Scope {
+        period: args.period.period(&zone, now)?,
+        zone: &zone,
+        unit: args.by.as_ref().and_then(Grouping::unit).unwrap_or(Unit::Month),
+        tenant: args.tenant.as_deref(),
+        now,
+    };
+    let mut asked = args.ledger.open(config.as_ref(), feeds)?;
+    let text = render(args, scope, &terms, &mut asked)?;
     match &args.output {
         Some(path) => export::file(path, &text),
         None => ledger::unless_reader_left(write(out, &text)),
@@ -168,19 +162,22 @@ fn render(
     args: &BillArgs,
     scope: Scope<'_>,
     terms: &Terms,
-    store: &mut Store,
+    asked: &mut Asked,
 ) -> Result<String, Failure> {
+    let Asked { store, name } = asked;
+    let source = format!("From {name}.\n");
     Ok(match args.format {
-        Format::Table if store.is_empty()? => args.ledger.empty(),
+        Format::Table if store.is_empty()? => args.ledger.empty(asked),
         Format::Table if args.by.is_none() => {
-            let mut invoicer = Invoicer::new(scope.period, scope.now);
-            let credits = terms.hours(store, scope, |key, hour| Ok(invoicer.add(key, hour)?))?;
+            let mut invoicer = Invoicer::new(scope.period, scope.zone.clone(), scope.now);
+            let credits = terms
+                .hours(store, scope, |_, key, hour| Ok::<_, Failure>(invoicer.add(key, hour)?))?;
             for credit in credits {
                 invoicer.add_credit(credit);
             }
-            invoice(&invoicer.finish()?, width(args))
+            invoice(&invoicer.finish()?, width(args)) + &source
         }
-        Format::Table => table(&bill(args, scope, terms, store)?, width(args)),
+        Format::Table => table(&bill(args, scope, terms, store)?, width(args)) + &source,
         Format::Csv => csv(&bill(args, scope, terms, store)?),
         // Exports are written elsewhere.
         _ => json(&bill(args, scope, terms, store)?),
@@ -193,8 +190,10 @@ fn bill(
     terms: &Terms,
     store: &mut Store,
 ) -> Result<Bill, Failure> {
-    let mut biller = Biller::new(scope.period, args.by.clone().unwrap_or_default());
-    let credits = terms.hours(store, scope, |key, hour| Ok(biller.add_hour(key, hour)?))?;
+    let by = args.by.clone().unwrap_or_default();
+    let mut biller = Biller::new(scope.period, scope.zone.clone(), by);
+    let credits =
+        terms.hours(store, scope, |_, key, hour| Ok::<_, Failure>(biller.add_hour(key, hour)?))?;
     for credit in credits {
         biller.add_credit(credit)?;
     }

@@ -197,19 +197,19 @@ fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
         _ if keep => {
             let key = HABITS.first().map_or("", |habit| habit.key);
             format!(
-                "Metrics: http://{admin}/metrics\n{ledger}\n\n\
+                "Console: http://{admin}/\nMetrics: http://{admin}/metrics\n{ledger}\n\n\
                  Still running, until Ctrl-C. Ask it something:\n  \
                  curl http://{listen}/v1/chat/completions -H 'authorization: Bearer {key}' \\\n    \
                  -d '{{\"model\": \"gpt-5.4-mini\", \"messages\": \
                  [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
             )
         }
-        Home::Given(_) => format!(
-            "{ledger}\nMetrics were at http://{admin}/metrics; with --keep they stay there."
-        ),
+        Home::Given(_) => {
+            format!("{ledger}\nThe console was at http://{admin}/; with --keep it stays there.")
+        }
         Home::Temporary(_) => "\
 The ledger was temporary: --data-dir DIR keeps it, for `taximeter records` and `taximeter bill`.
-The metrics went with the gateway: --keep leaves both running."
+The console went with the gateway: --keep leaves both running."
             .to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use taximeter_billing::{BillError, PeriodError, TooLarge};
+use taximeter_billing::{BillError, PeriodError, TooLarge, Zone};
 use taximeter_config::Invalid;
 
 use super::count::against::AgainstError;
@@ -18,6 +18,12 @@ pub(crate) enum Failure {
     /// The arguments do not fit together.
     #[error(transparent)]
     Period(#[from] PeriodError),
+    /// Exports know one zone.
+    #[error(
+        "exports are by UTC, and not by {0}: leave --zone out, or name --from and --to with their \
+         offsets"
+    )]
+    ExportZone(Zone),
     /// The configuration or what it names does not do.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -27,6 +33,30 @@ pub(crate) enum Failure {
     /// The store's URL is none.
     #[error("--store {0}")]
     StoreUrl(Invalid),
+    /// What the data directory has may lack much of what the database has.
+    #[error(
+        "the gateway of {dir} feeds {store}, and {dir} alone may lack what other gateways have and \
+         what is older; name the database with --store, its URL, or take what is here with --store \
+         sqlite",
+        dir = dir.display()
+    )]
+    Elsewhere {
+        /// The data directory.
+        dir: PathBuf,
+        /// Without the password.
+        store: String,
+    },
+    /// Which store is fed is not known.
+    #[error(
+        "cannot read which store the gateway of {} feeds: {source}; name it with --store",
+        dir.display()
+    )]
+    Word {
+        /// The data directory.
+        dir: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The requests do not make one bill.
     #[error(transparent)]
     Bill(#[from] BillError),
@@ -67,6 +97,7 @@ impl Failure {
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Period(_)
+            | Self::ExportZone(_)
             | Self::StoreUrl(_)
             | Self::Terminal
             | Self::Export(ExportFault::HalfHour(_)) => 2,
@@ -75,7 +106,11 @@ impl Failure {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
                 _ => 69,
             },
-            Self::Export(ExportFault::Store(_)) | Self::Store(_) | Self::Against(_) => 69,
+            Self::Export(ExportFault::Store(_))
+            | Self::Store(_)
+            | Self::Elsewhere { .. }
+            | Self::Word { .. }
+            | Self::Against(_) => 69,
             Self::Bill(_)
             | Self::TooLarge(_)
             | Self::Export(_)

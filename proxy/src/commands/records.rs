@@ -4,18 +4,22 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
-use jiff::Timestamp;
-use taximeter_billing::instant;
+use taximeter_billing::{Moment, Zone};
 use taximeter_ledger::Record;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
 use super::ledger::{self, LedgerArgs};
-use crate::edge::store::{Feed, Filter, Store};
+use crate::edge::store::{Feed, Filter, Store, StoreError};
 
 /// How often `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How long after a database was lost it is looked for; twice as long each time that it is not
+/// there.
+const RETRY_MIN: Duration = Duration::from_millis(200);
+/// The longest that nobody looks.
+const RETRY_MAX: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +30,8 @@ Examples:
 
 Works while the gateway runs and while it does not. Without --follow, records come in the order of
 admission. Money is a decimal string, times are seconds, unknown is null. Where a number of tokens
-comes from is in usage.sources, what to know about it in usage.flagged.";
+comes from is in usage.sources, what to know about it in usage.flagged. With --follow and --store, a
+database that is lost is looked for until it is back, and no record is left out or shown twice.";
 
 /// One JSON object a line per request
 #[derive(Debug, Clone, Args)]
@@ -37,12 +42,16 @@ pub(crate) struct RecordsArgs {
     tenant: Option<String>,
 
     /// Admitted at or after: a date or an RFC 3339 time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    from: Option<Timestamp>,
+    #[arg(long, value_name = "TIME")]
+    from: Option<Moment>,
 
     /// Admitted before
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    to: Option<Timestamp>,
+    #[arg(long, value_name = "TIME")]
+    to: Option<Moment>,
+
+    /// Time zone in which dates begin, such as Europe/Berlin
+    #[arg(long, value_name = "NAME", default_value_t)]
+    zone: Zone,
 
     /// Only the latest
     #[arg(long, value_name = "NUMBER")]
@@ -74,35 +83,67 @@ pub(crate) fn run(
     out: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let mut store = args.ledger.open(feeds)?;
-    if store.is_empty()? {
-        notes.write_all(args.ledger.empty().as_bytes())?;
+    let mut asked = args.ledger.open(None, feeds)?;
+    if asked.store.is_empty()? {
+        notes.write_all(args.ledger.empty(&asked).as_bytes())?;
     }
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
-    let again = |store: &mut Store| {
-        if !pause.as_mut().is_some_and(Pause::wait) {
-            return Ok(false);
+    let mut retry = RETRY_MIN;
+    let again = |store: &mut Store, fault: Option<Failure>| {
+        let Some(pause) = &mut pause else { return Ok(false) };
+        let Some(fault) = fault else {
+            retry = RETRY_MIN;
+            let goes_on = pause.wait(POLL_INTERVAL);
+            if goes_on {
+                store.catch_up(feeds)?;
+            }
+            return Ok(goes_on);
+        };
+        if !(store.is_shared() && is_passing(&fault)) {
+            return Err(fault);
         }
-        store.catch_up(feeds)?;
-        Ok(true)
+        if retry == RETRY_MIN {
+            writeln!(notes, "taximeter: {fault}; trying again until it answers")?;
+        }
+        while pause.wait(retry) {
+            retry = RETRY_MAX.min(retry * 2);
+            match args.ledger.open(None, &mut []) {
+                Ok(asked) => {
+                    *store = asked.store;
+                    return Ok(true);
+                }
+                Err(fault) if is_passing(&fault) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(false)
     };
-    ledger::unless_reader_left(show(args, &mut store, out, again))
+    ledger::unless_reader_left(show(args, &mut asked.store, out, again))
 }
 
-/// Shows what is there, then what is new, as often as `again` has waited and fed the store.
+/// Whether a later look may succeed.
+const fn is_passing(fault: &Failure) -> bool {
+    matches!(fault, Failure::Store(StoreError::Unavailable { .. }))
+}
+
+/// Shows what is there, then what is new, as often as `again` has waited and fed the store, or, where
+/// a look failed, opened it anew.
 fn show(
     args: &RecordsArgs,
     store: &mut Store,
     out: &mut dyn Write,
-    mut again: impl FnMut(&mut Store) -> Result<bool, Failure>,
+    mut again: impl FnMut(&mut Store, Option<Failure>) -> Result<bool, Failure>,
 ) -> Result<(), Failure> {
-    let filter = Filter { tenant: args.tenant.clone(), from: args.from, to: args.to };
+    let at = |moment: Option<Moment>| moment.map(|moment| moment.at(&args.zone)).transpose();
+    let filter = Filter { tenant: args.tenant.clone(), from: at(args.from)?, to: at(args.to)? };
     let mut newest = store.newest()?;
     store.records(&filter, newest, args.limit, |record| line(out, record))?;
     out.flush()?;
-    while again(store)? {
-        newest = store.records_after(&filter, newest, |record| line(out, record))?;
+    let mut fault = None;
+    while again(store, fault.take())? {
+        let looked = store.records_after(&filter, &mut newest, |record| line(out, record));
         out.flush()?;
+        fault = looked.err();
     }
     Ok(())
 }
@@ -129,10 +170,10 @@ impl Pause {
     }
 
     /// Whether to go on.
-    fn wait(&mut self) -> bool {
+    fn wait(&mut self, time: Duration) -> bool {
         let look = tokio::time::timeout;
         let interrupt = &mut self.interrupt;
-        self.runtime.block_on(async { look(POLL_INTERVAL, interrupt.recv()).await.is_err() })
+        self.runtime.block_on(async { look(time, interrupt.recv()).await.is_err() })
     }
 }
 

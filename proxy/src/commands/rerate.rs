@@ -9,9 +9,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
-use taximeter_billing::{Period, costs_differ, instant};
+use taximeter_billing::{Period, Zone, costs_differ};
 use taximeter_config::Config;
 use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
@@ -19,9 +19,10 @@ use taximeter_pricing::PriceBook;
 use self::corrections::Corrections;
 use self::show::{Outcome, Run};
 use super::load::{self, LoadError, PriceFileError};
+use super::period::PeriodArgs;
 use super::progress::Progress;
 use crate::edge::journal::{self, JournalError};
-use crate::edge::store::{Filter, Store};
+use crate::edge::store::{FedStore, Filter, Store};
 use crate::exit::{self, Exit};
 use crate::tariffs::Tariffs;
 
@@ -38,20 +39,13 @@ cost. Run again with the same files, nothing changes. Works while the gateway ru
 
 /// Prices a period again, and writes the differences as corrections
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    group = ArgGroup::new("when").args(["month", "day", "from"]).required(true)
+)]
 pub(crate) struct RerateArgs {
-    /// Calendar month in UTC
-    #[arg(long, value_name = "YYYY-MM", value_parser = Period::month, conflicts_with = "from",
-        required_unless_present = "from")]
-    month: Option<Period>,
-
-    /// Start, included: a date or an RFC 3339 time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    from: Option<Timestamp>,
-
-    /// End, not included [default: now]
-    #[arg(long, value_name = "TIME", value_parser = instant, requires = "from")]
-    to: Option<Timestamp>,
+    #[command(flatten)]
+    period: PeriodArgs,
 
     /// Only this tenant
     #[arg(long)]
@@ -101,6 +95,15 @@ enum Format {
     Json,
 }
 
+/// What was agreed.
+struct Agreed {
+    tariffs: Tariffs,
+    /// Where the gateway runs.
+    resource: BTreeMap<String, String>,
+    /// Whose month or day it is about.
+    zone: Zone,
+}
+
 /// Writes the corrections, and shows the differences on `out`.
 ///
 /// Errors: files of prices that cannot be used (exit 64), another run that writes corrections (exit
@@ -125,9 +128,16 @@ pub(crate) fn run(
 }
 
 fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {
-    let period = args.period(now)?;
-    let (tariffs, resource) = args.tariffs()?;
+    let Agreed { tariffs, resource, zone } = args.agreed()?;
+    let period = args.period.period(&zone, now)?;
     let mut store = Store::open(&args.data_dir)?;
+    if let Some(fed) = FedStore::of(&args.data_dir)? {
+        exit::complain(&format!(
+            "taximeter: of what {} has, only the requests are priced again that are in {}",
+            fed.store,
+            args.data_dir.display()
+        ));
+    }
     // Whoever else corrects has ended before it is asked what is in force.
     let dir = args.data_dir.join(journal::CORRECTIONS);
     let reason = args.reason.as_deref().filter(|_| !args.dry_run);
@@ -140,7 +150,7 @@ fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Res
     if let Some(corrections) = corrections {
         corrections.close()?;
     }
-    let run = Run { period, dry_run: args.dry_run, reason: args.reason.as_deref() };
+    let run = Run { period, zone: &zone, dry_run: args.dry_run, reason: args.reason.as_deref() };
     match args.format {
         Format::Table => show::table(run, &outcome, out),
         Format::Json => show::json(run, &outcome, out),
@@ -156,7 +166,7 @@ fn outcome(
     mut change: impl FnMut(&Record, Option<RecordCost>, Option<RecordCost>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     let mut in_force: HashMap<RequestId, Option<RecordCost>> = HashMap::new();
-    store.corrections(period, args.tenant.as_deref(), |correction: &Correction| {
+    store.corrections(period, args.tenant.as_deref(), |_, correction: &Correction| {
         in_force.insert(correction.corrects, correction.after.clone());
         Ok::<_, anyhow::Error>(())
     })?;
@@ -188,25 +198,20 @@ fn outcome(
 }
 
 impl RerateArgs {
-    fn period(&self, now: Timestamp) -> anyhow::Result<Period> {
-        Ok(match (self.month, self.from) {
-            (Some(month), _) => month,
-            (None, Some(from)) => Period::new(from, self.to.unwrap_or(now))?,
-            (None, None) => Period::month_of(now)?,
-        })
-    }
-
-    /// The prices, and where the gateway runs, as far as a configuration says.
-    fn tariffs(&self) -> Result<(Tariffs, BTreeMap<String, String>), LoadError> {
+    /// What the configuration says, as far as there is one.
+    fn agreed(&self) -> Result<Agreed, LoadError> {
         let Some(path) = &self.config else {
             let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
             let book = load::laid_over(builtin, &self.book)?;
-            return Ok((Tariffs::new(book, HashMap::new(), HashMap::new()), BTreeMap::new()));
+            let tariffs = Tariffs::new(book, HashMap::new(), HashMap::new());
+            let zone = self.period.zone.zone(None);
+            return Ok(Agreed { tariffs, resource: BTreeMap::new(), zone });
         };
         let mut config: Config = load::config(path)?;
         if !self.book.is_empty() {
             config.prices.overrides.clone_from(&self.book);
         }
-        Ok((load::tariffs(&config)?, config.resource))
+        let zone = self.period.zone.zone(Some(&config));
+        Ok(Agreed { tariffs: load::tariffs(&config)?, resource: config.resource, zone })
     }
 }

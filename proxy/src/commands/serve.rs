@@ -9,24 +9,25 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use taximeter_config::{Config, Overrides};
+use taximeter_config::{Config, Emission, Ignored, MetricsExport, Overrides, TracesExport};
 use taximeter_pricing::PriceBook;
 use tokio::runtime::Runtime;
 
 use super::load::{self, LoadError};
 use super::model_files::ModelFiles;
 use crate::edge::feeder::Feeder;
-use crate::edge::journal::{Event, Journal, JournalError, Options, Recovery, Retention};
+use crate::edge::journal::{Event, Journal, JournalError, Loss, Options, Recovery, Retention};
 use crate::edge::listen::Workers;
 use crate::edge::push::Pusher;
 use crate::edge::signals::Stop;
 use crate::edge::store::{Fed, Location, StoreError};
-use crate::edge::{admin, clock, journal, push, recognise};
+use crate::edge::{admin, clock, journal, otlp, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Gateway, Parts};
 use crate::telemetry::Telemetry;
-use crate::telemetry::events::{LedgerTold, PushTold, StoreFailed};
+use crate::telemetry::events::{EntryRejected, LedgerTold, OtlpTold, PushTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
+use crate::telemetry::otlp::MetricsSource;
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -115,6 +116,7 @@ pub(crate) struct Running {
     workers: Workers,
     feeder: Feeder,
     pusher: Option<Pusher>,
+    otlp: Vec<otlp::Pusher>,
     runtime: Runtime,
     /// Where clients connect.
     pub(crate) listen: SocketAddr,
@@ -137,7 +139,9 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let id = gateway_id(&config);
     let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
-    let telemetry = Arc::new(Telemetry::new(log, &config));
+    let (emission, ignored) = config.emission(&|name| std::env::var(name).ok());
+    let telemetry = Arc::new(Telemetry::new(log, &config, &emission, &id, clock::wall()));
+    tell_ignored(&telemetry, &ignored);
     tell_tokenizers(&telemetry, &loaded);
     tell_prices(&telemetry, &tariffs.book);
     let (journal, recovery) = Journal::open(
@@ -166,42 +170,51 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     }));
     let feeder = feeder(&gateway)?;
     let pusher = pusher(&gateway)?;
+    let otlp = otlp(&gateway, &emission)?;
     let admin = admin::start(&gateway)
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
     let workers = Workers::start(&gateway)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
     recognise::start(&gateway);
     let listen = workers.address;
-    gateway.telemetry.log.info(
-        "listening",
-        &[
-            ("listen", listen.to_string().into()),
-            ("admin", admin.to_string().into()),
-            ("upstreams", gateway.config.upstreams.len().into()),
-            ("data_dir", gateway.config.data_dir.display().to_string().into()),
-            ("version", env!("CARGO_PKG_VERSION").into()),
-        ],
-    );
-    Ok(Running { gateway, workers, feeder, pusher, runtime, listen, admin })
+    Ok(Running { gateway, workers, feeder, pusher, otlp, runtime, listen, admin })
 }
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
 fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let location = Location::of(&gateway.config, &gateway.id);
     let dir = &gateway.config.data_dir;
+    location
+        .leave_word(dir)
+        .with_context(|| format!("cannot write which store is fed to {}", dir.display()))?;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
+    let feeding = gateway.feeding.clone();
     let keep_days = gateway.config.ledger.keep_days;
+    let push = gateway.config.export.push.as_ref().map(|_| dir.clone());
+    let sent = move || push.as_deref().map_or((u64::MAX, u64::MAX), push::sent);
     let mut retention = Retention::new(dir, keep_days, journal.sequence());
-    let feeds = journal::feeds(dir);
-    let told = move |fed: Result<Fed, StoreError>| match fed {
-        Ok(_) => match retention.fed(journal.sequence(), clock::now(), clock::wall()) {
-            Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => {
-                telemetry.log.info("ledger_retired", &[("segments", removed.len().into())]);
-            }
+    let rejected = telemetry.clone();
+    let feeds = journal::feeds_with(dir, move |fault, path| {
+        rejected.emit(&EntryRejected { fault, path });
+    });
+    let told = move |fed: Result<Fed, StoreError>| {
+        feeding.note(&fed, clock::wall());
+        match fed {
+            Ok(fed) => match retention.fed(
+                journal.sequence(),
+                &sent,
+                fed.stored_corrections,
+                clock::now(),
+                clock::wall(),
+            ) {
+                Ok(removed) if removed.is_empty() => {}
+                Ok(removed) => {
+                    telemetry.log.info("ledger_retired", &[("segments", removed.len().into())]);
+                }
+                Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+            },
             Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
-        },
-        Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+        }
     };
     let feeder = Feeder::start(move || location.open(), feeds, told)?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway));
@@ -230,6 +243,39 @@ fn pusher(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Pusher>> {
     Ok(Some(Pusher::start(dir, push, newest, tell)?))
 }
 
+/// Pushes what is told, where a collector is named.
+fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp::Pusher>> {
+    let tell = || {
+        let telemetry = gateway.telemetry.clone();
+        move |told: &otlp::Told<'_>| telemetry.emit(&OtlpTold(told))
+    };
+    let metrics = &gateway.telemetry.metrics;
+    let mut pushers = Vec::new();
+    if let Some(MetricsExport { exporter, interval, temporality }) = &emission.metrics {
+        let source = MetricsSource::new(&metrics.resource, metrics.since, *temporality, {
+            let gateway = gateway.clone();
+            move || (gateway.telemetry.metrics.readings(&gateway.vitals()), clock::wall())
+        });
+        let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
+        pushers.push(pusher.context("cannot push metrics")?);
+    }
+    if let (Some(traces), Some(TracesExport { exporter, interval, .. })) =
+        (&gateway.telemetry.traces, &emission.traces)
+    {
+        let source = traces.source(&metrics.resource);
+        let pusher = otlp::Pusher::start(exporter, otlp::TRACES, *interval, source, tell());
+        pushers.push(pusher.context("cannot push spans")?);
+    }
+    Ok(pushers)
+}
+
+fn tell_ignored(telemetry: &Telemetry, ignored: &[Ignored]) {
+    for Ignored { variable, why } in ignored {
+        let fields = [("name", variable.as_str().into()), ("reason", why.to_string().into())];
+        telemetry.log.warn("variable_ignored", &fields);
+    }
+}
+
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
     Box::new(move |event| telemetry.emit(&LedgerTold(event)))
 }
@@ -247,7 +293,9 @@ pub(super) fn host(resource: &BTreeMap<String, String>) -> String {
 }
 
 fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
-    let lost: u64 = recovery.losses.iter().map(|loss| loss.entries).sum();
+    let (torn, lost): (Vec<_>, Vec<_>) =
+        recovery.losses.iter().partition(|loss| loss.torn_bytes.is_some());
+    let entries = |losses: Vec<&Loss>| losses.iter().map(|loss| loss.entries).sum::<u64>();
     let unpriced = recovery.died.iter().filter(|record| record.cost.is_none()).count();
     telemetry.log.info(
         "ledger_opened",
@@ -255,7 +303,8 @@ fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
             ("from_seq", recovery.from_seq.into()),
             ("entries", recovery.entries.into()),
             ("torn_bytes", recovery.torn_bytes.into()),
-            ("lost_entries", lost.into()),
+            ("torn_entries", entries(torn).into()),
+            ("lost_entries", entries(lost).into()),
             ("stray_entries", recovery.strays.into()),
             ("gateway_died", recovery.died.len().into()),
             ("gateway_died_unpriced", unpriced.into()),
@@ -295,6 +344,7 @@ impl Running {
     /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once.
     fn until_signal(self) -> anyhow::Result<()> {
         let mut stop = self.runtime.block_on(async { Stop::new() })?;
+        self.say_listening();
         self.runtime.block_on(stop.wait());
         self.begin_drain();
         let drain = self.gateway.config.limits.drain;
@@ -307,6 +357,21 @@ impl Running {
         });
         self.finish();
         Ok(())
+    }
+
+    /// Who reads this may ask, and may tell us to stop.
+    fn say_listening(&self) {
+        let config = &self.gateway.config;
+        self.gateway.telemetry.log.info(
+            "listening",
+            &[
+                ("listen", self.listen.to_string().into()),
+                ("admin", self.admin.to_string().into()),
+                ("upstreams", config.upstreams.len().into()),
+                ("data_dir", config.data_dir.display().to_string().into()),
+                ("version", env!("CARGO_PKG_VERSION").into()),
+            ],
+        );
     }
 
     /// Stops a gateway whose clients are done.
@@ -330,7 +395,7 @@ impl Running {
         // Those who left are still being counted.
         self.runtime
             .block_on(async { tokio::time::timeout(SETTLE_WAIT, self.settled()).await.ok() });
-        let Self { gateway, workers, feeder, pusher, runtime, .. } = self;
+        let Self { gateway, workers, feeder, pusher, otlp, runtime, .. } = self;
         if ended {
             workers.join();
         }
@@ -341,6 +406,7 @@ impl Running {
         if let Some(pusher) = pusher {
             pusher.stop();
         }
+        otlp.into_iter().for_each(otlp::Pusher::stop);
         gateway.telemetry.log.info("stopped", &[]);
     }
 

@@ -12,17 +12,23 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
+use taximeter_config::Config;
 
 use self::findings::Findings;
 use self::statement::StatementArgs;
+use super::ledger::LedgerArgs;
+use super::load::{self, LoadError};
 use crate::edge::journal::feeds;
 use crate::edge::store::Store;
+use crate::terms::Terms;
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter verify                                   every entry, every sum
   taximeter verify --rebuild                         the store anew, from the journals
+  taximeter verify --store postgres://…              the directory's journal and that database
   taximeter verify --export october.csv.manifest.json
+  taximeter verify --export acme.csv.manifest.json --config taximeter.yaml   with GPUs and credits
   taximeter keys signing -o signing.pem              once: the key that statements are signed with
   taximeter verify --statement acme --month 2026-10 --signing-key signing.pem -o acme.json
   taximeter verify --statement acme.json --public-key public.pem     what the tenant does
@@ -45,14 +51,13 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     statement: StatementArgs,
 
-    /// The gateway's data directory
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TAXIMETER_DATA_DIR",
-        default_value = "./taximeter-data"
-    )]
-    data_dir: PathBuf,
+    /// The gateway's configuration, for what GPUs cost and what is free: as the statement or the
+    /// export has it
+    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 /// Verifies, and says on `out` what was read and what is wrong.
@@ -64,27 +69,39 @@ pub(crate) fn run(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     match args.statement.of() {
-        None => ledger(args, out),
-        Some(of) => statement::run(&args.statement, of, &args.data_dir, now, out),
+        None => ledger(args, now, out),
+        Some(of) => {
+            let config = if args.statement.is_made() { args.config()? } else { None };
+            statement::run(&args.statement, of, &args.ledger, config.as_ref(), now, out)
+        }
     }
 }
 
-fn ledger(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let mut store = Store::open(&args.data_dir)?;
+fn ledger(args: &VerifyArgs, now: Timestamp, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let mut store = args.ledger.open_as_its_gateway()?;
     let mut findings = Findings::default();
     if args.rebuild {
         rebuild(args, &mut store, &mut findings)?;
     }
-    journal::verify(&args.data_dir, &mut store, &mut findings)?;
-    for manifest in &args.export {
-        export::verify(manifest, &mut store, &mut findings)?;
+    journal::verify(&args.ledger.data_dir, &mut store, &mut findings)?;
+    if !args.export.is_empty() {
+        let terms = args.config()?.as_ref().map(Terms::of).unwrap_or_default();
+        for manifest in &args.export {
+            export::verify(manifest, &mut store, &terms, now, &mut findings)?;
+        }
     }
     findings.write(out)?;
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+impl VerifyArgs {
+    fn config(&self) -> Result<Option<Config>, LoadError> {
+        self.config.as_deref().map(load::config).transpose()
+    }
+}
+
 fn rebuild(args: &VerifyArgs, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
-    let kept = store.rebuild(&mut feeds(&args.data_dir))?;
+    let kept = store.rebuild(&mut feeds(&args.ledger.data_dir))?;
     findings.hear("store: built anew from the journals".to_owned());
     let kept = [(kept.kept_records, "records"), (kept.kept_corrections, "corrections")];
     for (count, what) in kept.into_iter().filter(|(count, _)| *count > 0) {

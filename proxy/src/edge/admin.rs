@@ -1,6 +1,19 @@
-//! The admin address: health, readiness, metrics, exports. Its own runtime, its own limits, no writes.
+//! The admin address: health, metrics, the usage API and the console. Its own runtime, its own limits, no writes.
 
+mod access;
+mod ask;
+mod console;
 mod export;
+mod live;
+mod openapi;
+mod prices;
+mod probes;
+mod problem;
+mod query;
+mod records;
+mod scrape;
+mod status;
+mod usage;
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,23 +21,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::error_handling::HandleErrorLayer;
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::http::Uri;
+use axum::middleware;
+use axum::routing::{MethodRouter, get};
 use axum::{BoxError, Router};
 use tower::ServiceBuilder;
+use tower::timeout::error::Elapsed;
 
+use self::problem::Refused;
 use crate::gateway::Gateway;
-use crate::telemetry::LedgerState;
 
 /// Scrapes and questions at once; more are answered 503.
 const REQUESTS_AT_ONCE_MAX: usize = 64;
 /// Time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The text exposition format that every Prometheus reads.
-const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Serves the admin address until the runtime ends; the address that was bound.
 ///
@@ -43,53 +53,70 @@ pub(crate) fn start(gateway: &Arc<Gateway>) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
+/// What programs are answered, and by whom. `openapi` describes the same.
+fn routes() -> [(&'static str, MethodRouter<Arc<Gateway>>); 12] {
+    let places = scrape::Places::new();
+    let scrape = move |state, headers| scrape::scrape(places.clone(), state, headers);
+    [
+        ("/healthz", get(probes::alive)),
+        ("/readyz", get(probes::ready)),
+        ("/metrics", get(scrape)),
+        ("/api/v1/usage", get(usage::usage)),
+        ("/api/v1/records", get(records::records)),
+        ("/api/v1/records/{id}", get(records::record)),
+        ("/api/v1/prices", get(prices::prices)),
+        ("/api/v1/status", get(status::status)),
+        ("/api/v1/live", get(live::live)),
+        ("/api/v1/live/events", get(live::events)),
+        ("/api/v1/export", get(export::export)),
+        ("/openapi.json", get(openapi::openapi)),
+    ]
+}
+
 fn router(gateway: Arc<Gateway>) -> Router {
     let limits = ServiceBuilder::new()
-        .layer(HandleErrorLayer::new(|_: BoxError| async { StatusCode::SERVICE_UNAVAILABLE }))
+        .layer(HandleErrorLayer::new(overloaded))
         .load_shed()
         .concurrency_limit(REQUESTS_AT_ONCE_MAX)
         .timeout(ANSWER_TIMEOUT);
-    Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .route("/api/v1/export", get(export::answer))
-        .route_layer(middleware::from_fn_with_state(gateway.clone(), authorise))
+    routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, method)| router.route(path, method))
+        .merge(console::router())
+        .fallback(unknown)
+        .method_not_allowed_fallback(async || Refused::Method)
+        .layer(middleware::from_fn_with_state(gateway.clone(), access::authorise))
         .layer(limits)
+        .layer(middleware::from_fn(console::problems_as_pages))
         .with_state(gateway)
 }
 
-/// The token, where one is configured. Probes go without.
-async fn authorise(
-    State(gateway): State<Arc<Gateway>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, StatusCode> {
-    let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
-    if let Some(token) = gateway.config.admin_token.as_ref().filter(|_| !probe) {
-        let shown = request
-            .headers()
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        if !shown.is_some_and(|shown| token.matches(shown)) {
-            return Err(StatusCode::UNAUTHORIZED);
-        }
-    }
-    Ok(next.run(request).await)
+async fn unknown(uri: Uri) -> Refused {
+    let path = uri.path();
+    Refused::NotFound(format!("there is no {path} here; /openapi.json says what there is"))
 }
 
-async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
-    if gateway.is_draining() {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else if !gateway.journal.is_open() {
-        (StatusCode::SERVICE_UNAVAILABLE, "the ledger cannot be written\n")
+async fn overloaded(fault: BoxError) -> Refused {
+    if fault.is::<Elapsed>() {
+        Refused::Slow { seconds: ANSWER_TIMEOUT.as_secs() }
     } else {
-        (StatusCode::OK, "ready\n")
+        Refused::Busy(format!("{REQUESTS_AT_ONCE_MAX} requests are being answered"))
     }
 }
 
-async fn metrics(State(gateway): State<Arc<Gateway>>) -> impl IntoResponse {
-    let ledger =
-        LedgerState { entries: gateway.journal.sequence(), healthy: gateway.journal.is_healthy() };
-    ([(header::CONTENT_TYPE, METRICS_TYPE)], gateway.telemetry.metrics.render(&ledger))
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use utoipa::OpenApi as _;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_described_and_nothing_else() {
+        let document = openapi::Document::openapi();
+        let described: BTreeSet<_> = document.paths.paths.keys().map(String::as_str).collect();
+        let answered: BTreeSet<_> = routes().iter().map(|(path, _)| *path).collect();
+        assert_eq!(described, answered);
+    }
 }

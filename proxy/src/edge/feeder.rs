@@ -1,10 +1,12 @@
 //! The thread of `serve` that feeds the store, away from the requests.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::edge::store::{Fed, Feed, Store, StoreError};
 
@@ -12,6 +14,38 @@ use crate::edge::store::{Fed, Feed, Store, StoreError};
 const FEED_INTERVAL: Duration = Duration::from_millis(500);
 /// Time between two attempts while the store cannot be used.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How far the store has come, for whoever asks.
+#[derive(Debug, Default)]
+pub(crate) struct Feeding(Mutex<FeedState>);
+
+/// How far the store has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FeedState {
+    /// Sequence number of the last entry of the requests' journal that it has; 0 before the first
+    /// feeding.
+    pub(crate) stored: u64,
+    /// The last feeding that succeeded.
+    pub(crate) fed_at: Option<Timestamp>,
+    /// Why the last feeding failed; `None` when it did not.
+    pub(crate) fault: Option<String>,
+}
+
+impl Feeding {
+    /// A feeding has ended.
+    pub(crate) fn note(&self, fed: &Result<Fed, StoreError>, now: Timestamp) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match fed {
+            Ok(fed) => *state = FeedState { stored: fed.stored, fed_at: Some(now), fault: None },
+            Err(fault) => state.fault = Some(fault.to_string()),
+        }
+    }
+
+    /// What is known now.
+    pub(crate) fn state(&self) -> FeedState {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// Opens the store.
 type Open = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;

@@ -9,11 +9,13 @@ mod error;
 mod examine;
 mod files;
 mod options;
+mod promise;
 mod queue;
 mod read;
 mod recover;
 mod retain;
 mod salvage;
+mod state;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -26,18 +28,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use taximeter_ledger::{Entry, Record, RecordCost};
+use taximeter_ledger::{Entry, Fault, Record, RecordCost};
 
-pub(crate) use self::error::{AppendError, JournalError};
+pub(crate) use self::error::{AppendError, JournalError, Loss};
 pub(crate) use self::examine::{Examination, examine};
 pub(crate) use self::options::{Event, Options};
 pub(crate) use self::read::Entries;
 pub(crate) use self::recover::Recovery;
 pub(crate) use self::retain::Retention;
+pub(crate) use self::state::{JournalState, Segments};
 
 use self::disk::{Disk, Kernel};
 use self::queue::Queue;
-use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault};
+use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault, set_aside};
 
 /// The directory inside the data directory of the journal that corrections are written to, also
 /// while the gateway writes its own.
@@ -133,6 +136,20 @@ impl Journal {
         self.0.queue.sequence()
     }
 
+    /// How it does.
+    #[must_use]
+    pub(crate) fn state(&self) -> JournalState {
+        self.0.queue.tell_state()
+    }
+
+    /// Its files. Asks the disk.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(crate) fn segments(&self) -> io::Result<Segments> {
+        state::segments(&self.0.dir, &Kernel)
+    }
+
     /// Takes no more entries, writes and syncs what is queued. Blocks.
     ///
     /// # Errors
@@ -188,11 +205,24 @@ impl Drop for Append {
 }
 
 /// The journals of a data directory, as the store is fed from them: requests, then corrections.
+/// Entries that it cannot read are set aside there.
 pub(crate) fn feeds(data_dir: &Path) -> [Feed<'static>; 2] {
-    [
-        Feed::new("journal", reader(data_dir)),
-        Feed::new(CORRECTIONS, reader(&data_dir.join(CORRECTIONS))),
-    ]
+    feeds_with(data_dir, |_, _| {})
+}
+
+/// The same; `rejected` hears of what is set aside: why, and where it is.
+pub(crate) fn feeds_with(
+    data_dir: &Path,
+    rejected: impl Fn(&Fault, &Path) + Clone + Send + 'static,
+) -> [Feed<'static>; 2] {
+    let feed = |name: &'static str, dir: &Path| {
+        let (data_dir, rejected) = (data_dir.to_owned(), rejected.clone());
+        Feed::new(name, reader(dir)).setting_aside(move |name, framed, fault| {
+            rejected(fault, &set_aside(&data_dir, name, framed, fault)?);
+            Ok(())
+        })
+    };
+    [feed("journal", data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
 }
 
 fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, StoreFault> + use<> {

@@ -1,68 +1,45 @@
-//! The thread of `serve` that sends the ledger's requests to a receiver of CloudEvents.
+//! The thread of `serve` that sends the ledger's requests, and their corrections, to a receiver of
+//! CloudEvents.
 //!
-//! It reads the journal, so that what the receiver misses costs nothing but disk: in the order of
-//! the journal, one batch at a time, each one again until the receiver has it. An event's id stays
-//! the same, so that a receiver can drop what comes twice. A batch that is refused is halved until
+//! It reads the journals, so that what the receiver misses costs nothing but disk: in the order of
+//! each journal, one batch at a time, each one again until the receiver has it. An event's id stays
+//! the same, so that a receiver can drop what comes twice. A correction comes after its request:
+//! what is corrected was written before, and is sent before. A batch that is refused is halved until
 //! the event is found that is to blame; that one is set aside, and the others go on.
 
 mod cursor;
+mod fault;
+mod line;
 mod receiver;
 mod rejected;
+mod told;
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use taximeter_billing::export::CloudEvent;
 use taximeter_config::Push;
-use taximeter_ledger::{Entry, Position, RequestId};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+pub(crate) use self::told::Told;
+
 use self::cursor::Cursor;
-use self::receiver::{Answer, Receiver, backoff};
+use self::fault::Fault;
+use self::line::{Line, Tell};
+use self::receiver::{Answer, Receiver};
 use super::journal;
+use super::retry::backoff;
 
 /// Time between two looks at a journal that has nothing new.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long what is left may take at the end; the rest is sent at the next start.
 const STOP_WAIT: Duration = Duration::from_secs(2);
-
-/// Something that became of events.
-#[derive(Debug)]
-pub(crate) enum Told<'a> {
-    /// The receiver has them.
-    Stored {
-        /// How many.
-        events: usize,
-    },
-    /// The receiver takes all but this one, which was set aside.
-    Rejected {
-        /// Its request.
-        id: RequestId,
-        /// What the receiver said.
-        reason: &'a str,
-    },
-    /// Nothing was taken; it is sent again.
-    Failed {
-        /// Why.
-        reason: &'a str,
-    },
-    /// The journal has dropped entries that were not sent.
-    Lost {
-        /// Their first sequence number.
-        first: u64,
-        /// Their last.
-        last: u64,
-    },
-    /// The journal is another one than before; all of it is sent.
-    Replaced,
-}
-
-type Tell = Box<dyn Fn(&Told<'_>) + Send>;
+/// Cursors, in the data directory.
+const CURSOR: &str = "push.json";
+const CORRECTIONS_CURSOR: &str = "push-corrections.json";
 
 /// A thread that sends what is new.
 #[derive(Debug)]
@@ -75,7 +52,7 @@ impl Pusher {
     /// Starts sending what the journal in `data_dir` gets after entry `newest`, or after the one
     /// that was the last to be sent before.
     ///
-    /// Errors: the system has no thread for it, or no runtime.
+    /// Errors: the system has no thread for it, or no runtime; the data directory cannot be written.
     pub(crate) fn start(
         data_dir: &Path,
         config: &Push,
@@ -84,11 +61,14 @@ impl Pusher {
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = Arc::new(Notify::new());
+        let file = data_dir.join(CURSOR);
+        let cursor = Cursor::load(&file, || Ok::<_, io::Error>(newest))?.unless_beyond(newest);
+        // From now on nothing is dropped that the receiver lacks, also of another journal.
+        cursor.save(&file)?;
         let mut queue = Queue {
+            requests: Line::new(data_dir.to_owned(), file, cursor),
+            corrections: None,
             dir: data_dir.to_owned(),
-            cursor: Cursor::load(data_dir, newest),
-            entries: None,
-            pending: VecDeque::new(),
             receiver: Receiver::new(config),
             batch_max: config.batch_max,
             tell: Box::new(tell),
@@ -115,39 +95,21 @@ impl Pusher {
     }
 }
 
+/// Sequence numbers of the last request and the last correction that need not be sent again from
+/// `data_dir`.
+pub(crate) fn sent(data_dir: &Path) -> (u64, u64) {
+    (Cursor::sent(&data_dir.join(CURSOR)), Cursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
+}
+
 /// What is still to be sent.
 struct Queue {
     dir: PathBuf,
-    cursor: Cursor,
-    entries: Option<journal::Entries>,
-    pending: VecDeque<Event>,
+    requests: Line,
+    /// `None` until it is known where they begin.
+    corrections: Option<Line>,
     receiver: Receiver,
     batch_max: usize,
     tell: Tell,
-}
-
-/// An event, and its place in the journal.
-struct Event {
-    id: RequestId,
-    position: Position,
-    json: Vec<u8>,
-}
-
-/// Why nothing goes on; it is tried again.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error("{reason}")]
-    Receiver {
-        reason: String,
-        /// How long the receiver wants to be left alone.
-        wait: Option<Duration>,
-    },
-    #[error("cannot read the journal: {0}")]
-    Journal(#[from] journal::JournalError),
-    #[error("cannot read an entry of the journal: {0}")]
-    Entry(#[from] taximeter_ledger::Fault),
-    #[error("cannot write to the data directory: {0}")]
-    Disk(#[from] io::Error),
 }
 
 impl Queue {
@@ -171,101 +133,70 @@ impl Queue {
         }
     }
 
-    /// Sends all that the journal has.
+    /// Sends all that the journals have.
     async fn send_rest(&mut self) -> Result<(), Fault> {
+        let Self { dir, requests, corrections, receiver, batch_max, tell } = self;
+        let corrections = match corrections {
+            Some(line) => line,
+            None => corrections.insert(open_corrections(dir)?),
+        };
+        let mut sender = Sender { dir, receiver, tell };
         loop {
-            self.read()?;
-            if self.pending.is_empty() {
+            // Read before the requests are: so each of theirs is among those.
+            corrections.read(*batch_max, tell)?;
+            loop {
+                requests.read(*batch_max, tell)?;
+                if requests.pending().len() == 0 {
+                    break;
+                }
+                sender.send(requests).await?;
+            }
+            if corrections.pending().len() == 0 {
                 return Ok(());
             }
-            self.send_batch().await?;
+            sender.send(corrections).await?;
         }
     }
+}
 
-    /// Sends what is pending, in pieces where the receiver refuses the whole.
-    async fn send_batch(&mut self) -> Result<(), Fault> {
-        let mut size = self.pending.len();
-        while !self.pending.is_empty() {
-            let count = size.min(self.pending.len());
-            let events = self.pending.iter().take(count).map(|event| &*event.json);
+/// Those that are written from the first start on: what was there before is not sent.
+fn open_corrections(dir: &Path) -> Result<Line, Fault> {
+    let (journal, file) = (dir.join(journal::CORRECTIONS), dir.join(CORRECTIONS_CURSOR));
+    let cursor = Cursor::load(&file, || line::newest(&journal))?;
+    Ok(Line::new(journal, file, cursor))
+}
+
+/// Sends what is pending.
+struct Sender<'a> {
+    dir: &'a Path,
+    receiver: &'a Receiver,
+    tell: &'a Tell,
+}
+
+impl Sender<'_> {
+    /// Sends all that is pending, in pieces where the receiver refuses the whole.
+    async fn send(&mut self, line: &mut Line) -> Result<(), Fault> {
+        let mut size = line.pending().len();
+        while line.pending().len() > 0 {
+            let count = size.min(line.pending().len());
+            let events = line.pending().take(count).map(|event| &*event.json);
             match self.receiver.send(events).await {
                 Answer::Stored => {
-                    self.done(count)?;
+                    line.done(count)?;
                     (self.tell)(&Told::Stored { events: count });
                 }
                 Answer::Refused { .. } if count > 1 => size = count.div_ceil(2),
                 Answer::Refused { reason } => {
-                    if let Some(event) = self.pending.front() {
-                        rejected::set_aside(&self.dir, &event.json, &reason)?;
+                    if let Some(event) = line.pending().next() {
+                        rejected::set_aside(self.dir, &event.json, &reason)?;
                         (self.tell)(&Told::Rejected { id: event.id, reason: &reason });
                     }
-                    self.done(1)?;
-                    size = self.pending.len();
+                    line.done(1)?;
+                    size = line.pending().len();
                 }
                 Answer::Later { reason, wait } => return Err(Fault::Receiver { reason, wait }),
             }
         }
         Ok(())
-    }
-
-    /// The first `count` need not be sent again.
-    fn done(&mut self, count: usize) -> Result<(), Fault> {
-        if let Some(last) = self.pending.drain(..count).next_back() {
-            self.cursor = Cursor::at(last.position);
-            self.cursor.save(&self.dir)?;
-        }
-        Ok(())
-    }
-
-    /// Fills what is pending up to a batch.
-    fn read(&mut self) -> Result<(), Fault> {
-        while self.pending.len() < self.batch_max {
-            let Some(framed) = self.next()? else { return Ok(()) };
-            if let Entry::Post(record) = framed.entry()? {
-                let json = serde_json::to_vec(&CloudEvent::of(&record)).map_err(io::Error::from)?;
-                let position = framed.position();
-                self.pending.push_back(Event { id: record.id, position, json });
-            }
-        }
-        Ok(())
-    }
-
-    /// The next entry that was not sent.
-    fn next(&mut self) -> Result<Option<taximeter_ledger::Framed>, Fault> {
-        if let Some(entries) = &mut self.entries {
-            return match entries.next().transpose() {
-                Ok(next) => Ok(next),
-                Err(fault) => {
-                    // From where the receiver has it, with open eyes.
-                    self.entries = None;
-                    self.pending.clear();
-                    Err(fault.into())
-                }
-            };
-        }
-        let mut entries = journal::read(&self.dir, self.cursor.first());
-        let first = entries.next().transpose()?;
-        match self.cursor.check(first.as_ref().map(taximeter_ledger::Framed::position)) {
-            cursor::Found::Nothing => Ok(None),
-            cursor::Found::Last => {
-                let next = entries.next().transpose()?;
-                self.entries = Some(entries);
-                Ok(next)
-            }
-            cursor::Found::Next => {
-                self.entries = Some(entries);
-                Ok(first)
-            }
-            cursor::Found::Gap { first: lost, last } => {
-                (self.tell)(&Told::Lost { first: lost, last });
-                self.entries = Some(entries);
-                Ok(first)
-            }
-            cursor::Found::Other => {
-                (self.tell)(&Told::Replaced);
-                self.cursor = Cursor::START;
-                Ok(None)
-            }
-        }
     }
 }

@@ -8,20 +8,28 @@
 
 mod ask;
 mod batch;
+mod cursor;
 mod database;
 mod error;
+mod fed;
 mod feed;
 mod post;
 mod postgres;
+mod rejected;
 mod sqlite;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
+pub(crate) use self::ask::Pages;
+pub(crate) use self::cursor::{Cursor, Order};
 pub(crate) use self::database::Filter;
 pub(crate) use self::error::{ReadError, StoreError};
+pub(crate) use self::fed::FedStore;
 pub(crate) use self::feed::{Entries, Fed, Feed};
+pub(crate) use self::rejected::set_aside;
 
 use self::database::Database;
 use self::postgres::Postgres;
@@ -31,6 +39,7 @@ use self::sqlite::Sqlite;
 #[derive(Debug)]
 pub(crate) struct Store {
     database: Box<dyn Database>,
+    is_shared: bool,
 }
 
 /// Where the store is that a gateway feeds.
@@ -61,6 +70,19 @@ impl Location {
         }
     }
 
+    /// Leaves word of it in `data_dir`, for those who ask the directory.
+    ///
+    /// Errors: the directory cannot be written.
+    pub(crate) fn leave_word(&self, data_dir: &Path) -> io::Result<()> {
+        let fed = match self {
+            Self::DataDir(_) => None,
+            Self::Postgres { url, gateway } => {
+                Some(FedStore { store: url.to_string(), gateway: gateway.clone() })
+            }
+        };
+        FedStore::say(fed.as_ref(), data_dir)
+    }
+
     /// Opens it.
     ///
     /// Errors: as [`Store::open`] and [`Store::connect`].
@@ -78,7 +100,12 @@ impl Store {
     ///
     /// Errors: `NoDataDir`, `Newer`, `Damaged`, `Unavailable`.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: Box::new(Sqlite::open(data_dir)?) })
+        Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false })
+    }
+
+    /// Whether several gateways may feed it.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Opens the store in a PostgreSQL database; makes one when there is none, and brings an older
@@ -86,7 +113,7 @@ impl Store {
     ///
     /// Errors: `Newer`, `Damaged`, `Unavailable`.
     pub(crate) fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
-        Ok(Self { database: Box::new(Postgres::open(url, gateway)?) })
+        Ok(Self { database: Box::new(Postgres::open(url, gateway)?), is_shared: true })
     }
 }
 

@@ -4,11 +4,12 @@ mod routes;
 pub(crate) mod tenant;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Version};
+use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use jiff::Timestamp;
 use taximeter_ledger::RequestId;
 use taximeter_meter::Wire;
@@ -17,7 +18,10 @@ use uuid::Uuid;
 use super::refuse::{Refusal, Shape};
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
+use crate::telemetry::TraceContext;
 use crate::telemetry::events::{AuthRefused, SpoofedHeader};
+use crate::telemetry::spans::Laps;
+use crate::telemetry::trace::{self, Place};
 
 pub(crate) use routes::{Billing, Route, allowed};
 pub(crate) use tenant::strip_credential;
@@ -46,6 +50,12 @@ pub(crate) struct Call {
     pub(crate) caller: Arc<Caller>,
     /// The client asked for a receipt at the end of its stream.
     pub(crate) receipt: bool,
+    /// What it was sent to, query included.
+    pub(crate) uri: Uri,
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<TraceContext>,
+    /// When its stages ended.
+    pub(crate) laps: Laps,
 }
 
 /// What is known before anything is decided: enough to answer a refusal.
@@ -55,12 +65,18 @@ pub(crate) struct Arrival {
     pub(crate) started: Instant,
     pub(crate) started_at: Timestamp,
     pub(crate) shape: Shape,
+    /// What it was sent to, query included.
+    pub(crate) uri: Uri,
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<TraceContext>,
+    /// A fare tells of it.
+    pub(crate) has_fare: AtomicBool,
 }
 
 impl Arrival {
     /// Stamps a request whose head has just been read.
     pub(crate) fn new(
-        path: &str,
+        uri: &Uri,
         headers: &HeaderMap,
         started: Instant,
         started_at: Timestamp,
@@ -73,8 +89,18 @@ impl Arrival {
             .and_then(|value| value.to_str().ok())
             .filter(|value| !value.is_empty() && value.len() <= REQUEST_ID_BYTES_MAX);
         let request_id = sent.map_or_else(|| id.0.to_string().into(), Arc::from);
-        let shape = if path.starts_with("/v1/messages") { Shape::Anthropic } else { Shape::OpenAi };
-        Self { id, request_id, started, started_at, shape }
+        let is_messages = uri.path().starts_with("/v1/messages");
+        let shape = if is_messages { Shape::Anthropic } else { Shape::OpenAi };
+        Self {
+            id,
+            request_id,
+            started,
+            started_at,
+            shape,
+            uri: uri.clone(),
+            trace: told_trace(headers),
+            has_fare: AtomicBool::new(false),
+        }
     }
 }
 
@@ -106,6 +132,9 @@ pub(crate) fn call(
     {
         headers.insert("x-request-id", value);
     }
+    if let Some(traces) = &gateway.telemetry.traces {
+        carry_on(headers, &traces.place(arrival.id, arrival.trace), arrival.trace, route);
+    }
     Ok(Call {
         id: arrival.id,
         request_id: arrival.request_id.clone(),
@@ -116,7 +145,29 @@ pub(crate) fn call(
         path_model,
         caller,
         receipt,
+        uri: arrival.uri.clone(),
+        trace: arrival.trace,
+        laps: Laps::default(),
     })
+}
+
+/// The trace that a request belongs to; one that is told twice is none.
+fn told_trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut told = headers.get_all("traceparent").iter();
+    let traceparent = told.next().filter(|_| told.next().is_none())?;
+    TraceContext::parse(traceparent.to_str().ok()?)
+}
+
+/// Lets the engine's spans hang from ours.
+fn carry_on(headers: &mut HeaderMap, place: &Place, caller: Option<TraceContext>, route: &Route) {
+    // What is said of a trace means nothing in another one.
+    if caller.is_none() {
+        headers.remove("tracestate");
+    }
+    let span = if route.billing == Billing::Ledger { trace::CLIENT } else { trace::SERVER };
+    if let Ok(value) = HeaderValue::try_from(place.traceparent(span)) {
+        headers.insert("traceparent", value);
+    }
 }
 
 /// Refuses what another reader of the same head could read differently.
@@ -221,7 +272,7 @@ mod tests {
         let arrival = |ids: &[&str]| {
             let ids = ids.iter().map(|id| ("x-request-id", *id)).collect::<Vec<_>>();
             let head = head(Version::HTTP_11, "/", &ids);
-            Arrival::new("/", &head.headers, crate::edge::clock::now(), Timestamp::UNIX_EPOCH)
+            Arrival::new(&head.uri, &head.headers, crate::edge::clock::now(), Timestamp::UNIX_EPOCH)
         };
         assert_eq!(&*arrival(&["mine"]).request_id, "mine");
         for ids in [&["mine", "mine"][..], &[""], &[&"x".repeat(129)], &[]] {

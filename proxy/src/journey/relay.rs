@@ -58,34 +58,37 @@ pub(super) async fn open(
     let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
         Ok(sent) => sent,
         Err((refusal, settled)) => {
-            if let Some(fare) = fare {
-                match settled {
-                    Unsent::Void => fare.void(VoidReason::NotSent),
-                    Unsent::Post(end) => drop(fare.settle(end).await),
-                }
-            }
+            worker.gateway.health(chosen.index).failed(clock::wall(), refusal.code());
+            unsent(fare, &refusal, settled).await;
             return Err(refusal);
         }
     };
     let (mut head, body) = answer.into_parts();
+    let health = worker.gateway.health(chosen.index);
+    if head.status.is_server_error() {
+        health.failed(clock::wall(), "status_5xx");
+    } else {
+        health.answered(clock::wall());
+    }
     // Which version the engine speaks is between it and us.
     head.version = Version::HTTP_11;
     let ours = worker.gateway.upstream(chosen.index).credential.is_some();
     if head.status == StatusCode::UNAUTHORIZED && ours
         || head.status == StatusCode::SWITCHING_PROTOCOLS
     {
-        if let Some(fare) = fare {
-            fare.void(match head.status {
-                StatusCode::UNAUTHORIZED => VoidReason::UpstreamAuth,
-                _ => VoidReason::UpstreamRefused,
-            });
+        let (refusal, reason) = match head.status {
+            StatusCode::UNAUTHORIZED => (Refusal::UpstreamAuth, VoidReason::UpstreamAuth),
+            _ => (Refusal::UpstreamProtocol, VoidReason::UpstreamRefused),
+        };
+        if let Some(mut fare) = fare {
+            fare.refused(&refusal);
+            fare.void(reason);
         }
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Refusal::UpstreamProtocol);
+        if head.status == StatusCode::UNAUTHORIZED {
+            let upstream = &worker.gateway.upstream(chosen.index).name;
+            worker.gateway.telemetry.emit(&UpstreamRefusedUs { upstream });
         }
-        let upstream = &worker.gateway.upstream(chosen.index).name;
-        worker.gateway.telemetry.emit(&UpstreamRefusedUs { upstream });
-        return Err(Refusal::UpstreamAuth);
+        return Err(refusal);
     }
     if let Some(fare) = &mut fare {
         fare.answered(head.status.as_u16(), &head.headers);
@@ -117,6 +120,16 @@ enum Unsent {
     Void,
     /// It may have.
     Post(StreamEnd),
+}
+
+/// Ends the fare of a request that got no answer.
+async fn unsent(fare: Option<Fare>, refusal: &Refusal, becomes: Unsent) {
+    let Some(mut fare) = fare else { return };
+    fare.refused(refusal);
+    match becomes {
+        Unsent::Void => fare.void(VoidReason::NotSent),
+        Unsent::Post(end) => drop(fare.settle(end).await),
+    }
 }
 
 /// Sends over a pooled connection, or a fresh one where that had closed and nothing of a body was

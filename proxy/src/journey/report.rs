@@ -1,6 +1,10 @@
 //! What happened, told once to telemetry. How it looks as metric and log line is
 //! `telemetry/events.rs`.
 
+mod trace;
+
+use std::sync::atomic::Ordering::Relaxed;
+
 use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
@@ -10,17 +14,25 @@ use super::refuse::Refusal;
 use super::settle::open::Open;
 use crate::edge::clock;
 use crate::gateway::Gateway;
+use crate::telemetry::Failed;
 use crate::telemetry::events::{
     Http, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
 };
+use trace::Trace;
+
+pub(crate) use trace::Closing;
 
 /// A request was refused by us.
 pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, refusal: &Refusal) {
+    let status = refusal.status().0.as_u16();
+    if !arrival.has_fare.load(Relaxed) {
+        trace::told(gateway, arrival, method, (None, status), Some(refusal));
+    }
     gateway.telemetry.emit(&RequestRefused {
         http: Http {
             method,
             route: None,
-            status: Some(refusal.status().0.as_u16()),
+            status: Some(status),
             tenant: None,
             duration: clock::now() - arrival.started,
         },
@@ -38,6 +50,7 @@ pub(super) fn passed(
     route: Option<&'static str>,
     status: StatusCode,
 ) {
+    trace::told(gateway, arrival, method, (route, status.as_u16()), None);
     gateway.telemetry.emit(&RequestPassed(Http {
         method,
         route,
@@ -47,15 +60,43 @@ pub(super) fn passed(
     }));
 }
 
-/// A request ended with a record.
-pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) {
+/// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
+pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Option<Closing> {
     let method = &open.call.method;
-    open.gateway.telemetry.emit(&RequestSettled { method, record, measurement });
+    let Trace { found: trace, closing } = trace::settled(open, record);
+    open.gateway.telemetry.emit(&RequestSettled { method, record, measurement, trace });
+    closing
 }
 
 /// A reserved request ended without one.
 pub(super) fn voided(open: &Open, reason: VoidReason) {
-    open.gateway.telemetry.emit(&RequestVoided { http: http(open), reason });
+    let Trace { found: trace, closing } = trace::voided(open, reason);
+    open.gateway.telemetry.emit(&RequestVoided {
+        http: http(open),
+        reason,
+        request: open.call.id,
+        trace,
+        at: clock::wall(),
+        failed: failed(open, reason),
+    });
+    drop(closing);
+}
+
+/// What an engine had of a request that used nothing.
+fn failed(open: &Open, reason: VoidReason) -> Option<Failed<'_>> {
+    let status = match reason {
+        VoidReason::UpstreamRefused => open.status,
+        VoidReason::UpstreamAuth => Some(StatusCode::UNAUTHORIZED.as_u16()),
+        VoidReason::NotSent | VoidReason::ClientLeft => return None,
+    };
+    Some(Failed {
+        operation: open.call.route.operation.as_str(),
+        upstream: &open.gateway.upstream(open.upstream).name,
+        provider: open.gateway.provider(open.upstream),
+        request_model: open.request_model.as_deref(),
+        status,
+        duration: clock::now() - open.sent_at?,
+    })
 }
 
 fn http(open: &Open) -> Http<'_> {

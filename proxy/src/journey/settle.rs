@@ -6,12 +6,10 @@ pub(crate) mod open;
 mod passing;
 mod progress;
 mod record;
+mod settling;
 mod usage;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -22,20 +20,23 @@ use taximeter_meter::{DecodeLimits, Framing, Measurement, Meter, Passage, Setup,
 use tokio::sync::oneshot;
 
 use super::identify::Call;
-use super::refuse::StreamShape;
+use super::refuse::{Refusal, StreamShape};
 use super::report;
 use super::route::Chosen;
 use crate::edge::clock;
 use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::Gateway;
+use crate::live::{Boarding, Stage};
 use crate::telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
 use open::Open;
 use passing::{Next, Passing};
+use settling::{Posted, Written};
 use usage::Parts;
 
 pub(crate) use record::Receipt;
+pub(crate) use settling::Settling;
 
 /// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
 /// longer ones are counted at once or not at all.
@@ -53,6 +54,17 @@ impl Fare {
         chosen: &mut Chosen,
     ) -> Self {
         gateway.telemetry.metrics.fare_opened();
+        let seat = gateway.live.board(Boarding {
+            id: call.id,
+            request_id: call.request_id.clone(),
+            tenant: call.caller.tenant.clone(),
+            request_model: chosen.request_model.clone(),
+            upstream: chosen.index,
+            route: call.route.template,
+            stream: chosen.stream,
+            started: call.started,
+            started_at: call.started_at,
+        });
         let meter = Meter::new(Setup {
             wire: call.wire(),
             dialect: chosen.dialect,
@@ -67,6 +79,7 @@ impl Fare {
             gateway,
             call,
             peer,
+            seat,
             upstream: chosen.index,
             request_model: chosen.request_model.clone(),
             request_tier: chosen.service_tier.take(),
@@ -80,15 +93,31 @@ impl Fare {
             held: Some(Arc::new(chosen.held.take())),
             sent_at: None,
             status: None,
+            refused: None,
             meter: Some(meter),
             said: (None, None, false),
         })))
+    }
+
+    /// It is on the ledger.
+    pub(crate) fn admitted(&mut self, now: Instant) {
+        if let Some(open) = &mut self.0 {
+            open.call.laps.admitted = Some(now);
+        }
+    }
+
+    /// The client will be told this in place of an answer.
+    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        if let Some(open) = &mut self.0 {
+            open.refused = Some((refusal.status().0.as_u16(), refusal.code()));
+        }
     }
 
     /// The first byte goes upstream now; from here on the engine may do work.
     pub(crate) fn sent(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
             open.sent_at = Some(now);
+            open.seat.reached(Stage::Sent);
             open.begin_input();
             open.kept.take_if(|body| body.len() > BODY_KEPT_BYTES_MAX);
         }
@@ -98,6 +127,7 @@ impl Fare {
     pub(crate) fn unsent(&mut self) {
         if let Some(open) = &mut self.0 {
             open.sent_at = None;
+            open.seat.reached(Stage::Reserved);
         }
     }
 
@@ -106,6 +136,7 @@ impl Fare {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if let Some(open) = &mut self.0 {
             open.status = Some(status);
+            open.seat.reached(Stage::Answered);
             if open.kept.is_none() {
                 // The engine has the body, and nobody else.
                 open.held = None;
@@ -272,6 +303,7 @@ impl Drop for Fare {
 impl Open {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some(meter) = self.meter.take() else { return Settling::done() };
+        self.seat.reached(Stage::Settling);
         let mut measurement = meter.finish(clock::now(), end);
         self.gateway.recognise(self.upstream, measurement.dialect);
         if self.status.is_some_and(|status| status >= 300) && measurement.reported.is_none() {
@@ -315,6 +347,7 @@ impl Open {
             return Passage { forward: data, hold: Bytes::new() };
         };
         let passage = meter.on_bytes(now, data);
+        self.seat.generated(now, meter.output_chunks());
         let choose = |meter: &Meter| {
             let recounts = self.gateway.upstream(self.upstream).recount;
             let models = (self.request_model.as_deref(), meter.response_model());
@@ -395,8 +428,12 @@ impl Open {
 
     fn post(&self, measurement: &Measurement, count: Count) -> Posted {
         let record = record::record(self, measurement, &count);
+        if record.status.is_some() && record.end.is_upstreams_fault() {
+            let cause = record.end.as_str();
+            self.gateway.health(self.upstream).failed(record.ended_at, cause);
+        }
         let receipt = Receipt::of(&record, self.owes_receipt);
-        report::settled(self, &record, measurement);
+        let closing = report::settled(self, &record, measurement);
         let entry = Entry::Post(Box::new(record));
         let limit = self.gateway.config.limits.ledger_write_timeout;
         let written: Written = match self.gateway.journal.append(&entry) {
@@ -407,6 +444,7 @@ impl Open {
                     if tokio::time::timeout(limit, append).await.is_err() {
                         telemetry.emit(&LedgerSlow { action: "settle", took: limit });
                     }
+                    drop(closing);
                 })
             }
             Err(fault) => {
@@ -416,60 +454,5 @@ impl Open {
         };
         self.gateway.telemetry.metrics.fare_closed();
         (written, receipt)
-    }
-}
-
-type Written = Pin<Box<dyn Future<Output = ()> + Send>>;
-type Posted = (Written, Receipt);
-
-/// An entry on its way to the kernel. Dropping it stops the waiting, not the writing.
-pub(crate) struct Settling(State);
-
-enum State {
-    Counting(oneshot::Receiver<Posted>),
-    Writing(Written, Receipt),
-    Done,
-}
-
-impl Settling {
-    const fn done() -> Self {
-        Self(State::Done)
-    }
-
-    fn posted((written, receipt): Posted) -> Self {
-        Self(State::Writing(written, receipt))
-    }
-
-    const fn counting(told: oneshot::Receiver<Posted>) -> Self {
-        Self(State::Counting(told))
-    }
-}
-
-impl Future for Settling {
-    type Output = Receipt;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Receipt> {
-        loop {
-            match &mut self.0 {
-                State::Counting(told) => match Pin::new(told).poll(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok((written, receipt))) => {
-                        self.0 = State::Writing(written, receipt);
-                    }
-                    // The counter died; it has been told of, and the reserve closes at the next
-                    // start.
-                    Poll::Ready(Err(_)) => self.0 = State::Done,
-                },
-                State::Writing(written, receipt) => {
-                    if written.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    let receipt = std::mem::take(receipt);
-                    self.0 = State::Done;
-                    return Poll::Ready(receipt);
-                }
-                State::Done => return Poll::Ready(Receipt::default()),
-            }
-        }
     }
 }

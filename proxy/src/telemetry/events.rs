@@ -1,25 +1,25 @@
 //! What can happen, and how it looks as metric and as log line.
 
+mod ledger;
+mod sent;
+
 use std::time::Duration;
 
 use ::metrics::HistogramFn as _;
-use taximeter_ledger::{Record, TenantId, VoidReason};
+use jiff::Timestamp;
+use taximeter_ledger::{Record, RequestId, TenantId, VoidReason};
 use taximeter_meter::Measurement;
 
+use super::event::Event;
+use super::exemplar::Origin;
 use super::log::Log;
 use super::metrics::Metrics;
 use super::names::{Instrument, key};
-use super::series::http_labels;
-use crate::edge::{journal, push};
+use super::requests::Failed;
+use super::trace::Found;
 
-/// Something that happened.
-pub(crate) trait Event {
-    /// What it adds to the metrics.
-    fn count(&self, to: &Metrics);
-
-    /// Its log line, if it has one.
-    fn line(&self, _to: &Log) {}
-}
+pub(crate) use self::ledger::{EntryLost, EntryRejected, LedgerSlow, LedgerTold, StoreFailed};
+pub(crate) use self::sent::{OtlpTold, PushTold};
 
 /// An HTTP request, as `http.server.request.duration` has it.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +35,7 @@ pub(crate) struct Http<'a> {
 
 impl Http<'_> {
     fn count(&self, to: &Metrics) {
-        let tenant = self.tenant.map(|tenant| to.requests.tenant(tenant));
-        let labels = http_labels(self.method, self.route, self.status, tenant);
+        let labels = to.requests.http(self.method, self.route, self.status, self.tenant);
         to.instruments
             .buckets(Instrument::HttpServerRequestDuration, labels)
             .record(self.duration.as_secs_f64());
@@ -48,11 +47,14 @@ pub(crate) struct RequestSettled<'a> {
     pub(crate) method: &'a http::Method,
     pub(crate) record: &'a Record,
     pub(crate) measurement: &'a Measurement,
+    pub(crate) trace: Option<Found>,
 }
 
 impl Event for RequestSettled<'_> {
     fn count(&self, to: &Metrics) {
-        to.requests.record(&to.instruments, self.method, self.record, self.measurement);
+        let Self { method, record, measurement, trace } = self;
+        let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
+        to.requests.record(&to.instruments, method, record, measurement, origin);
         let counts = &self.measurement.counts;
         for (kind, count) in [
             ("not_json", counts.not_json),
@@ -87,6 +89,11 @@ impl Event for AnswerLeft {
 pub(crate) struct RequestVoided<'a> {
     pub(crate) http: Http<'a>,
     pub(crate) reason: VoidReason,
+    pub(crate) request: RequestId,
+    pub(crate) trace: Option<Found>,
+    pub(crate) at: Timestamp,
+    /// What an engine had of it.
+    pub(crate) failed: Option<Failed<'a>>,
 }
 
 impl Event for RequestVoided<'_> {
@@ -94,6 +101,12 @@ impl Event for RequestVoided<'_> {
         // A refusal of ours is counted as an HTTP request where it is answered.
         if self.http.status.is_some() || self.reason == VoidReason::ClientLeft {
             self.http.count(to);
+        }
+        if let Some(failed) = &self.failed {
+            let Http { method, tenant, duration, .. } = self.http;
+            let origin = Origin { request: self.request, trace: self.trace, at: self.at };
+            let tenant = tenant.unwrap_or_default();
+            to.requests.fail(&to.instruments, method, tenant, failed, duration, origin);
         }
         to.count(Instrument::Voids, 1, &[(key::REASON, self.reason.as_str())]);
     }
@@ -260,137 +273,12 @@ impl Event for UpstreamRecognised<'_> {
     }
 }
 
-/// The ledger's own thread has something to say.
-pub(crate) struct LedgerTold<'a>(pub(crate) &'a journal::Event<'a>);
+/// A scrape was not answered: too many at once.
+pub(crate) struct ScrapeShed;
 
-impl Event for LedgerTold<'_> {
+impl Event for ScrapeShed {
     fn count(&self, to: &Metrics) {
-        match self.0 {
-            journal::Event::EntryLost { .. } => to.count(Instrument::EntriesLost, 1, &[]),
-            journal::Event::Slow { action, took } => {
-                LedgerSlow { action, took: *took }.count(to);
-            }
-            _ => {}
-        }
-    }
-
-    fn line(&self, to: &Log) {
-        let text = |fault: &dyn std::fmt::Display| fault.to_string().into();
-        match self.0 {
-            journal::Event::Recovered => to.info("ledger_recovered", &[]),
-            journal::Event::WriteFailed { path, error } => to.critical(
-                "ledger_write_failed",
-                &[("path", text(&path.display())), ("error", text(error))],
-            ),
-            journal::Event::SyncFailed { error } => {
-                to.critical("ledger_sync_failed", &[("error", text(error))]);
-            }
-            journal::Event::SegmentLost { path } => {
-                to.critical("ledger_segment_lost", &[("path", text(&path.display()))]);
-            }
-            journal::Event::Slow { action, took } => {
-                LedgerSlow { action, took: *took }.line(to);
-            }
-            journal::Event::Salvaged(loss) => to.critical(
-                "ledger_salvaged",
-                &[
-                    ("path", text(&loss.path.display())),
-                    ("fault", text(&loss.fault)),
-                    ("first_seq", loss.first_seq.into()),
-                    ("entries_lost", loss.entries.into()),
-                    ("kept", text(&loss.kept.display())),
-                ],
-            ),
-            journal::Event::EntryLost { error } => {
-                to.critical("ledger_entry_lost", &[("reason", text(error))]);
-            }
-        }
-    }
-}
-
-/// The disk takes longer than a request waits for it.
-pub(crate) struct LedgerSlow {
-    pub(crate) action: &'static str,
-    pub(crate) took: Duration,
-}
-
-impl Event for LedgerSlow {
-    fn count(&self, to: &Metrics) {
-        to.count(Instrument::LedgerSlow, 1, &[]);
-    }
-
-    fn line(&self, to: &Log) {
-        let fields = [("action", self.action.into()), ("seconds", self.took.as_secs_f64().into())];
-        to.critical("ledger_slow", &fields);
-    }
-}
-
-/// The store could not be fed; the journal keeps what is missing.
-pub(crate) struct StoreFailed {
-    pub(crate) reason: String,
-}
-
-impl Event for StoreFailed {
-    fn count(&self, to: &Metrics) {
-        to.count(Instrument::StoreFaults, 1, &[]);
-    }
-
-    fn line(&self, to: &Log) {
-        to.warn("store_failed", &[("reason", self.reason.as_str().into())]);
-    }
-}
-
-/// What became of events for the receiver.
-pub(crate) struct PushTold<'a>(pub(crate) &'a push::Told<'a>);
-
-impl Event for PushTold<'_> {
-    fn count(&self, to: &Metrics) {
-        let events = |count, outcome| {
-            to.count(Instrument::PushedEvents, count, &[(key::OUTCOME, outcome)]);
-        };
-        match self.0 {
-            push::Told::Stored { events: stored } => events(*stored, "stored"),
-            push::Told::Rejected { .. } => events(1, "rejected"),
-            push::Told::Failed { .. } => to.count(Instrument::PushFaults, 1, &[]),
-            push::Told::Lost { .. } | push::Told::Replaced => {}
-        }
-    }
-
-    fn line(&self, to: &Log) {
-        match self.0 {
-            push::Told::Stored { .. } => {}
-            push::Told::Rejected { id, reason } => to.critical(
-                "push_rejected",
-                &[("id", id.to_string().into()), ("reason", (*reason).into())],
-            ),
-            push::Told::Failed { reason } => {
-                to.warn("push_failed", &[("reason", (*reason).into())])
-            }
-            push::Told::Lost { first, last } => to.critical(
-                "push_lost",
-                &[
-                    ("first", (*first).into()),
-                    ("last", (*last).into()),
-                    ("hint", "the journal dropped them; send `bill --format cloudevents`".into()),
-                ],
-            ),
-            push::Told::Replaced => to.warn("push_journal_replaced", &[]),
-        }
-    }
-}
-
-/// The ledger would not take an entry: a fare is lost.
-pub(crate) struct EntryLost {
-    pub(crate) reason: String,
-}
-
-impl Event for EntryLost {
-    fn count(&self, to: &Metrics) {
-        to.count(Instrument::EntriesLost, 1, &[]);
-    }
-
-    fn line(&self, to: &Log) {
-        to.critical("ledger_entry_lost", &[("reason", self.reason.as_str().into())]);
+        to.count(Instrument::ScrapesShed, 1, &[]);
     }
 }
 

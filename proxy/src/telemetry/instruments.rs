@@ -2,14 +2,17 @@
 //! and a sum, so that a whole stream's gaps are merged with a few additions and memory never grows
 //! with the samples.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ::metrics::{CounterFn, GaugeFn, HistogramFn, Key, Label};
 use metrics_util::registry::{Registry, Storage};
+use taximeter_config::GenAi;
 use taximeter_meter::GapHistogram;
 
-use super::names::{Instrument, Kind};
+use super::exemplar::{Exemplar, Exemplars, Origin};
+use super::names::{Generation, Instrument, Kind};
 
 /// A number that adds up; floating, since money in metrics is an approximation anyway.
 #[derive(Debug, Default)]
@@ -71,46 +74,88 @@ pub(crate) struct Buckets {
     /// Per bucket, not cumulative; the last is above the highest bound.
     counts: Vec<AtomicU64>,
     sum: Number,
+    exemplars: Exemplars,
+}
+
+/// A histogram at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Distribution {
+    /// Upper bounds of all buckets but the last, which has none.
+    pub(crate) bounds: &'static [f64],
+    /// Samples in each bucket.
+    pub(crate) counts: Vec<u64>,
+    pub(crate) sum: f64,
+    /// At most one a bucket, in no order.
+    pub(crate) exemplars: Vec<Exemplar>,
 }
 
 impl Buckets {
     fn new(bounds: &'static [f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { bounds, counts, sum: Number::default() }
+        Self { bounds, counts, sum: Number::default(), exemplars: Exemplars::default() }
     }
 
-    /// Adds a whole stream's gaps; its buckets are ours.
-    pub(crate) fn merge(&self, gaps: &GapHistogram) {
+    /// Adds a sample, and keeps it as an example.
+    pub(crate) fn record_from(&self, value: f64, origin: Origin) {
+        self.record(value);
+        self.exemplars.keep(Exemplar { bucket: self.bucket(value), value, origin });
+    }
+
+    /// Adds a whole stream's gaps, the longest of which becomes an example; its buckets are ours.
+    pub(crate) fn merge(&self, gaps: &GapHistogram, longest: Option<f64>, origin: Origin) {
         for (mine, theirs) in self.counts.iter().zip(&gaps.buckets) {
             if *theirs > 0 {
                 mine.fetch_add(u64::from(*theirs), Relaxed);
             }
         }
         self.sum.add(gaps.sum.as_secs_f64());
+        if let Some(value) = longest {
+            self.exemplars.keep(Exemplar { bucket: self.bucket(value), value, origin });
+        }
     }
 
-    /// Upper bounds with the samples at or below them, then the sum of all samples.
-    pub(crate) fn cumulative(&self) -> (Vec<(f64, u64)>, f64) {
-        let mut total = 0;
-        let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
-        let cumulative = bounds
-            .zip(&self.counts)
-            .map(|(bound, count)| {
-                total += count.load(Relaxed);
-                (bound, total)
-            })
-            .collect();
-        (cumulative, self.sum.value())
+    /// What it holds now.
+    pub(crate) fn distribution(&self) -> Distribution {
+        Distribution {
+            bounds: self.bounds,
+            counts: self.counts.iter().map(|count| count.load(Relaxed)).collect(),
+            sum: self.sum.value(),
+            exemplars: self.exemplars.all(),
+        }
+    }
+
+    fn bucket(&self, value: f64) -> usize {
+        self.bounds.partition_point(|bound| *bound < value)
     }
 }
 
 impl HistogramFn for Buckets {
     fn record(&self, value: f64) {
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
-        if let Some(count) = self.counts.get(bucket) {
+        if let Some(count) = self.counts.get(self.bucket(value)) {
             count.fetch_add(1, Relaxed);
         }
         self.sum.add(value);
+    }
+}
+
+/// A series: what it is of, and its number.
+#[derive(Debug)]
+pub(crate) struct Series<T> {
+    labels: Box<[Label]>,
+    value: T,
+}
+
+impl<T> Series<T> {
+    fn new(key: &Key, value: T) -> Arc<Self> {
+        Arc::new(Self { labels: key.labels().cloned().collect(), value })
+    }
+}
+
+impl<T> Deref for Series<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
     }
 }
 
@@ -118,80 +163,181 @@ impl HistogramFn for Buckets {
 struct Atomics;
 
 impl Storage<Key> for Atomics {
-    type Counter = Arc<Count>;
-    type Gauge = Arc<Number>;
-    type Histogram = Arc<Buckets>;
+    type Counter = Arc<Series<Count>>;
+    type Gauge = Arc<Series<Number>>;
+    type Histogram = Arc<Series<Buckets>>;
 
-    fn counter(&self, _: &Key) -> Arc<Count> {
-        Arc::default()
+    fn counter(&self, key: &Key) -> Self::Counter {
+        Series::new(key, Count::default())
     }
 
-    fn gauge(&self, _: &Key) -> Arc<Number> {
-        Arc::default()
+    fn gauge(&self, key: &Key) -> Self::Gauge {
+        Series::new(key, Number::default())
     }
 
-    fn histogram(&self, key: &Key) -> Arc<Buckets> {
-        let spec = Instrument::ALL.iter().map(|i| i.spec()).find(|spec| spec.name == key.name());
-        Arc::new(Buckets::new(match spec.map(|spec| spec.kind) {
-            Some(Kind::Histogram(bounds)) => bounds,
-            _ => &[],
-        }))
+    fn histogram(&self, key: &Key) -> Self::Histogram {
+        let kind = Instrument::named(key.name()).map(|instrument| instrument.spec().kind);
+        let bounds = if let Some(Kind::Histogram(bounds)) = kind { bounds } else { &[] };
+        Series::new(key, Buckets::new(bounds))
+    }
+}
+
+impl<T: CounterFn> CounterFn for Series<T> {
+    fn increment(&self, value: u64) {
+        self.value.increment(value);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.value.absolute(value);
+    }
+}
+
+impl<T: GaugeFn> GaugeFn for Series<T> {
+    fn increment(&self, value: f64) {
+        self.value.increment(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.value.decrement(value);
+    }
+
+    fn set(&self, value: f64) {
+        self.value.set(value);
+    }
+}
+
+impl<T: HistogramFn> HistogramFn for Series<T> {
+    fn record(&self, value: f64) {
+        self.value.record(value);
     }
 }
 
 /// One series' value, at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
+    Count(u64),
     Number(f64),
-    /// Upper bounds with the samples at or below them, then the sum.
-    Histogram(Vec<(f64, u64)>, f64),
+    Distribution(Distribution),
+}
+
+/// A series that can be read: costs no copy of what it holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Reading {
+    Count(Arc<Series<Count>>),
+    Number(Arc<Series<Number>>),
+    Distribution(Arc<Series<Buckets>>),
+}
+
+impl Reading {
+    /// Its attributes.
+    pub(crate) fn labels(&self) -> &[Label] {
+        match self {
+            Self::Count(series) => &series.labels,
+            Self::Number(series) => &series.labels,
+            Self::Distribution(series) => &series.labels,
+        }
+    }
+
+    /// Its value now.
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::Count(series) => Value::Count(Count::value(series)),
+            Self::Number(series) => Value::Number(Number::value(series)),
+            Self::Distribution(series) => Value::Distribution(series.distribution()),
+        }
+    }
+
+    /// What tells it from all others, for as long as the process runs: no series is ever dropped.
+    pub(crate) fn id(&self) -> usize {
+        match self {
+            Self::Count(series) => Arc::as_ptr(series).addr(),
+            Self::Number(series) => Arc::as_ptr(series).addr(),
+            Self::Distribution(series) => Arc::as_ptr(series).addr(),
+        }
+    }
 }
 
 /// All series of all instruments.
 pub(crate) struct Instruments {
     registry: Registry<Key, Atomics>,
+    genai: GenAi,
 }
 
 impl Instruments {
     /// No series yet.
-    pub(crate) fn new() -> Self {
-        Self { registry: Registry::new(Atomics) }
+    pub(crate) fn new(genai: GenAi) -> Self {
+        Self { registry: Registry::new(Atomics), genai }
+    }
+
+    /// Whether the instrument belongs to a generation that was chosen.
+    pub(crate) const fn tells(&self, instrument: Instrument) -> bool {
+        instrument.spec().generation.is_in(self.genai)
+    }
+
+    /// Whether names of v1.41 were chosen.
+    pub(crate) const fn tells_v1_41(&self) -> bool {
+        Generation::V1_41.is_in(self.genai)
     }
 
     /// The counter of whole things for these labels.
-    pub(crate) fn count(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Count> {
-        let key = Key::from_parts(instrument.spec().name, labels);
-        self.registry.get_or_create_counter(&key, Arc::clone)
+    pub(crate) fn count(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Count>> {
+        self.registry.get_or_create_counter(&key(instrument, labels), Arc::clone)
     }
 
     /// The number that adds up for these labels: a gauge, or money.
-    pub(crate) fn number(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Number> {
-        let key = Key::from_parts(instrument.spec().name, labels);
-        self.registry.get_or_create_gauge(&key, Arc::clone)
+    pub(crate) fn number(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Number>> {
+        self.registry.get_or_create_gauge(&key(instrument, labels), Arc::clone)
     }
 
     /// The histogram for these labels.
-    pub(crate) fn buckets(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Buckets> {
-        let key = Key::from_parts(instrument.spec().name, labels);
-        self.registry.get_or_create_histogram(&key, Arc::clone)
+    pub(crate) fn buckets(
+        &self,
+        instrument: Instrument,
+        labels: Vec<Label>,
+    ) -> Arc<Series<Buckets>> {
+        self.registry.get_or_create_histogram(&key(instrument, labels), Arc::clone)
     }
 
-    /// Every series with its value, in no order.
-    pub(crate) fn snapshot(&self) -> Vec<(Key, Value)> {
+    /// The samples of all series of a histogram: upper bounds with those at or below them.
+    pub(crate) fn merged(&self, instrument: Instrument) -> Vec<(f64, u64)> {
+        let mut merged: Vec<(f64, u64)> = Vec::new();
+        self.registry.visit_histograms(|key, series| {
+            if key.name() == instrument.spec().name {
+                let Distribution { bounds, counts, .. } = series.distribution();
+                let bounds = bounds.iter().copied().chain([f64::INFINITY]);
+                merged.resize(counts.len(), (0.0, 0));
+                let mut below = 0;
+                for (sum, (bound, count)) in merged.iter_mut().zip(bounds.zip(counts)) {
+                    below += count;
+                    *sum = (bound, sum.1 + below);
+                }
+            }
+        });
+        merged
+    }
+
+    /// Every series, by instrument and then by attributes.
+    pub(crate) fn readings(&self) -> Vec<(Instrument, Reading)> {
         let mut all = Vec::new();
-        self.registry.visit_counters(|key, count| {
-            #[expect(clippy::cast_precision_loss, reason = "Prometheus' numbers are floats")]
-            all.push((key.clone(), Value::Number(count.value() as f64)));
+        let mut push = |key: &Key, reading| {
+            all.extend(Instrument::named(key.name()).map(|instrument| (instrument, reading)));
+        };
+        self.registry.visit_counters(|key, series| push(key, Reading::Count(series.clone())));
+        self.registry.visit_gauges(|key, series| push(key, Reading::Number(series.clone())));
+        self.registry.visit_histograms(|key, series| {
+            push(key, Reading::Distribution(series.clone()));
         });
-        self.registry.visit_gauges(|key, number| {
-            all.push((key.clone(), Value::Number(number.value())));
-        });
-        self.registry.visit_histograms(|key, buckets| {
-            let (cumulative, sum) = buckets.cumulative();
-            all.push((key.clone(), Value::Histogram(cumulative, sum)));
+        all.sort_unstable_by(|(left, a), (right, b)| {
+            left.cmp(right).then_with(|| a.labels().cmp(b.labels()))
         });
         all
     }
+}
+
+fn key(instrument: Instrument, labels: Vec<Label>) -> Key {
+    let spec = instrument.spec();
+    debug_assert!(labels.iter().all(|label| spec.has(label.key())), "{instrument:?}: {labels:?}");
+    Key::from_parts(spec.name, labels)
 }
 
 #[cfg(test)]
@@ -206,9 +352,9 @@ mod tests {
         for sample in [0.5, 1.0, 1.5, 2.0, 3.0] {
             buckets.record(sample);
         }
-        let (cumulative, sum) = buckets.cumulative();
-        assert_eq!(cumulative, [(1.0, 2), (2.0, 4), (f64::INFINITY, 5)]);
-        assert!((sum - 8.0).abs() < 1e-9);
+        let read = buckets.distribution();
+        assert_eq!(read.counts, [2, 2, 1]);
+        assert!((read.sum - 8.0).abs() < 1e-9);
     }
 
     #[test]
@@ -218,11 +364,17 @@ mod tests {
         gaps.buckets[0] = 3;
         gaps.buckets[14] = 1;
         gaps.sum = Duration::from_secs(100);
-        buckets.merge(&gaps);
-        buckets.merge(&gaps);
-        let (cumulative, sum) = buckets.cumulative();
-        assert_eq!(cumulative.first(), Some(&(0.01, 6)));
-        assert_eq!(cumulative.last(), Some(&(f64::INFINITY, 8)));
-        assert!((sum - 200.0).abs() < 1e-9);
+        let origin = Origin {
+            request: taximeter_ledger::RequestId(uuid::Uuid::nil()),
+            trace: None,
+            at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        buckets.merge(&gaps, Some(90.0), origin);
+        buckets.merge(&gaps, Some(97.0), origin);
+        let read = buckets.distribution();
+        assert_eq!((read.counts[0], read.counts[14]), (6, 2));
+        assert!((read.sum - 200.0).abs() < 1e-9);
+        let kept: Vec<_> = read.exemplars.iter().map(|e| (e.bucket, e.value)).collect();
+        assert_eq!(kept, [(14, 97.0)]);
     }
 }

@@ -1,41 +1,74 @@
 //! All numbers that are told, and how they are read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
-use taximeter_config::Config;
+use jiff::Timestamp;
+use taximeter_config::{Config, Emission};
 
-use super::instruments::{Instruments, Number};
-use super::names::Instrument;
-use super::prometheus;
-use super::series::{Requests, Server};
+use super::attributes::Server;
+use super::instruments::{Instruments, Number, Reading, Series};
+use super::names::{Instrument, key};
+use super::prometheus::{Exposition, Format};
+use super::requests::Requests;
+use super::resource::resource;
+use crate::edge::process::Footprint;
 
 /// All numbers that are told.
 pub(crate) struct Metrics {
     pub(super) instruments: Instruments,
     pub(super) requests: Requests,
-    open: Arc<Number>,
+    /// What they are numbers of.
+    pub(crate) resource: BTreeMap<String, String>,
+    /// Since when they count.
+    pub(crate) since: Timestamp,
+    open: Arc<Series<Number>>,
+    scope_labels: bool,
 }
 
-/// What the ledger looks like at a scrape.
-pub(crate) struct LedgerState {
-    /// Sequence number of the last entry.
+/// What is looked up when somebody asks for numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Vitals {
+    /// Sequence number of the ledger's last entry.
     pub(crate) entries: u64,
-    /// Whether it can be written.
+    /// Whether the ledger can be written.
     pub(crate) healthy: bool,
+    /// Entries that the store has not got; `None` until it was fed.
+    pub(crate) store_lag: Option<u64>,
+    /// What the process takes of its machine.
+    pub(crate) process: Footprint,
 }
 
 impl Metrics {
-    pub(super) fn new(config: &Config) -> Self {
+    /// Nothing told yet, by the gateway of this name.
+    pub(super) fn new(
+        config: &Config,
+        emission: &Emission,
+        gateway: &str,
+        since: Timestamp,
+    ) -> Self {
         let servers = config.upstreams.iter().map(|upstream| Server {
             name: upstream.name.clone(),
             address: upstream.url.host.clone(),
             port: upstream.url.port,
         });
-        let instruments = Instruments::new();
+        let instruments = Instruments::new(emission.genai);
+        for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
+        {
+            if instruments.tells(*counter) {
+                instruments.count(*counter, Vec::new());
+            }
+        }
         let open = instruments.number(Instrument::RequestsOpen, Vec::new());
-        let requests = Requests::new(config.telemetry.tenants_max, servers.collect());
-        Self { instruments, requests, open }
+        Self {
+            requests: Requests::new(config.telemetry.tenants_max, servers.collect()),
+            resource: resource(&emission.resource, gateway),
+            since,
+            open,
+            instruments,
+            scope_labels: emission.scope_labels,
+        }
     }
 
     /// A request was reserved.
@@ -50,7 +83,7 @@ impl Metrics {
 
     /// Whether a reserved request is not settled yet.
     pub(crate) fn has_open_fares(&self) -> bool {
-        self.open.value() > 0.0
+        Number::value(&self.open) > 0.0
     }
 
     /// More of something, by fixed words.
@@ -59,11 +92,48 @@ impl Metrics {
         self.instruments.count(instrument, labels.collect()).increment(by as u64);
     }
 
-    /// The Prometheus exposition.
-    pub(crate) fn render(&self, ledger: &LedgerState) -> String {
-        self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(ledger.entries);
-        let healthy = f64::from(u8::from(ledger.healthy));
-        self.instruments.number(Instrument::LedgerHealthy, Vec::new()).set(healthy);
-        prometheus::render(self.instruments.snapshot())
+    /// Every series, by instrument and then by attributes; `vitals` are as they are now.
+    pub(crate) fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
+        let Vitals { entries, healthy, store_lag, process } = vitals;
+        self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
+        for (instrument, value) in [
+            (Instrument::LedgerHealthy, Some(f64::from(u8::from(*healthy)))),
+            (Instrument::StoreLag, store_lag.map(float)),
+            (Instrument::ProcessMemory, process.memory_bytes.map(float)),
+            (Instrument::ProcessFiles, process.file_descriptors.map(float)),
+        ] {
+            if let Some(value) = value {
+                self.instruments.number(instrument, Vec::new()).set(value);
+            }
+        }
+        for (mode, seconds) in [("user", process.user_seconds), ("system", process.system_seconds)]
+        {
+            if let Some(seconds) = seconds {
+                let mode = vec![Label::new(key::CPU_MODE, mode)];
+                self.instruments.number(Instrument::ProcessCpuTime, mode).set(seconds);
+            }
+        }
+        self.instruments.readings()
     }
+
+    /// Gaps between two events with generated content, of all streams since the start: upper bounds
+    /// in seconds with how many are at or below them.
+    pub(crate) fn gaps(&self) -> Vec<(f64, u64)> {
+        // Both have the same samples, where both are told.
+        [Instrument::TimePerOutputChunk, Instrument::InferenceTimePerOutputChunk]
+            .map(|instrument| self.instruments.merged(instrument))
+            .into_iter()
+            .find(|gaps| !gaps.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// A scrape.
+    pub(crate) fn exposition(&self, vitals: &Vitals, format: Format) -> Exposition {
+        Exposition::new(format, self.scope_labels, &self.resource, self.readings(vitals))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+const fn float(whole: u64) -> f64 {
+    whole as f64
 }

@@ -1,23 +1,49 @@
 //! Every instrument: the only place where a name stands.
 //!
-//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions v1.41.1
-//! ("generation A"), HTTP ones v1.44.0; what is under `taximeter.` is ours. Attribute keys that the
-//! registry has come from its crate.
+//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions, of which two
+//! generations are in use: v1.41.1, and what the conventions' own repository has since. HTTP ones
+//! follow v1.44.0; what is under `taximeter.` is ours. Names that the registry's crate has come
+//! from there.
 
-#![expect(
-    deprecated,
-    reason = "the registry of GenAI names has moved; v1.41.1 is the generation we emit"
-)]
+#![expect(deprecated, reason = "the registry of GenAI names has moved; the crate has the old one")]
 
-use opentelemetry_semantic_conventions::{attribute, metric};
+mod bounds;
+pub(crate) mod key;
 
-/// What an instrument is in Prometheus' words.
+use bounds::{DURATIONS, FIRST_TOKEN, HTTP, OWN, PER_TOKEN, TOKENS};
+use opentelemetry_semantic_conventions::metric;
+use taximeter_config::GenAi;
+
+/// What an instrument is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Counter,
+    /// Goes up and down, and adds up over gateways.
+    UpDownCounter,
     Gauge,
     /// With upper bounds.
     Histogram(&'static [f64]),
+}
+
+/// Which generation of the GenAI conventions has an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    Any,
+    V1_41,
+    Latest,
+}
+
+impl Generation {
+    /// Whether it is told where `genai` is chosen.
+    pub(crate) const fn is_in(self, genai: GenAi) -> bool {
+        matches!(
+            (self, genai),
+            (Self::Any, _)
+                | (_, GenAi::Both)
+                | (Self::V1_41, GenAi::V1_41)
+                | (Self::Latest, GenAi::Latest)
+        )
+    }
 }
 
 /// One row of the table below.
@@ -27,45 +53,30 @@ pub(crate) struct Spec {
     pub(crate) kind: Kind,
     /// UCUM, as OpenTelemetry writes it.
     pub(crate) unit: &'static str,
+    pub(crate) generation: Generation,
+    /// Keys of the attributes that a series can have, in groups.
+    pub(crate) attributes: &'static [&'static [&'static str]],
     pub(crate) help: &'static str,
 }
 
-/// Tokens per request.
-const TOKENS: &[f64] = &[
-    1.0,
-    4.0,
-    16.0,
-    64.0,
-    256.0,
-    1024.0,
-    4096.0,
-    16384.0,
-    65536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
+/// Who served what, and for whom.
+pub(crate) const RIDE: &[&str] = &[
+    key::GEN_AI_OPERATION_NAME,
+    key::GEN_AI_PROVIDER_NAME,
+    key::GEN_AI_REQUEST_MODEL,
+    key::GEN_AI_RESPONSE_MODEL,
+    key::SERVER_ADDRESS,
+    key::SERVER_PORT,
+    key::TENANT,
 ];
-/// Durations of operations, in seconds.
-const DURATIONS: &[f64] = &taximeter_meter::GapHistogram::BOUNDS_SECONDS;
-/// Time per output token, in seconds.
-const PER_TOKEN: &[f64] =
-    &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5];
-/// Time to the first token, in seconds.
-const FIRST_TOKEN: &[f64] =
-    &[0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
-/// HTTP durations, in seconds.
-const HTTP: &[f64] =
-    &[0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
-/// The gateway's own part of a request, in seconds.
-const OWN: &[f64] =
-    &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0];
+const ERROR: &[&str] = &[key::ERROR_TYPE];
+const MODALITY: &[&str] = &[key::GEN_AI_TOKEN_MODALITY];
 
 macro_rules! instruments {
-    ($($instrument:ident: $name:expr, $kind:expr, $unit:literal, $help:literal;)*) => {
+    ($($instrument:ident: $name:expr, $kind:expr, $unit:literal, $generation:ident,
+        $attributes:expr, $help:literal;)*) => {
         /// An instrument.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum Instrument { $($instrument),* }
 
         impl Instrument {
@@ -75,133 +86,198 @@ macro_rules! instruments {
             /// Its row.
             pub(crate) const fn spec(self) -> Spec {
                 match self {
-                    $(Self::$instrument => {
-                        Spec { name: $name, kind: $kind, unit: $unit, help: $help }
-                    })*
+                    $(Self::$instrument => Spec {
+                        name: $name,
+                        kind: $kind,
+                        unit: $unit,
+                        generation: Generation::$generation,
+                        attributes: $attributes,
+                        help: $help,
+                    }),*
                 }
             }
         }
     };
 }
 
+use Kind::{Counter, Gauge, Histogram, UpDownCounter};
+
 instruments! {
-    TokenUsage: metric::GEN_AI_CLIENT_TOKEN_USAGE, Kind::Histogram(TOKENS), "{token}",
+    TokenUsage: metric::GEN_AI_CLIENT_TOKEN_USAGE, Histogram(TOKENS), "{token}", V1_41,
+        &[RIDE, &[key::GEN_AI_TOKEN_TYPE]],
         "Tokens per request, cached and reasoning tokens included.";
-    OperationDuration: metric::GEN_AI_CLIENT_OPERATION_DURATION, Kind::Histogram(DURATIONS), "s",
-        "Duration of an operation, from the request's head to its last byte.";
-    TimeToFirstChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_TO_FIRST_CHUNK,
-        Kind::Histogram(DURATIONS), "s", "Time to the first event of a stream.";
+    OperationDuration: metric::GEN_AI_CLIENT_OPERATION_DURATION, Histogram(DURATIONS), "s", Any,
+        &[RIDE, ERROR],
+        "Duration of an operation, from the request's head to its last byte. In `latest` only of \
+         operations that are neither inference nor embeddings.";
+    TimeToFirstChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_TO_FIRST_CHUNK, Histogram(DURATIONS),
+        "s", V1_41, &[RIDE], "Time to the first event of a stream.";
     TimePerOutputChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_PER_OUTPUT_CHUNK,
-        Kind::Histogram(DURATIONS), "s", "Gap between two events with generated content.";
-    ServerRequestDuration: metric::GEN_AI_SERVER_REQUEST_DURATION, Kind::Histogram(DURATIONS), "s",
-        "Duration of a request, as seen in front of the engine.";
-    ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN,
-        Kind::Histogram(FIRST_TOKEN), "s", "Time to the first generated content of a stream.";
-    ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN,
-        Kind::Histogram(PER_TOKEN), "s", "Time per output token after the first.";
-    HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Kind::Histogram(HTTP), "s",
-        "Duration of an HTTP request.";
-    Requests: "taximeter.requests", Kind::Counter, "{request}", "Requests by how they ended.";
-    Tokens: "taximeter.tokens", Kind::Counter, "{token}",
-        "Tokens by type and by where the number comes from.";
-    Recounts: "taximeter.usage.recounts", Kind::Counter, "{count}",
-        "Reported numbers of tokens that were also counted, by type and by whether both agree.";
-    CacheReadTokens: "taximeter.cache_read.input_tokens", Kind::Counter, "{token}",
+        Histogram(DURATIONS), "s", V1_41, &[RIDE],
+        "Gap between two events with generated content.";
+    InferenceDuration: "gen_ai.client.inference.duration", Histogram(DURATIONS), "s", Latest,
+        &[RIDE, ERROR], "Duration of an inference, from the request's head to its last byte.";
+    InferenceTimeToFirstChunk: "gen_ai.client.inference.time_to_first_chunk",
+        Histogram(DURATIONS), "s", Latest, &[RIDE], "Time to the first event of a stream.";
+    InferenceTimePerOutputChunk: "gen_ai.client.inference.time_per_output_chunk",
+        Histogram(DURATIONS), "s", Latest, &[RIDE],
+        "Gap between two events with generated content.";
+    InferenceInputTokens: "gen_ai.client.inference.usage.input_tokens", Counter, "{token}", Latest,
+        &[RIDE, MODALITY], "Input tokens, cached ones included.";
+    InferenceOutputTokens: "gen_ai.client.inference.usage.output_tokens", Counter, "{token}",
+        Latest, &[RIDE, MODALITY], "Output tokens, reasoning included.";
+    InferenceCacheReadTokens: "gen_ai.client.inference.usage.cache_read.input_tokens", Counter,
+        "{token}", Latest, &[RIDE, MODALITY],
         "Input tokens served from a cache; a part of the input.";
-    CacheWriteTokens: "taximeter.cache_write.input_tokens", Kind::Counter, "{token}",
+    InferenceCacheWriteTokens: "gen_ai.client.inference.usage.cache_write.input_tokens", Counter,
+        "{token}", Latest, &[RIDE, MODALITY],
         "Input tokens written to a cache; a part of the input.";
-    ReasoningTokens: "taximeter.reasoning.output_tokens", Kind::Counter, "{token}",
+    InferenceReasoningTokens: "gen_ai.client.inference.usage.reasoning.output_tokens", Counter,
+        "{token}", Latest, &[RIDE, MODALITY],
         "Output tokens that were reasoning; a part of the output.";
-    Cost: "taximeter.cost", Kind::Counter, "{USD}",
+    InferenceInputSize: "gen_ai.client.inference.operation.input_tokens", Histogram(TOKENS),
+        "{token}", Latest, &[RIDE, ERROR], "Input tokens of one inference.";
+    InferenceOutputSize: "gen_ai.client.inference.operation.output_tokens", Histogram(TOKENS),
+        "{token}", Latest, &[RIDE, ERROR], "Output tokens of one inference.";
+    EmbeddingsDuration: "gen_ai.client.embeddings.duration", Histogram(DURATIONS), "s", Latest,
+        &[RIDE, ERROR], "Duration of a request for embeddings.";
+    EmbeddingsInputSize: "gen_ai.client.embeddings.operation.input_tokens", Histogram(TOKENS),
+        "{token}", Latest, &[RIDE, ERROR], "Input tokens of one request for embeddings.";
+    ServerRequestDuration: metric::GEN_AI_SERVER_REQUEST_DURATION, Histogram(DURATIONS), "s", Any,
+        &[RIDE, ERROR], "Duration of a request, as seen in front of the engine.";
+    ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Histogram(FIRST_TOKEN),
+        "s", Any, &[RIDE], "Time to the first generated content of a stream.";
+    ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
+        "s", Any, &[RIDE], "Time per output token after the first.";
+    HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
+        &[
+            &[key::HTTP_REQUEST_METHOD, key::URL_SCHEME, key::HTTP_ROUTE],
+            &[key::HTTP_RESPONSE_STATUS_CODE, key::ERROR_TYPE, key::TENANT],
+        ],
+        "Duration of an HTTP request of a client.";
+    HttpClientRequestDuration: metric::HTTP_CLIENT_REQUEST_DURATION, Histogram(HTTP), "s", Any,
+        &[
+            &[key::HTTP_REQUEST_METHOD, key::SERVER_ADDRESS, key::SERVER_PORT],
+            &[key::HTTP_RESPONSE_STATUS_CODE, key::ERROR_TYPE, key::NETWORK_PROTOCOL_VERSION],
+        ],
+        "Duration of an HTTP request to an engine, from its first byte to the end of the answer.";
+    Requests: "taximeter.requests", Counter, "{request}", Any, &[RIDE, &[key::END]],
+        "Requests by how they ended.";
+    Tokens: "taximeter.tokens", Counter, "{token}", Any,
+        &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
+        "Tokens by type and by where the number comes from.";
+    Recounts: "taximeter.usage.recounts", Counter, "{count}", Any,
+        &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::AGREES]],
+        "Reported numbers of tokens that were also counted, by type and by whether both agree.";
+    CacheReadTokens: "taximeter.cache_read.input_tokens", Counter, "{token}", Any, &[RIDE],
+        "Input tokens served from a cache; a part of the input.";
+    CacheWriteTokens: "taximeter.cache_write.input_tokens", Counter, "{token}", Any, &[RIDE],
+        "Input tokens written to a cache; a part of the input.";
+    ReasoningTokens: "taximeter.reasoning.output_tokens", Counter, "{token}", Any, &[RIDE],
+        "Output tokens that were reasoning; a part of the output.";
+    Cost: "taximeter.cost", Counter, "{USD}", Any, &[RIDE, &[key::CURRENCY]],
         "What requests cost, as an approximation; the ledger has it exactly.";
-    Unpriced: "taximeter.unpriced", Kind::Counter, "{request}",
+    Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[RIDE],
         "Requests whose cost is unknown.";
-    GatewayDuration: "taximeter.gateway.duration", Kind::Histogram(OWN), "s",
+    GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[RIDE],
         "The gateway's own part of a request, until it was sent upstream.";
-    Refusals: "taximeter.refusals", Kind::Counter, "{request}", "Requests that were not served.";
-    Voids: "taximeter.voids", Kind::Counter, "{request}",
+    Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE]],
+        "Requests that were not served.";
+    Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON]],
         "Reserved requests that used nothing, by reason.";
-    UpstreamFaults: "taximeter.upstream.connect_failures", Kind::Counter, "{connection}",
-        "Connections to an engine that failed, by cause.";
-    UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Kind::Counter, "{answer}",
+    UpstreamFaults: "taximeter.upstream.connect_failures", Counter, "{connection}", Any,
+        &[&[key::UPSTREAM, key::CAUSE]], "Connections to an engine that failed, by cause.";
+    UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Counter, "{answer}", Any,
+        &[&[key::UPSTREAM, key::CAUSE]],
         "Answers of an engine that are not valid HTTP, by cause.";
-    MeterOddities: "taximeter.meter.oddities", Kind::Counter, "{event}",
+    MeterOddities: "taximeter.meter.oddities", Counter, "{event}", Any, &[&[key::KIND]],
         "What engines sent that a meter wonders about, by kind.";
-    AnswersLeft: "taximeter.answers.left", Kind::Counter, "{answer}",
+    AnswersLeft: "taximeter.answers.left", Counter, "{answer}", Any, &[&[key::KIND]],
         "Answers that a client left within, by what became of them: cancelled or drained.";
-    CountsSkipped: "taximeter.meter.counts.skipped", Kind::Counter, "{request}",
+    CountsSkipped: "taximeter.meter.counts.skipped", Counter, "{request}", Any, &[&[key::CAUSE]],
         "Answers without usage that were not counted either, by cause.";
-    AuthRefusals: "taximeter.auth.refusals", Kind::Counter, "{request}",
+    AuthRefusals: "taximeter.auth.refusals", Counter, "{request}", Any, &[&[key::CODE]],
         "Requests without a valid credential, by reason.";
-    SpoofedHeaders: "taximeter.spoofed_headers", Kind::Counter, "{request}",
+    SpoofedHeaders: "taximeter.spoofed_headers", Counter, "{request}", Any, &[],
         "Requests in which a client wrote an identity header of its own.";
-    BadFraming: "taximeter.bad_framing", Kind::Counter, "{connection}",
+    BadFraming: "taximeter.bad_framing", Counter, "{connection}", Any, &[&[key::CAUSE]],
         "Client connections that ended because no request could be read, by cause.";
-    ConnectionsRefused: "taximeter.connections.refused", Kind::Counter, "{connection}",
+    ConnectionsRefused: "taximeter.connections.refused", Counter, "{connection}", Any, &[],
         "Client connections over the maximum.";
-    RequestsOpen: "taximeter.requests.open", Kind::Gauge, "{request}",
+    RequestsOpen: "taximeter.requests.open", UpDownCounter, "{request}", Any, &[],
         "Reserved requests that have not ended.";
-    LedgerEntries: "taximeter.ledger.entries", Kind::Counter, "{entry}",
+    LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],
         "Entries in the journal.";
-    EntriesLost: "taximeter.ledger.entries.lost", Kind::Counter, "{entry}",
+    EntriesLost: "taximeter.ledger.entries.lost", Counter, "{entry}", Any, &[],
         "Entries that the ledger would not take.";
-    LedgerSlow: "taximeter.ledger.slow", Kind::Counter, "{event}",
+    EntriesRejected: "taximeter.ledger.entries.rejected", Counter, "{entry}", Any, &[],
+        "Entries that the store could not read, set aside.";
+    LedgerSlow: "taximeter.ledger.slow", Counter, "{event}", Any, &[],
         "Times that the disk took longer than a second, or than a request waits for it.";
-    StoreFaults: "taximeter.store.faults", Kind::Counter, "{fault}",
+    StoreFaults: "taximeter.store.faults", Counter, "{fault}", Any, &[],
         "Times that the store could not be fed from the journal.";
-    PushedEvents: "taximeter.push.events", Kind::Counter, "{event}",
+    PushedEvents: "taximeter.push.events", Counter, "{event}", Any, &[&[key::OUTCOME]],
         "Events of the ledger that were sent to the receiver, by what it did: stored or rejected.";
-    PushFaults: "taximeter.push.faults", Kind::Counter, "{fault}",
+    PushFaults: "taximeter.push.faults", Counter, "{fault}", Any, &[],
         "Times that the receiver could not be reached or took nothing; all of it is sent again.";
-    LedgerHealthy: "taximeter.ledger.healthy", Kind::Gauge, "1",
+    StoreLag: "taximeter.store.lag", Gauge, "{entry}", Any, &[],
+        "Entries in the journal that the store has not got; absent until it was fed.";
+    LedgerHealthy: "taximeter.ledger.healthy", Gauge, "1", Any, &[],
         "1 while the ledger can be written.";
+    OtlpItems: "taximeter.otlp.items", Counter, "{item}", Any, &[&[key::SIGNAL, key::OUTCOME]],
+        "What was pushed by OTLP, by what became of it: sent, rejected by the collector, dropped.";
+    OtlpFaults: "taximeter.otlp.faults", Counter, "{fault}", Any, &[&[key::SIGNAL]],
+        "Times that the collector could not be reached or took nothing.";
+    OtlpRestarts: "taximeter.otlp.restarts", Counter, "{event}", Any, &[],
+        "Times that the sender of OTLP panicked and was started again.";
+    ScrapesShed: "taximeter.scrapes.shed", Counter, "{request}", Any, &[],
+        "Requests for /metrics that were not answered because too many were at once.";
+    ProcessCpuTime: metric::PROCESS_CPU_TIME, Counter, "s", Any, &[&[key::CPU_MODE]],
+        "CPU time of the gateway's process.";
+    ProcessMemory: metric::PROCESS_MEMORY_USAGE, UpDownCounter, "By", Any, &[],
+        "Physical memory that the gateway's process uses.";
+    ProcessFiles: metric::PROCESS_UNIX_FILE_DESCRIPTOR_COUNT, UpDownCounter, "{file_descriptor}",
+        Any, &[], "File descriptors that the gateway's process has open.";
 }
 
-/// Attribute keys.
-pub(crate) mod key {
-    use super::attribute;
-
-    pub(crate) const ERROR_TYPE: &str = attribute::ERROR_TYPE;
-    pub(crate) const GEN_AI_OPERATION_NAME: &str = attribute::GEN_AI_OPERATION_NAME;
-    pub(crate) const GEN_AI_PROVIDER_NAME: &str = attribute::GEN_AI_PROVIDER_NAME;
-    pub(crate) const GEN_AI_REQUEST_MODEL: &str = attribute::GEN_AI_REQUEST_MODEL;
-    pub(crate) const GEN_AI_RESPONSE_MODEL: &str = attribute::GEN_AI_RESPONSE_MODEL;
-    pub(crate) const GEN_AI_TOKEN_TYPE: &str = attribute::GEN_AI_TOKEN_TYPE;
-    pub(crate) const HTTP_REQUEST_METHOD: &str = attribute::HTTP_REQUEST_METHOD;
-    pub(crate) const HTTP_RESPONSE_STATUS_CODE: &str = attribute::HTTP_RESPONSE_STATUS_CODE;
-    pub(crate) const HTTP_ROUTE: &str = attribute::HTTP_ROUTE;
-    pub(crate) const SERVER_ADDRESS: &str = attribute::SERVER_ADDRESS;
-    pub(crate) const SERVER_PORT: &str = attribute::SERVER_PORT;
-    pub(crate) const URL_SCHEME: &str = attribute::URL_SCHEME;
-    pub(crate) const TENANT: &str = "taximeter.tenant";
-    pub(crate) const END: &str = "taximeter.end";
-    pub(crate) const SOURCE: &str = "taximeter.usage.source";
-    pub(crate) const AGREES: &str = "taximeter.usage.agrees";
-    pub(crate) const CURRENCY: &str = "taximeter.currency";
-    pub(crate) const CODE: &str = "taximeter.refusal.code";
-    pub(crate) const REASON: &str = "taximeter.void.reason";
-    pub(crate) const UPSTREAM: &str = "taximeter.upstream";
-    pub(crate) const CAUSE: &str = "taximeter.cause";
-    pub(crate) const OUTCOME: &str = "taximeter.outcome";
-    pub(crate) const KIND: &str = "taximeter.kind";
+impl Instrument {
+    /// The instrument of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|instrument| instrument.spec().name == name)
+    }
 }
 
 impl Spec {
-    /// The name in Prometheus: escaped, then the unit, then `_total` on counters.
+    /// Whether it is one series of whole things from the start, so that an increase from nothing to
+    /// one is seen.
+    pub(crate) fn is_bare_count(&self) -> bool {
+        self.kind == Counter && self.attributes.is_empty() && self.unit.starts_with('{')
+    }
+
+    /// Whether a series of it can have this attribute.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.attributes.iter().any(|group| group.contains(&key))
+    }
+
+    /// The unit, as names in Prometheus spell it; nothing for what is merely counted.
+    pub(crate) fn unit_word(&self) -> &'static str {
+        match self.unit {
+            "s" => "seconds",
+            "By" => "bytes",
+            _ => "",
+        }
+    }
+
+    /// The name of its family in Prometheus: escaped, then the unit; samples of counters have
+    /// `_total` behind it.
     ///
     /// Source: OpenTelemetry compatibility/prometheus, `UnderscoreEscapingWithSuffixes`.
     pub(crate) fn prometheus(&self) -> String {
         let mut name = escaped(self.name);
-        let unit = match self.unit {
-            "s" => "_seconds",
-            "By" => "_bytes",
-            _ => "",
-        };
-        if !name.ends_with(unit) {
+        let unit = self.unit_word();
+        if !unit.is_empty() && !name.ends_with(unit) {
+            name.push('_');
             name.push_str(unit);
-        }
-        if self.kind == Kind::Counter && !name.ends_with("_total") {
-            name.push_str("_total");
         }
         name
     }
@@ -227,22 +303,32 @@ mod tests {
                 Instrument::TimePerOutputChunk,
                 "gen_ai_client_operation_time_per_output_chunk_seconds",
             ),
+            (Instrument::InferenceInputTokens, "gen_ai_client_inference_usage_input_tokens"),
             (Instrument::ServerTimeToFirstToken, "gen_ai_server_time_to_first_token_seconds"),
             (Instrument::HttpServerRequestDuration, "http_server_request_duration_seconds"),
-            (Instrument::Cost, "taximeter_cost_total"),
+            (Instrument::Cost, "taximeter_cost"),
             (Instrument::RequestsOpen, "taximeter_requests_open"),
+            (Instrument::StoreLag, "taximeter_store_lag"),
+            (Instrument::ProcessCpuTime, "process_cpu_time_seconds"),
+            (Instrument::ProcessMemory, "process_memory_usage_bytes"),
+            (Instrument::ProcessFiles, "process_unix_file_descriptor_count"),
         ] {
             assert_eq!(instrument.spec().prometheus(), name);
         }
     }
 
     #[test]
-    fn every_name_is_there_once_and_every_bound_rises() {
+    fn every_name_is_there_once_every_bound_rises_and_every_key_is_in_the_table() {
         let names: HashSet<_> = Instrument::ALL.iter().map(|i| i.spec().prometheus()).collect();
         assert_eq!(names.len(), Instrument::ALL.len());
         for instrument in Instrument::ALL {
-            if let Kind::Histogram(bounds) = instrument.spec().kind {
+            let spec = instrument.spec();
+            assert_eq!(Instrument::named(spec.name), Some(*instrument));
+            if let Kind::Histogram(bounds) = spec.kind {
                 assert!(bounds.is_sorted(), "{instrument:?}");
+            }
+            for key in spec.attributes.concat() {
+                assert!(key::ALL.iter().any(|(known, ..)| *known == key), "{instrument:?}: {key}");
             }
         }
     }

@@ -1,67 +1,240 @@
-//! Every series as Prometheus text, version 0.0.4.
+//! Every series as text for Prometheus, piece by piece, so that no scrape is ever held as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::vec;
 
-use ::metrics::{Key, Label};
-
-use super::instruments::Value;
+use super::exemplar::Exemplar;
+use super::instruments::{Distribution, Reading, Value};
 use super::names::{Instrument, Kind, Spec, escaped};
+use super::resource::{SCOPE, VERSION};
+use super::trace::Found;
 
-/// The exposition of `series`, families and series in a fixed order.
-pub(super) fn render(series: Vec<(Key, Value)>) -> String {
-    let mut families: BTreeMap<String, (Spec, BTreeMap<String, Value>)> = BTreeMap::new();
-    for (key, value) in series {
-        let Some(spec) = spec(key.name()) else { continue };
-        let family = families.entry(spec.prometheus()).or_insert((spec, BTreeMap::new()));
-        family.1.insert(labels(key.labels()), value);
+/// A piece is handed on when it is this long, in bytes.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// How a scrape is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Text, version 0.0.4: every Prometheus reads it.
+    Text,
+    /// OpenMetrics 1.0: the same with units and exemplars.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The one that `accept` prefers; text where it says nothing of either.
+    pub(crate) fn accepted(accept: &str) -> Self {
+        let offers = accept.split(',').filter_map(|offer| {
+            let mut parts = offer.split(';').map(str::trim);
+            let format = match parts.next()? {
+                "application/openmetrics-text" => Self::OpenMetrics,
+                "text/plain" | "text/*" | "*/*" => Self::Text,
+                _ => return None,
+            };
+            let mut quality = 1.0;
+            for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+                match name.trim() {
+                    "q" => quality = value.trim().parse().unwrap_or(0.0),
+                    // Of what is not ours, the standard wants the older format.
+                    "version" if format == Self::OpenMetrics => {
+                        matches!(value.trim(), "1.0.0" | "0.0.1").then_some(())?;
+                    }
+                    _ => {}
+                }
+            }
+            (quality > 0.0).then_some((format, quality))
+        });
+        let best =
+            offers.reduce(|best: (Self, f64), next| if next.1 > best.1 { next } else { best });
+        best.map_or(Self::Text, |(format, _)| format)
     }
-    let mut out = String::new();
-    for (name, (spec, series)) in families {
+
+    /// `content-type` of the answer.
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// One scrape: pieces of text, each series with its value when its turn comes.
+pub(crate) struct Exposition {
+    format: Format,
+    /// Labels of the scope, as each series has them.
+    scope: String,
+    /// Families and series in a fixed order.
+    readings: vec::IntoIter<(Instrument, Reading)>,
+    family: Option<(Instrument, String)>,
+    piece: String,
+    ended: bool,
+}
+
+impl Exposition {
+    pub(super) fn new(
+        format: Format,
+        scope_labels: bool,
+        resource: &BTreeMap<String, String>,
+        readings: Vec<(Instrument, Reading)>,
+    ) -> Self {
+        let scope = format!("otel_scope_name=\"{SCOPE}\",otel_scope_version=\"{VERSION}\"");
+        let mut new = Self {
+            format,
+            scope: if scope_labels { scope } else { String::new() },
+            readings: readings.into_iter(),
+            family: None,
+            piece: String::with_capacity(PIECE_BYTES + PIECE_BYTES / 4),
+            ended: false,
+        };
+        new.write_target(resource);
+        new
+    }
+
+    /// The resource, as a family of its own.
+    fn write_target(&mut self, resource: &BTreeMap<String, String>) {
+        let (name, kind) = match self.format {
+            Format::Text => ("target_info", "gauge"),
+            Format::OpenMetrics => ("target", "info"),
+        };
+        let pairs = resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let labels = labels(pairs);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            self.piece,
+            "# HELP {name} What emits.\n# TYPE {name} {kind}\ntarget_info{{{labels}}} 1"
+        );
+    }
+
+    fn write(&mut self, instrument: Instrument, reading: &Reading) {
+        if self.family.as_ref().is_none_or(|(family, _)| *family != instrument) {
+            let spec = instrument.spec();
+            let name = self.write_head(&spec);
+            self.family = Some((instrument, name));
+        }
+        let Some((_, name)) = &self.family else { return };
+        let pairs = reading.labels().iter().map(|label| (label.key(), label.value()));
+        let mut labels = labels(pairs);
+        if !self.scope.is_empty() {
+            let comma = if labels.is_empty() { "" } else { "," };
+            labels.insert_str(0, comma);
+            labels.insert_str(0, &self.scope);
+        }
+        // Writing to a string cannot fail.
+        let _ = match reading.value() {
+            Value::Count(count) => {
+                let of = Braces(&labels, "");
+                writeln!(self.piece, "{name}{of} {count}")
+            }
+            Value::Number(number) => writeln!(self.piece, "{name}{} {number}", Braces(&labels, "")),
+            Value::Distribution(read) => {
+                write_histogram(&mut self.piece, self.format, name, &labels, &read);
+                Ok(())
+            }
+        };
+    }
+
+    /// What stands above a family; the name of its samples.
+    fn write_head(&mut self, spec: &Spec) -> String {
+        let family = spec.prometheus();
+        let total = if spec.kind == Kind::Counter { "_total" } else { "" };
+        let sample = format!("{family}{total}");
+        let (named, unit) = match self.format {
+            Format::Text => (&sample, ""),
+            Format::OpenMetrics => (&family, spec.unit_word()),
+        };
         let kind = match spec.kind {
             Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            Kind::UpDownCounter | Kind::Gauge => "gauge",
             Kind::Histogram(_) => "histogram",
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", spec.help);
-        for (labels, value) in series {
-            write_series(&mut out, &name, &labels, &value);
+        let _ = writeln!(self.piece, "# HELP {named} {}\n# TYPE {named} {kind}", spec.help);
+        if !unit.is_empty() {
+            let _ = writeln!(self.piece, "# UNIT {named} {unit}");
+        }
+        sample
+    }
+}
+
+impl Iterator for Exposition {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        while self.piece.len() < PIECE_BYTES {
+            let Some((instrument, reading)) = self.readings.next() else {
+                if self.format == Format::OpenMetrics && !self.ended {
+                    self.piece.push_str("# EOF\n");
+                }
+                self.ended = true;
+                break;
+            };
+            self.write(instrument, &reading);
+        }
+        let piece = std::mem::take(&mut self.piece);
+        (!piece.is_empty()).then_some(piece)
+    }
+}
+
+/// A series' labels and one more, in braces where there are any.
+struct Braces<'a>(&'a str, &'a str);
+
+impl std::fmt::Display for Braces<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.0.is_empty(), self.1.is_empty()) {
+            (true, true) => Ok(()),
+            (false, false) => write!(f, "{{{},{}}}", self.0, self.1),
+            _ => write!(f, "{{{}{}}}", self.0, self.1),
         }
     }
-    out
 }
 
-fn spec(name: &str) -> Option<Spec> {
-    Instrument::ALL.iter().map(|instrument| instrument.spec()).find(|spec| spec.name == name)
-}
-
-fn write_series(out: &mut String, name: &str, labels: &str, value: &Value) {
-    let braces = |more: &str| match (labels.is_empty(), more.is_empty()) {
-        (true, true) => String::new(),
-        (false, false) => format!("{{{labels},{more}}}"),
-        _ => format!("{{{labels}{more}}}"),
-    };
-    // Writing to a string cannot fail.
-    let _ = match value {
-        Value::Number(number) => writeln!(out, "{name}{} {number}", braces("")),
-        Value::Histogram(cumulative, sum) => {
-            let mut count = 0;
-            for (bound, below) in cumulative {
-                let le = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
-                let _ = writeln!(out, "{name}_bucket{} {below}", braces(&format!("le=\"{le}\"")));
-                count = *below;
-            }
-            let plain = braces("");
-            writeln!(out, "{name}_sum{plain} {sum}\n{name}_count{plain} {count}")
+fn write_histogram(
+    out: &mut String,
+    format: Format,
+    name: &str,
+    labels: &str,
+    read: &Distribution,
+) {
+    let mut below = 0;
+    for (bucket, count) in read.counts.iter().enumerate() {
+        below += count;
+        let le = match (read.bounds.get(bucket), format) {
+            (None, _) => "le=\"+Inf\"".to_owned(),
+            (Some(bound), Format::Text) => format!("le=\"{bound}\""),
+            // OpenMetrics writes whole numbers with a point too.
+            (Some(bound), Format::OpenMetrics) => format!("le=\"{bound:?}\""),
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{name}_bucket{} {below}", Braces(labels, &le));
+        let exemplar = read.exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
+        if let Some(exemplar) = exemplar.filter(|_| format == Format::OpenMetrics) {
+            write_exemplar(out, exemplar);
         }
-    };
+        out.push('\n');
+    }
+    let plain = Braces(labels, "");
+    let _ = writeln!(out, "{name}_sum{plain} {}\n{name}_count{plain} {below}", read.sum);
 }
 
-fn labels<'a>(labels: impl Iterator<Item = &'a Label>) -> String {
-    let mut sorted: Vec<_> = labels
-        .map(|label| format!("{}=\"{}\"", escaped(label.key()), quoted(label.value())))
-        .collect();
+fn write_exemplar(out: &mut String, exemplar: &Exemplar) {
+    let Exemplar { value, origin, .. } = exemplar;
+    out.push_str(" # {");
+    if let Some(Found { trace_id, span_id }) = origin.trace {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "trace_id=\"{:032x}\",", u128::from_be_bytes(trace_id));
+        if let Some(span_id) = span_id {
+            let _ = write!(out, "span_id=\"{:016x}\",", u64::from_be_bytes(span_id));
+        }
+    }
+    let (request, at) = (origin.request.0, origin.at);
+    let (seconds, millis) = (at.as_second(), at.subsec_millisecond());
+    let _ = write!(out, "request_id=\"{request}\"}} {value} {seconds}.{millis:03}");
+}
+
+fn labels<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut sorted: Vec<_> =
+        pairs.map(|(key, value)| format!("{}=\"{}\"", escaped(key), quoted(value))).collect();
     sorted.sort_unstable();
     sorted.join(",")
 }
@@ -71,25 +244,4 @@ fn quoted(value: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use ::metrics::{CounterFn as _, HistogramFn as _};
-
-    use super::super::instruments::Instruments;
-    use super::super::names::key;
-    use super::*;
-
-    #[test]
-    fn the_exposition_has_one_family_per_instrument() {
-        let instruments = Instruments::new();
-        let labels = vec![Label::new(key::TENANT, "a\"b\\c\nd")];
-        instruments.count(Instrument::Requests, labels.clone()).increment(2);
-        instruments.count(Instrument::Requests, Vec::new()).increment(1);
-        instruments.buckets(Instrument::GatewayDuration, labels).record(0.002);
-        let text = render(instruments.snapshot());
-        assert_eq!(text.matches("# TYPE").count(), 2);
-        assert!(text.contains("taximeter_requests_total 1\n"));
-        assert!(text.contains("taximeter_requests_total{taximeter_tenant=\"a\\\"b\\\\c\\nd\"} 2"));
-        assert!(text.contains("le=\"0.0025\"} 1\n") && text.contains("le=\"+Inf\"} 1\n"));
-        assert!(text.contains("taximeter_gateway_duration_seconds_count{"));
-    }
-}
+mod tests;

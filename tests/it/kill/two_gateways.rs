@@ -55,7 +55,7 @@ fn two_gateways_killed_at_random_make_one_exact_bill() {
         assert!(unbilled.is_empty(), "answered and not billed: {unbilled:?}");
         on_ledgers.extend(by_id(records));
     }
-    let in_database = records_of("--store", &url);
+    let in_database = records_of(&["--store", &url]);
     assert_eq!(in_database.len(), on_ledgers.len(), "each request is there once");
     assert!(by_id(in_database) == on_ledgers, "what is there is what was written");
     let sums = sums(on_ledgers.values());

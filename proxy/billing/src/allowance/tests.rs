@@ -20,6 +20,7 @@ fn key(tenant: &str, hour: &str) -> HourKey {
         labels: BTreeMap::new(),
         currency: Some("USD".to_owned()),
         correction: false,
+        late: false,
     }
 }
 
@@ -51,7 +52,7 @@ fn tokens(count: u64) -> Allowance {
 
 fn november(allowance: Allowance) -> Allowances {
     let period = Period::month("2026-11").unwrap();
-    Allowances::new(period, BTreeMap::from([("acme".to_owned(), allowance)]))
+    Allowances::new(period, Zone::UTC, BTreeMap::from([("acme".to_owned(), allowance)]))
 }
 
 /// Tenant, month, what is covered, tokens, money.
@@ -100,7 +101,8 @@ fn of_the_hour_in_which_tokens_run_out_the_dearest_are_free() {
 fn each_month_has_its_own() {
     let period =
         Period::new(instant("2026-10-31").unwrap(), instant("2026-11-02").unwrap()).unwrap();
-    let mut allowances = Allowances::new(period, BTreeMap::from([("acme".to_owned(), money(5))]));
+    let mut allowances =
+        Allowances::new(period, Zone::UTC, BTreeMap::from([("acme".to_owned(), money(5))]));
     for at in ["2026-10-31T23:00:00Z", "2026-11-01T00:00:00Z"] {
         allowances.add(&key("acme", at), &hour(9, "1")).unwrap();
     }
@@ -112,7 +114,8 @@ fn each_month_has_its_own() {
 fn what_was_used_up_before_the_period_is_gone() {
     let cut = instant("2026-11-02T08:30:00Z").unwrap();
     let period = Period::new(cut, instant("2026-11-03").unwrap()).unwrap();
-    let mut allowances = Allowances::new(period, BTreeMap::from([("acme".to_owned(), money(5))]));
+    let mut allowances =
+        Allowances::new(period, Zone::UTC, BTreeMap::from([("acme".to_owned(), money(5))]));
     let before = allowances.before().unwrap();
     assert_eq!((before.from(), before.to()), (instant("2026-11-01").unwrap(), cut));
     // Two parts of one hour.

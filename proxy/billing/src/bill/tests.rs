@@ -7,7 +7,7 @@ use taximeter_ledger::RecordCost;
 use taximeter_pricing::Source;
 
 use super::*;
-use crate::{BillRow, csv, json};
+use crate::{BillRow, Unit, csv, json};
 
 /// The owned form of a [`BillRow`], for making many.
 #[derive(Debug, Clone)]
@@ -44,7 +44,13 @@ fn bill_of(rides: &[Ride], period: Period, by: &str) -> Result<Bill, BillError> 
 }
 
 fn biller_of(rides: &[Ride], period: Period, by: &str) -> Result<Biller, BillError> {
-    let mut biller = Biller::new(period, by.parse().unwrap());
+    let mut biller = Biller::new(period, Zone::UTC, by.parse().unwrap());
+    add(&mut biller, rides, period)?;
+    Ok(biller)
+}
+
+/// Adds those of a period, as a store has them by the hour.
+fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillError> {
     for ride in rides.iter().filter(|ride| period.contains(at(ride.at))) {
         let labels = ride.team.map(|team| ("team".to_owned(), team.to_owned()));
         let labels = labels.into_iter().collect();
@@ -66,9 +72,11 @@ fn biller_of(rides: &[Ride], period: Period, by: &str) -> Result<Biller, BillErr
             reasoning_output_tokens: None,
             cost: cost.as_ref(),
         };
-        biller.add_hour(&HourKey::of(&row), &Hour::of(&row))?;
+        let key = HourKey::of(&row);
+        let key = HourKey { hour: key.hour.max(period.from()), ..key };
+        biller.add_hour(&key, &Hour::of(&row))?;
     }
-    Ok(biller)
+    Ok(())
 }
 
 fn cost(currency: &str, amount: Decimal) -> RecordCost {
@@ -144,6 +152,38 @@ proptest! {
         let lines = halves.iter().flat_map(|bill| &bill.rows).map(|line| &line.sums);
         let whole = bill_of(&rides, whole, "model").unwrap();
         prop_assert_eq!(add_up(lines), add_up(whole.rows.iter().map(|line| &line.sums)));
+    }
+
+    #[test]
+    fn days_of_any_zone_add_up_to_its_month(
+        rides in rides(),
+        name in prop::sample::select(vec![
+            "Europe/Berlin", "Asia/Kolkata", "Asia/Kathmandu", "America/St_Johns",
+            "Australia/Lord_Howe", "Pacific/Chatham", "Pacific/Kiritimati",
+        ]),
+    ) {
+        let zone: Zone = name.parse().unwrap();
+        let month = Period::month_of(at(10 * 86_400), &zone).unwrap();
+        let bill = |by: &str| {
+            let by: Grouping = by.parse().unwrap();
+            let parts = month.parts(by.unit().unwrap_or(Unit::Month), &zone).unwrap();
+            let mut biller = Biller::new(month, zone.clone(), by);
+            for part in parts {
+                add(&mut biller, &rides, part).unwrap();
+            }
+            biller.finish()
+        };
+        let whole = bill("tenant").total;
+        for by in ["month", "day", "hour,tenant", "day,tenant"] {
+            prop_assert_eq!(&bill(by).total, &whole, "{}", by);
+        }
+        let days = bill("day");
+        for line in &days.rows {
+            let on = crate::day(line.keys[0].as_deref().unwrap()).unwrap();
+            let day = Period::day(on, &zone).unwrap();
+            let inside = rides.iter().filter(|ride| day.contains(at(ride.at))).count();
+            prop_assert_eq!(line.sums.requests, inside as u64);
+        }
     }
 
     #[test]
@@ -234,6 +274,23 @@ fn admission_decides_the_month() {
 }
 
 #[test]
+fn an_hour_that_comes_twice_is_two_lines_in_order_of_time() {
+    let zone: Zone = "Europe/Berlin".parse().unwrap();
+    let before = november().from().as_second();
+    let ride = |time: &str| {
+        let at: Timestamp = time.parse().unwrap();
+        Ride { at: at.as_second() - before, ..RIDE }
+    };
+    let rides = ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"].map(ride);
+    let october = Period::month("2026-10").unwrap();
+    let mut biller = Biller::new(october, zone, "hour".parse().unwrap());
+    add(&mut biller, &rides, october).unwrap();
+    let bill = biller.finish();
+    let hours: Vec<_> = bill.rows.iter().map(|line| line.keys[0].as_deref().unwrap()).collect();
+    assert_eq!(hours, ["2026-10-25T02:00+02:00", "2026-10-25T02:00+01:00"]);
+}
+
+#[test]
 fn lines_go_by_time_then_by_cost_then_by_name() {
     let ride =
         |at, tenant, cost: Option<i64>| Ride { at, tenant, cost: cost.map(Decimal::from), ..RIDE };
@@ -256,7 +313,7 @@ fn lines_go_by_time_then_by_cost_then_by_name() {
 fn two_currencies_are_not_added() {
     let (labels, dollar, euro) =
         (BTreeMap::new(), cost("USD", Decimal::ONE), cost("EUR", Decimal::ONE));
-    let mut biller = Biller::new(november(), Grouping::default());
+    let mut biller = Biller::new(november(), Zone::UTC, Grouping::default());
     let mut add = |cost| {
         let row = BillRow {
             started_at: at(0),
@@ -304,10 +361,10 @@ fn csv_has_a_stable_head_and_disarmed_names() {
     let bill = bill_of(&rides, november(), "tenant,model").unwrap();
     let expected = "period_start,period_end,tenant,model,requests,input_tokens,\
          cache_read_input_tokens,output_tokens,reasoning_output_tokens,cost,list_cost,currency,\
-         unknown_cost_requests,counted_requests,unknown_usage_requests,charge_category\r\n\
+         unknown_cost_requests,counted_requests,unknown_usage_requests,charge_category,time_zone\r\n\
          2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,'=cmd|'/C calc'!A0,1,100,60,10,,\
-         0.0001234,0.0001234,USD,0,0,0,Usage\r\n\
-         2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,,1,,60,10,,,,,1,0,1,Usage\r\n";
+         0.0001234,0.0001234,USD,0,0,0,Usage,UTC\r\n\
+         2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,acme,,1,,60,10,,,,,1,0,1,Usage,UTC\r\n";
     assert_eq!(csv(&bill), expected);
 }
 
@@ -332,7 +389,7 @@ fn credits_are_lines_of_their_own_and_taken_off_the_total() {
         (Some(decimal("0.5")), Some(decimal("0.3")))
     );
     let csv = csv(&bill);
-    assert!(csv.ends_with(",acme,,0,0,0,0,0,-0.20,,USD,0,0,0,Credit\r\n"), "{csv}");
+    assert!(csv.ends_with(",acme,,0,0,0,0,0,-0.20,,USD,0,0,0,Credit,UTC\r\n"), "{csv}");
     let json: serde_json::Value = serde_json::from_str(&json(&bill)).unwrap();
     let expected = serde_json::json!([{
         "tenant": "acme", "month": "2026-11-01", "covered": "money", "amount": "0.20",
@@ -346,7 +403,7 @@ fn json_names_the_dimensions_and_keeps_names_as_they_are() {
     let rides = [Ride { model: Some("=evil"), cost: Some(decimal("0.10")), ..RIDE }];
     let bill = bill_of(&rides, november(), "model,label:team").unwrap();
     let expected = serde_json::json!({
-        "period": {"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z"},
+        "period": {"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "zone": "UTC"},
         "currency": "USD",
         "by": ["model", "label:team"],
         "rows": [{

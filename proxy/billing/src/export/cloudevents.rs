@@ -1,5 +1,7 @@
-//! CloudEvents 1.0 in JSON, as OpenMeter takes them: one event a request.
+//! CloudEvents 1.0 in JSON, as OpenMeter takes them: one event a request, and one for each item that
+//! a bill has beside them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -7,25 +9,55 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use taximeter_ledger::{Record, RequestId};
 
+use super::item::{About, Item};
 use super::partition::push_encoded;
 
 /// Media type of a batch, which is a JSON array of events.
 pub const CLOUDEVENTS_BATCH_TYPE: &str = "application/cloudevents-batch+json";
 
-/// What the event is about.
+/// What the event of a request is about.
 const TYPE: &str = "taximeter.request";
+/// Where items come from: no gateway makes them.
+const ITEMS: &str = "taximeter/bill";
 
-/// One request. `source` and `id` together are unique and stay the same however often it is sent.
+/// One of them. `source` and `id` together are unique and stay the same however often it is sent.
 #[derive(Debug, Serialize)]
 pub struct CloudEvent<'a> {
     specversion: &'static str,
-    id: RequestId,
-    source: String,
+    id: Id<'a>,
+    source: Cow<'static, str>,
     r#type: &'static str,
     subject: &'a str,
     time: Timestamp,
     datacontenttype: &'static str,
-    data: Data<'a>,
+    data: What<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Id<'a> {
+    Request(RequestId),
+    Item(&'a str),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum What<'a> {
+    Request(Data<'a>),
+    Item(ItemData<'a>),
+}
+
+/// What an item adds to what is owed: `cost` is to be added to that of the requests.
+#[derive(Debug, Serialize)]
+pub(super) struct ItemData<'a> {
+    tenant: &'a str,
+    currency: &'a str,
+    cost: Decimal,
+    list_cost: Decimal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantity: Option<Decimal>,
+    #[serde(flatten)]
+    about: &'a About<'a>,
 }
 
 /// What was used. Unknown members are left out, never zero. Counts are parts of `input_tokens` and
@@ -70,13 +102,41 @@ impl<'a> CloudEvent<'a> {
     pub fn of(record: &'a Record) -> Self {
         Self {
             specversion: "1.0",
-            id: record.id,
-            source: source(&record.gateway),
+            id: Id::Request(record.id),
+            source: source(&record.gateway).into(),
             r#type: TYPE,
             subject: &record.tenant.0,
             time: record.started_at,
             datacontenttype: "application/json",
-            data: Data::of(record),
+            data: What::Request(Data::of(record)),
+        }
+    }
+
+    /// The event of an item, about its tenant.
+    #[must_use]
+    pub fn of_item(item: &'a Item<'_>) -> Self {
+        Self {
+            specversion: "1.0",
+            id: Id::Item(&item.id),
+            source: ITEMS.into(),
+            r#type: item.kind.event_type(),
+            subject: item.tenant,
+            time: item.at,
+            datacontenttype: "application/json",
+            data: What::Item(ItemData::of(item)),
+        }
+    }
+}
+
+impl<'a> ItemData<'a> {
+    pub(super) fn of(item: &'a Item<'_>) -> Self {
+        Self {
+            tenant: item.tenant,
+            currency: item.currency,
+            cost: item.cost.normalize(),
+            list_cost: item.list_cost.normalize(),
+            quantity: item.quantity.map(|quantity| quantity.normalize()),
+            about: &item.about,
         }
     }
 }

@@ -66,9 +66,13 @@ impl<W: Write + Send> ParquetWriter<W> {
         self.bytes
     }
 
-    /// Writes what is held as a group, whatever its size.
+    /// Writes what is held as a group, whatever its size, and gives its memory back.
     pub(super) fn write_held(&mut self) -> Result<(), ExportError> {
-        if self.rows > 0 { self.write_group() } else { Ok(()) }
+        if self.rows > 0 {
+            self.write_group()?;
+            self.columns.iter_mut().for_each(Column::release);
+        }
+        Ok(())
     }
 
     pub(super) fn finish(mut self) -> Result<W, ExportError> {
@@ -82,9 +86,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         let mut group = self.writer.next_row_group()?;
         for column in &mut self.columns {
             let missing = || ParquetError::General("a column too many".to_owned());
-            let mut writer = group.next_column()?.ok_or_else(missing)?;
-            column.write(&mut writer)?;
-            writer.close()?;
+            column.write(group.next_column()?.ok_or_else(missing)?)?;
         }
         group.close()?;
         (self.rows, self.bytes) = (0, 0);
@@ -186,8 +188,14 @@ fn properties(fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
         .set_created_by(concat!("taximeter version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_statistics_enabled(EnabledStatistics::Chunk);
-    for field in fields.iter().filter(|field| field.distinct) {
+    for field in fields {
         let path = ColumnPath::from(field.name);
+        if !field.is_looked_up() {
+            builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
+        }
+        if !field.distinct {
+            continue;
+        }
         builder = builder.set_column_dictionary_enabled(path.clone(), false);
         if matches!(field.kind, FieldKind::Time | FieldKind::Int64) {
             builder = builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);

@@ -8,7 +8,8 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use taximeter_ledger::{Record, RequestId};
 
-use super::cloudevents::Data;
+use super::cloudevents::{Data, ItemData};
+use super::item::Item;
 
 /// What one request used of one meter.
 pub(super) struct Use<'a> {
@@ -81,7 +82,7 @@ fn identifier(record: &Record, used: &Use<'_>) -> String {
 #[derive(Debug, Serialize)]
 pub(super) struct StripeEvent<'a> {
     event_name: &'a str,
-    identifier: String,
+    identifier: Cow<'a, str>,
     timestamp: Timestamp,
     payload: StripePayload<'a>,
 }
@@ -93,29 +94,42 @@ struct StripePayload<'a> {
     value: Decimal,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
 }
 
 impl<'a> StripeEvent<'a> {
     pub(super) fn of(record: &'a Record, used: &'a Use<'_>) -> Self {
         Self {
             event_name: &used.meter,
-            identifier: identifier(record, used),
+            identifier: identifier(record, used).into(),
             timestamp: record.started_at,
             payload: StripePayload {
                 stripe_customer_id: &record.tenant.0,
                 value: used.quantity,
                 model: used.model,
-                provider: &record.provider,
+                provider: Some(&record.provider),
             },
         }
+    }
+
+    /// A share of GPUs. Stripe has prices of its own: what only changes money is not for it.
+    pub(super) fn of_item(item: &'a Item<'_>) -> Option<Self> {
+        let value = item.quantity.filter(|_| item.kind.is_usage())?.normalize();
+        let (model, provider) = (item.about.model, item.about.provider);
+        Some(Self {
+            event_name: item.kind.meter(),
+            identifier: Cow::Borrowed(&item.id),
+            timestamp: item.at,
+            payload: StripePayload { stripe_customer_id: item.tenant, value, model, provider },
+        })
     }
 }
 
 /// An event of `POST /api/v1/events/batch`: `{"events": […]}`.
 #[derive(Debug, Serialize)]
 pub(super) struct LagoEvent<'a> {
-    transaction_id: String,
+    transaction_id: Cow<'a, str>,
     external_subscription_id: &'a str,
     code: &'a str,
     /// Seconds since 1970, with microseconds.
@@ -127,46 +141,76 @@ pub(super) struct LagoEvent<'a> {
 
 #[derive(Debug, Serialize)]
 struct LagoProperties<'a> {
-    value: Decimal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    operation: &'a str,
-    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_id: Option<&'a str>,
 }
 
 impl<'a> LagoEvent<'a> {
     pub(super) fn of(record: &'a Record, used: &'a Use<'_>) -> Self {
-        let cents = |amount: Decimal| amount.checked_mul(Decimal::ONE_HUNDRED);
         Self {
-            transaction_id: identifier(record, used),
+            transaction_id: identifier(record, used).into(),
             external_subscription_id: &record.tenant.0,
             code: &used.meter,
-            timestamp: record.started_at.strftime("%s.%6f").to_string(),
-            precise_total_amount_cents: used.amount.and_then(cents).map(|cents| cents.normalize()),
+            timestamp: seconds(record.started_at),
+            precise_total_amount_cents: used.amount.and_then(cents),
             properties: LagoProperties {
-                value: used.quantity,
+                value: Some(used.quantity),
                 model: used.model,
-                operation: &record.operation,
-                provider: &record.provider,
+                operation: Some(&record.operation),
+                provider: Some(&record.provider),
                 key_id: record.key_id.as_deref(),
+            },
+        }
+    }
+
+    /// An item, by its money.
+    pub(super) fn of_item(item: &'a Item<'_>) -> Self {
+        Self {
+            transaction_id: Cow::Borrowed(&item.id),
+            external_subscription_id: item.tenant,
+            code: item.kind.meter(),
+            timestamp: seconds(item.at),
+            precise_total_amount_cents: cents(item.cost),
+            properties: LagoProperties {
+                value: item.quantity.map(|quantity| quantity.normalize()),
+                model: item.about.model,
+                operation: None,
+                provider: item.about.provider,
+                key_id: item.about.key_id,
             },
         }
     }
 }
 
-/// An event of `POST /v1/ingest`: `{"events": […]}`.
-#[derive(Debug, Serialize)]
-pub(super) struct OrbEvent<'a> {
-    event_name: &'static str,
-    idempotency_key: RequestId,
-    timestamp: Timestamp,
-    external_customer_id: &'a str,
-    properties: Data<'a>,
+/// Lago's money.
+fn cents(amount: Decimal) -> Option<Decimal> {
+    amount.checked_mul(Decimal::ONE_HUNDRED).map(|cents| cents.normalize())
 }
 
-impl<'a> OrbEvent<'a> {
+/// Lago's time.
+fn seconds(at: Timestamp) -> String {
+    at.strftime("%s.%6f").to_string()
+}
+
+/// An event of `POST /v1/ingest`: `{"events": […]}`.
+#[derive(Debug, Serialize)]
+pub(super) struct OrbEvent<'a, K, P> {
+    event_name: &'static str,
+    idempotency_key: K,
+    timestamp: Timestamp,
+    external_customer_id: &'a str,
+    properties: P,
+}
+
+impl<'a> OrbEvent<'a, RequestId, Data<'a>> {
     pub(super) fn of(record: &'a Record) -> Self {
         Self {
             event_name: "taximeter.request",
@@ -174,6 +218,18 @@ impl<'a> OrbEvent<'a> {
             timestamp: record.started_at,
             external_customer_id: &record.tenant.0,
             properties: Data::of(record),
+        }
+    }
+}
+
+impl<'a> OrbEvent<'a, &'a str, ItemData<'a>> {
+    pub(super) fn of_item(item: &'a Item<'_>) -> Self {
+        Self {
+            event_name: item.kind.event_type(),
+            idempotency_key: &item.id,
+            timestamp: item.at,
+            external_customer_id: item.tenant,
+            properties: ItemData::of(item),
         }
     }
 }

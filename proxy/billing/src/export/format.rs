@@ -8,6 +8,7 @@ use taximeter_ledger::Record;
 use super::cloudevents::CloudEvent;
 use super::error::ExportError;
 use super::events::{LagoEvent, OrbEvent, StripeEvent, uses};
+use super::item::Item;
 use super::records::RecordsParquet;
 
 /// Events of one batch: what Stripe and Lago take in one call, and little enough for all others.
@@ -41,6 +42,16 @@ impl Format {
             Self::Stripe => "stripe",
             Self::Lago => "lago",
             Self::Orb => "orb",
+        }
+    }
+
+    /// Whether it has events, and so also those of what a bill has beside requests; else it has
+    /// records as they were written, and nothing else.
+    #[must_use]
+    pub const fn has_items(self) -> bool {
+        match self {
+            Self::CloudEvents | Self::Stripe | Self::Lago | Self::Orb => true,
+            Self::Ndjson | Self::Parquet => false,
         }
     }
 }
@@ -83,6 +94,17 @@ impl<W: Write + Send> RecordWriter<W> {
             Form::Batches(batches) => return batches.add(record),
         }
         Ok(1)
+    }
+
+    /// Writes an item; how many events that made. None in formats of records.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn add_item(&mut self, item: &Item<'_>) -> Result<u64, ExportError> {
+        match &mut self.0 {
+            Form::Parquet(_) | Form::Lines(_) => Ok(0),
+            Form::Batches(batches) => batches.add_item(item),
+        }
     }
 
     /// Bytes of records that it holds and that are not written yet.
@@ -149,6 +171,20 @@ impl<W: Write> Batches<W> {
                 return Ok(events);
             }
             Format::Ndjson | Format::Parquet => {}
+        }
+        Ok(1)
+    }
+
+    fn add_item(&mut self, item: &Item<'_>) -> Result<u64, ExportError> {
+        match self.format {
+            Format::CloudEvents => self.push(&CloudEvent::of_item(item))?,
+            Format::Lago => self.push(&LagoEvent::of_item(item))?,
+            Format::Orb => self.push(&OrbEvent::of_item(item))?,
+            Format::Stripe => {
+                let Some(event) = StripeEvent::of_item(item) else { return Ok(0) };
+                self.push(&event)?;
+            }
+            Format::Ndjson | Format::Parquet => return Ok(0),
         }
         Ok(1)
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
-use serde::Serialize;
-use taximeter_ledger::Record;
+use serde::{Deserialize, Serialize};
+use taximeter_ledger::{Correction, Record};
 
 use super::error::ExportError;
 use super::focus::Charge;
+use super::item::Item;
 use crate::hours::Hour;
 use crate::period::Period;
 use crate::sums::add_exactly;
@@ -71,14 +72,34 @@ pub struct Tally {
     pub rows: u64,
     /// Money by currency, in alphabetical order; exact.
     pub sums: BTreeMap<String, CurrencySum>,
-    /// Requests that the rows are made of, and those whose cost is unknown.
+    /// What is owed for the period by currency, as the bill has it, where that is more than the rows:
+    /// records have neither their corrections, nor shares of GPUs, nor credits.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub owed: BTreeMap<String, Decimal>,
+    /// Requests that the rows are made of.
     pub requests: u64,
     /// Those of them whose cost is unknown: they are in no sum, and in no row of charges.
     pub unknown_cost_requests: i64,
-    /// Which entries of which gateway's journal the records are; charges are of hours, which do not
-    /// tell.
+    /// Which entries of which gateway's journal the requests are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, SequenceRange>,
+    /// How many corrections of requests the rows have in them; formats of records have none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub corrections: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Requests and corrections, as entries of journals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entries {
+    /// The requests' entries, by gateway.
+    pub sequences: BTreeMap<String, SequenceRange>,
+    /// How many corrections.
+    pub corrections: u64,
 }
 
 /// Money in one currency.
@@ -92,7 +113,7 @@ pub struct CurrencySum {
 
 /// Entries of one gateway's journal. Numbers between belong to other entries (reservations, voids),
 /// or to requests of another period or tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceRange {
     /// Lowest sequence number.
     pub first: u64,
@@ -130,6 +151,21 @@ impl Manifest {
     }
 }
 
+impl SequenceRange {
+    /// Adds entry `seq` of a gateway's journal.
+    pub fn add(ranges: &mut BTreeMap<String, Self>, gateway: &str, seq: u64) {
+        let range = match ranges.get_mut(gateway) {
+            Some(range) => range,
+            None => {
+                let none = Self { first: seq, last: seq, records: 0 };
+                ranges.entry(gateway.to_owned()).or_insert(none)
+            }
+        };
+        (range.first, range.last) = (range.first.min(seq), range.last.max(seq));
+        range.records += 1;
+    }
+}
+
 impl Tally {
     /// One request, in `rows` rows.
     ///
@@ -137,15 +173,7 @@ impl Tally {
     /// [`ExportError::TooLarge`].
     pub fn add_request(&mut self, record: &Record, rows: u64) -> Result<(), ExportError> {
         let Record { gateway, seq, cost, .. } = record;
-        let range = match self.sequences.get_mut(gateway) {
-            Some(range) => range,
-            None => {
-                let none = SequenceRange { first: *seq, last: *seq, records: 0 };
-                self.sequences.entry(gateway.clone()).or_insert(none)
-            }
-        };
-        (range.first, range.last) = (range.first.min(*seq), range.last.max(*seq));
-        range.records += 1;
+        SequenceRange::add(&mut self.sequences, gateway, *seq);
         self.rows += rows;
         self.requests += 1;
         match cost {
@@ -155,6 +183,38 @@ impl Tally {
                 Ok(())
             }
         }
+    }
+
+    /// The last request's cost is not unknown: it owes a share of GPUs, which is an item.
+    pub const fn owes_share(&mut self) {
+        self.unknown_cost_requests -= 1;
+    }
+
+    /// A correction; its items are added one by one. It may make a cost known, or unknown.
+    pub const fn add_correction(&mut self, correction: &Correction) {
+        self.corrections += 1;
+        let (before, after) = (correction.before.is_none(), correction.after.is_none());
+        self.unknown_cost_requests += after as i64 - before as i64;
+    }
+
+    /// One item, in `rows` rows.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn add_item(&mut self, item: &Item<'_>, rows: u64) -> Result<(), ExportError> {
+        self.rows += rows;
+        self.add_money(item.currency, item.cost, item.list_cost)
+    }
+
+    /// What an hour owes, where rows do not say it.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn owe(&mut self, currency: &str, amount: Decimal) -> Result<(), ExportError> {
+        let owed = self.owed.entry(currency.to_owned()).or_default();
+        let too_large = ExportError::TooLarge { what: "the sum of the costs" };
+        *owed = add_exactly(*owed, amount).ok_or(too_large)?.normalize();
+        Ok(())
     }
 
     /// The requests of an hour; its charges are added one by one.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use crate::period::Period;
+use crate::zone::Zone;
 
 /// How the folders of an export are nested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub fn partition(layout: Layout, tenant: &str, at: Timestamp) -> String {
 /// is not a month.
 #[must_use]
 pub fn file_name(period: Period, tenant: Option<&str>, extension: &str) -> String {
-    let mut name = match Period::month_of(period.from()) {
+    let mut name = match Period::month_of(period.from(), &Zone::UTC) {
         Ok(month) if month == period => period.to_string(),
         _ => {
             let [from, to] = [period.from(), period.to()].map(|end| end.strftime("%Y%m%dT%H%M%SZ"));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Value, json};
-use taximeter_ledger::Record;
+use taximeter_ledger::{Correction, Record};
 
 use super::*;
 use crate::period::Period;
@@ -99,6 +99,71 @@ fn orb_gets_one_event_a_request_with_flat_properties() {
     assert_eq!(event["idempotency_key"], "0193e9a0-0000-7000-8000-000000000001");
     let properties = event["properties"].as_object().unwrap();
     assert!(properties.values().all(|value| !value.is_object() && !value.is_array()));
+}
+
+fn correction(before: Option<(&str, &str)>, after: Option<(&str, &str)>) -> Correction {
+    let cost = |cost: Option<(&str, &str)>| {
+        cost.map(|(amount, currency)| {
+            json!({"currency": currency, "amount": amount, "list_amount": amount,
+                   "price_id": "b@2#gpt-x", "lines": []})
+        })
+    };
+    serde_json::from_value(json!({
+        "id": "0193e9a0-0000-7000-8000-0000000000c0",
+        "corrects": "0193e9a0-0000-7000-8000-000000000001",
+        "started_at": "2026-11-20T16:59:59.5Z", "tenant": "acme",
+        "made_at": "2026-12-03T09:00:00Z", "reason": "late discount",
+        "before": cost(before), "after": cost(after),
+    }))
+    .unwrap()
+}
+
+fn items(format: Format, items: &[Item<'_>]) -> Vec<Value> {
+    let mut writer = RecordWriter::new(format, Vec::new()).unwrap();
+    for item in items {
+        writer.add_item(item).unwrap();
+    }
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_correction_is_an_event_of_what_it_changes() {
+    let correction = correction(Some(("0.0012340", "USD")), Some(("0.001", "USD")));
+    let changed = Item::of_correction(&correction).unwrap();
+    let expected = json!([{
+        "specversion": "1.0", "id": "0193e9a0-0000-7000-8000-0000000000c0",
+        "source": "taximeter/bill", "type": "taximeter.correction", "subject": "acme",
+        "time": "2026-11-20T16:59:59.5Z", "datacontenttype": "application/json",
+        "data": {"tenant": "acme", "currency": "USD", "cost": "-0.000234",
+                 "list_cost": "-0.000234", "corrects": "0193e9a0-0000-7000-8000-000000000001",
+                 "made_at": "2026-12-03T09:00:00Z", "reason": "late discount",
+                 "price_id": "b@2#gpt-x"},
+    }]);
+    assert_eq!(items(Format::CloudEvents, &changed), [expected]);
+    let lago = &items(Format::Lago, &changed)[0]["events"][0];
+    assert_eq!(
+        (&lago["code"], &lago["precise_total_amount_cents"]),
+        (&json!("correction"), &json!("-0.0234"))
+    );
+    let orb = &items(Format::Orb, &changed)[0]["events"][0];
+    assert_eq!(orb["properties"]["cost"], "-0.000234");
+    assert!(items(Format::Stripe, &changed).is_empty(), "Stripe has prices of its own");
+}
+
+#[test]
+fn a_correction_between_currencies_is_two_events_and_one_of_nothing_is_none() {
+    let exchanged = correction(Some(("2", "USD")), Some(("1.8", "EUR")));
+    let both = Item::of_correction(&exchanged).unwrap();
+    let told: Vec<_> = both.iter().map(|item| (&*item.id, item.currency, item.cost)).collect();
+    let id = "0193e9a0-0000-7000-8000-0000000000c0";
+    let usd = format!("{id}:USD");
+    assert_eq!(told, [(&*usd, "USD", "-2".parse().unwrap()), (id, "EUR", "1.8".parse().unwrap())]);
+    assert!(Item::of_correction(&correction(None, None)).unwrap().is_empty());
+    let known = correction(None, Some(("1", "USD")));
+    let mut tally = Tally { unknown_cost_requests: 1, ..Tally::default() };
+    tally.add_correction(&known);
+    assert_eq!((tally.corrections, tally.unknown_cost_requests), (1, 0));
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn key(tenant: &str) -> HourKey {
         labels: BTreeMap::new(),
         currency: None,
         correction: false,
+        late: false,
     }
 }
 
@@ -42,7 +43,7 @@ fn run(from: &str, to: &str, input: u64, output: u64) -> Run {
 
 fn shares(price: GpuPrice, period: (&str, &str), runs: &[(&str, Run)]) -> Vec<(HourKey, Hour)> {
     let period = Period::new(at(period.0), at(period.1)).unwrap();
-    let mut shares = GpuShares::new("local", "vllm", price, period);
+    let mut shares = GpuShares::new("local", "vllm", price, period, Zone::UTC);
     for (tenant, run) in runs {
         shares.add(&key(tenant), run);
     }
@@ -131,7 +132,7 @@ fn unknown_tokens_weigh_nothing_beside_known_ones() {
 #[test]
 fn what_a_request_would_owe_by_the_token_is_left_out_and_its_tokens_stay() {
     let period = Period::new(at("00:00:00"), at("01:00:00")).unwrap();
-    let shares = GpuShares::new("local", "vllm", price("2", 1), period);
+    let shares = GpuShares::new("local", "vllm", price("2", 1), period, Zone::UTC);
     let sums = Sums {
         requests: 2,
         input_tokens: Some(7),
@@ -229,4 +230,28 @@ proptest! {
         let difference = (idle - Decimal::new(quiet, 6)).abs();
         prop_assert!(difference <= Decimal::new(12 * 3600, 9), "{idle} and {quiet}");
     }
+}
+
+#[test]
+fn hours_are_those_of_the_zone_and_each_share_is_in_one() {
+    let period = Period::new(at("10:00:00"), at("12:00:00")).unwrap();
+    let kolkata = "Asia/Kolkata".parse().unwrap();
+    let mut shares = GpuShares::new("local", "vllm", price("2", 1), period, kolkata);
+    shares.add(&key("acme"), &run("10:15:00", "10:45:00", 1, 1));
+    let shares = shares.finish().unwrap();
+    let told: Vec<_> = shares
+        .iter()
+        .map(|(key, hour)| {
+            let (start, cost) = (key.hour.strftime("%H:%M"), hour.sums.cost.unwrap().normalize());
+            format!("{start} {} {cost}", key.tenant)
+        })
+        .collect();
+    let expected = [
+        "10:00 acme 0.5",
+        "10:00 idle/local 0.5",
+        "10:30 acme 0.5",
+        "10:30 idle/local 1.5",
+        "11:30 idle/local 1",
+    ];
+    assert_eq!(told, expected);
 }

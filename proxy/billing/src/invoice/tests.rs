@@ -22,6 +22,7 @@ fn key(tenant: &str, model: &str, hour: &str) -> HourKey {
         labels: BTreeMap::new(),
         currency: Some("USD".to_owned()),
         correction: false,
+        late: false,
     }
 }
 
@@ -52,7 +53,7 @@ fn hour(source: Source, lines: &[(&str, u64, &str)]) -> Hour {
 }
 
 fn invoicer(now: &str) -> Invoicer {
-    Invoicer::new(Period::month("2026-11").unwrap(), instant(now).unwrap())
+    Invoicer::new(Period::month("2026-11").unwrap(), Zone::UTC, instant(now).unwrap())
 }
 
 #[test]

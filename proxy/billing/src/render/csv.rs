@@ -10,12 +10,12 @@ use crate::sums::Sums;
 /// The sums' columns, after the period's and the dimensions'.
 const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,\
                     reasoning_output_tokens,cost,list_cost,currency,unknown_cost_requests,\
-                    counted_requests,unknown_usage_requests,charge_category";
+                    counted_requests,unknown_usage_requests,charge_category,time_zone";
 
 /// The bill as RFC 4180 text: a head line, then one line per row, no total.
 ///
-/// Columns: `period_start`, `period_end`, the dimensions, the sums, and FOCUS's `Usage` or
-/// `Credit`: a credit has a tenant, and a cost below 0. Money is exact; an empty cell
+/// Columns: `period_start`, `period_end`, the dimensions, the sums, FOCUS's `Usage` or `Credit`: a
+/// credit has a tenant, and a cost below 0; and the zone. Money is exact; an empty cell
 /// is unknown, or nothing there for a dimension. A text that a spreadsheet would run as a formula
 /// (it begins with `=`, `+`, `-`, `@`, tab or carriage return, which names from outside may) gets a
 /// `'` in front, as OWASP advises; `json` has it unchanged.
@@ -52,7 +52,7 @@ fn write_line(out: &mut String, bill: &Bill, line: &BillLine, category: &str) {
     let currency = bill.currency.as_deref().filter(|_| sums.cost.is_some()).unwrap_or_default();
     let _ = write!(
         out,
-        "{},{},{},{},{},{},{},{},{},{},{},{category}\r\n",
+        "{},{},{},{},{},{},{},{},{},{},{},{category},{}\r\n",
         sums.requests,
         number(sums.input_tokens),
         number(sums.cache_read_input_tokens),
@@ -64,6 +64,7 @@ fn write_line(out: &mut String, bill: &Bill, line: &BillLine, category: &str) {
         sums.unknown_cost_requests,
         sums.counted_requests,
         sums.unknown_usage_requests,
+        cell(bill.zone.name()),
     );
 }
 

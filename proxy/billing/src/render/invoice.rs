@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use jiff::tz::TimeZone;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::columns::{
@@ -21,9 +20,9 @@ const PRICED_TOKENS: i64 = 1_000_000;
 /// Amounts are rounded to 6 places, half to even, each for itself, and it says so.
 #[must_use]
 pub fn invoice(invoice: &Invoice, width: usize) -> String {
-    let mut out = format!("Invoice for {} (UTC)", invoice.period);
+    let mut out = format!("Invoice for {}", invoice.period.heading(&invoice.zone));
     if let Some(provisional) = &invoice.provisional {
-        let until = provisional.until.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M");
+        let until = invoice.zone.civil(provisional.until).strftime("%Y-%m-%d %H:%M");
         let _ = write!(out, ", provisional: up to {until}");
     }
     out.push_str("\n\n");

@@ -10,12 +10,12 @@ use crate::sums::Sums;
 
 /// The bill as one JSON object over several lines, exact.
 ///
-/// `{"period": {"from", "to"}, "currency", "by": [names], "rows": [...], "credits": [...],
+/// `{"period": {"from", "to", "zone"}, "currency", "by": [names], "rows": [...], "credits": [...],
 /// "total": {...}}`. A row has one member per dimension, named like it, and then the sums.
 #[must_use]
 pub fn json(bill: &Bill) -> String {
     let document = Document {
-        period: Ends { from: bill.period.from(), to: bill.period.to() },
+        period: Ends { from: bill.period.from(), to: bill.period.to(), zone: bill.zone.name() },
         currency: bill.currency.as_deref(),
         by: bill.by.dimensions().iter().map(ToString::to_string).collect(),
         rows: bill
@@ -32,7 +32,7 @@ pub fn json(bill: &Bill) -> String {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    period: Ends,
+    period: Ends<'a>,
     currency: Option<&'a str>,
     by: Vec<String>,
     rows: Vec<Row<'a>>,
@@ -41,9 +41,10 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct Ends {
+struct Ends<'a> {
     from: Timestamp,
     to: Timestamp,
+    zone: &'a str,
 }
 
 #[derive(Serialize)]

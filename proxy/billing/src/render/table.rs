@@ -16,7 +16,7 @@ use crate::sums::Sums;
 /// whose number is unknown.
 #[must_use]
 pub fn table(bill: &Bill, width: usize) -> String {
-    let mut out = format!("Bill for {} (UTC)\n\n", bill.period);
+    let mut out = format!("Bill for {}\n\n", bill.period.heading(&bill.zone));
     if bill.rows.is_empty() {
         let _ = writeln!(out, "No request was admitted in this period.");
         return out;

@@ -1,6 +1,7 @@
 use std::fs;
 
 use clap::Parser;
+use taximeter_billing::instant;
 use tempfile::TempDir;
 
 use super::*;
@@ -69,6 +70,66 @@ fn a_month_or_a_span_picks_the_requests() {
 }
 
 #[test]
+fn a_month_a_day_and_a_date_are_those_of_the_zone() {
+    let dir = tempfile::tempdir().unwrap();
+    let requests = |line: &[&str]| json_bill(&dir, line)["total"]["requests"].clone();
+    // The first hundred seconds of November in UTC are of its first day in Berlin, and of October
+    // in New York.
+    assert_eq!(requests(&["--day", "2026-11-01", "--zone", "Europe/Berlin"]), 100);
+    assert_eq!(requests(&["--month", "2026-10", "--zone", "America/New_York"]), 100);
+    assert_eq!(requests(&["--zone", "America/New_York"]), 0);
+    assert_eq!(requests(&["--from", "2026-11-01", "--zone", "America/New_York"]), 0);
+    assert_eq!(requests(&["--from", "2026-11-01T00:00:00Z", "--zone", "America/New_York"]), 100);
+    let zoned = json_bill(&dir, &["--zone", "asia/kolkata", "--by", "month,day,hour"]);
+    let period = serde_json::json!({
+        "from": "2026-10-31T18:30:00Z", "to": "2026-11-30T18:30:00Z", "zone": "Asia/Kolkata"
+    });
+    assert_eq!(zoned["period"], period);
+    let row = &zoned["rows"][0];
+    assert_eq!((&row["month"], &row["day"]), (&"2026-11".into(), &"2026-11-01".into()));
+    assert_eq!(row["hour"], "2026-11-01T05:00+05:30");
+    let csv = bill(&dir, &["--zone", "Asia/Kolkata", "--format", "csv"], 0..100);
+    assert!(csv.contains("\r\n2026-10-31T18:30:00Z,2026-11-30T18:30:00Z,acme,"), "{csv}");
+    assert!(csv.ends_with(",Usage,Asia/Kolkata\r\n"), "{csv}");
+    let text = bill(&dir, &["--zone", "Europe/Berlin"], 0..100);
+    let head = "Invoice for 2026-11 (Europe/Berlin: 2026-10-31T23:00:00Z to 2026-11-30T23:00:00Z), \
+                provisional: up to 2026-11-20 17:00\n";
+    assert!(text.starts_with(head), "{text}");
+}
+
+#[test]
+fn an_invoice_has_what_a_cut_hour_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = bill(&dir, &["--from", "2026-11-01T00:01:00Z"], 0..100);
+    assert!(text.contains("\n40 requests.\n"), "{text}");
+}
+
+#[test]
+fn the_zone_of_the_configuration_is_that_of_the_bill_unless_another_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("taximeter.yaml");
+    let text =
+        "upstreams: [{name: local, url: 'http://127.0.0.1:1'}]\nbilling: {zone: Asia/Tokyo}\n";
+    fs::write(&config, text).unwrap();
+    let zone = |line: &[&str]| {
+        let line: Vec<_> =
+            ["--config", config.to_str().unwrap()].iter().chain(line).copied().collect();
+        json_bill(&dir, &line)["period"]["zone"].clone()
+    };
+    assert_eq!(zone(&[]), "Asia/Tokyo");
+    assert_eq!(zone(&["--zone", "UTC"]), "UTC");
+}
+
+#[test]
+fn exports_are_by_utc() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = args(&dir, &["--format", "focus", "--zone", "Europe/Berlin"]);
+    let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
+    assert_eq!(failure.exit_code(), 2);
+    assert!(failure.to_string().contains("Europe/Berlin"), "{failure}");
+}
+
+#[test]
 fn money_is_exact_in_csv_and_json() {
     let dir = tempfile::tempdir().unwrap();
     let json = json_bill(&dir, &["--by", "label:team"]);
@@ -131,6 +192,8 @@ fn a_reader_that_leaves_is_no_failure() {
 fn arguments_that_do_not_fit_are_refused_with_the_reason() {
     assert!(refused(&["--month", "2026-13"]).to_string().contains("write it like 2026-11"));
     assert!(refused(&["--from", "yesterday"]).to_string().contains("2026-11-20T16:00:00Z"));
+    assert!(refused(&["--zone", "Mars/Phobos"]).to_string().contains("Europe/Berlin"));
+    assert_eq!(refused(&["--day", "2026-11-02", "--month", "2026-11"]).exit_code(), 2);
     assert!(refused(&["--by", "cost"]).to_string().contains("label:NAME"));
     assert_eq!(refused(&["--month", "2026-11", "--from", "2026-11-02"]).exit_code(), 2);
     assert_eq!(refused(&["--to", "2026-11-02"]).exit_code(), 2);

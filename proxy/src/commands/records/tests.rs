@@ -70,7 +70,8 @@ fn following_shows_each_record_once_as_it_comes() {
     let mut store = Store::open(dir.path()).unwrap();
     store.catch_up(&mut [feed(&all[..2])]).unwrap();
     let mut later = 3..=all.len();
-    let again = |store: &mut Store| {
+    let again = |store: &mut Store, fault: Option<Failure>| {
+        assert!(fault.is_none());
         let next = later.next();
         store.catch_up(&mut [feed(&all[..next.unwrap_or(all.len())])])?;
         Ok(next.is_some())

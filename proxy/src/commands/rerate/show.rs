@@ -5,12 +5,14 @@ use std::io::Write;
 use comfy_table::{CellAlignment, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
-use taximeter_billing::{Difference, Differences, Period};
+use taximeter_billing::{Difference, Differences, Period, Zone};
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) period: Period,
+    /// Whose month or day that is.
+    pub(super) zone: &'a Zone,
     pub(super) dry_run: bool,
     pub(super) reason: Option<&'a str>,
 }
@@ -27,7 +29,7 @@ pub(super) struct Outcome {
 
 /// A line for each tenant, model and currency.
 pub(super) fn table(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "Re-rated {} (UTC)\n", run.period)?;
+    writeln!(out, "Re-rated {}\n", run.period.heading(run.zone))?;
     if outcome.corrected > 0 {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -69,7 +71,7 @@ fn printable(name: &str) -> String {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    period: Ends,
+    period: Ends<'a>,
     dry_run: bool,
     reason: Option<&'a str>,
     corrected_requests: u64,
@@ -78,15 +80,16 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct Ends {
+struct Ends<'a> {
     from: Timestamp,
     to: Timestamp,
+    zone: &'a str,
 }
 
 /// The same as one JSON object; money is exact.
 pub(super) fn json(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
     let document = Document {
-        period: Ends { from: run.period.from(), to: run.period.to() },
+        period: Ends { from: run.period.from(), to: run.period.to(), zone: run.zone.name() },
         dry_run: run.dry_run,
         reason: run.reason,
         corrected_requests: outcome.corrected,

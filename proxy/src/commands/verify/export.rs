@@ -1,7 +1,7 @@
 //! An export, as its receiver has it: whether its files are those that were written, and whether
 //! they add up to what the ledger says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -12,10 +12,12 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
+use taximeter_billing::export::{Entries, Format, SequenceRange};
 
 use super::findings::Findings;
 use crate::commands::hex::hex;
 use crate::edge::store::Store;
+use crate::terms::{Scope, Terms};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -28,7 +30,13 @@ struct Manifest {
     tenant: Option<String>,
     files: Vec<Listed>,
     sums: BTreeMap<String, Sum>,
+    #[serde(default)]
+    owed: BTreeMap<String, Decimal>,
     requests: u64,
+    #[serde(default)]
+    sequences: BTreeMap<String, SequenceRange>,
+    #[serde(default)]
+    corrections: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,21 +53,37 @@ struct Listed {
     sha256: String,
 }
 
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Sum {
     billed_cost: Decimal,
 }
 
-/// Charges are of hours, with their corrections; all other formats are of requests as they were
-/// posted.
-const CHARGES: &str = "focus";
+/// Money by currency.
+type Money = BTreeMap<String, Decimal>;
 
-/// Reads the manifest at `path`, the files beside it, and what the store says of the same period.
+/// What the ledger says of the same.
+#[derive(Debug, Default)]
+struct Ledger {
+    requests: u64,
+    /// What requests cost when they were posted.
+    posted: Money,
+    /// What is owed: with corrections, shares of GPUs and credits.
+    owed: Money,
+    entries: Entries,
+}
+
+/// Formats of requests as they were posted; all others are of what is owed.
+const RECORDS: [Format; 2] = [Format::Ndjson, Format::Parquet];
+
+/// Reads the manifest at `path`, the files beside it, and what the store says of the same period on
+/// these terms.
 ///
 /// Errors: the manifest cannot be read, or the store.
 pub(super) fn verify(
     path: &Path,
     store: &mut Store,
+    terms: &Terms,
+    now: Timestamp,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -74,14 +98,18 @@ pub(super) fn verify(
         }
     }
     let Span { from, to, status } = &manifest.period;
+    let period = Period::new(*from, *to)?;
     findings.hear(format!(
         "export {}: {} {}, {status}, {} files, {bytes} bytes",
         path.display(),
         manifest.format,
-        Period::new(*from, *to)?,
+        period,
         manifest.files.len()
     ));
-    compare(&manifest, store, findings)
+    let scope = Scope::in_utc(period, manifest.tenant.as_deref(), now);
+    let ledger = store.at_one_moment(|store| Ledger::read(store, terms, scope))?;
+    compare(&manifest, &ledger, terms, findings);
+    Ok(())
 }
 
 /// What is wrong with a file.
@@ -115,44 +143,115 @@ fn read(path: &Path) -> io::Result<(u64, String)> {
     }
 }
 
-fn compare(manifest: &Manifest, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
-    let period = Period::new(manifest.period.from, manifest.period.to)?;
-    let (mut requests, mut sums) = (0_u64, BTreeMap::<String, Sum>::new());
-    store.hours(period, manifest.tenant.as_deref(), |key, hour| {
-        if key.correction && manifest.format != CHARGES {
-            return Ok(());
+impl Ledger {
+    fn read(store: &mut Store, terms: &Terms, scope: Scope<'_>) -> anyhow::Result<Self> {
+        let mut ledger = Self::default();
+        store.hours(scope.period, scope.tenant, |key, hour| {
+            if let (false, Some(currency), Some(cost)) =
+                (key.correction, &key.currency, hour.sums.cost)
+            {
+                add(&mut ledger.posted, currency, cost)?;
+            }
+            Ok::<_, anyhow::Error>(())
+        })?;
+        let credits = terms.hours(store, scope, |_, key, hour| {
+            ledger.requests += hour.sums.requests;
+            if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
+                add(&mut ledger.owed, currency, cost)?;
+            }
+            Ok::<_, anyhow::Error>(())
+        })?;
+        for credit in &credits {
+            add(&mut ledger.owed, &credit.currency, -credit.amount)?;
         }
-        requests += hour.sums.requests;
-        if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
-            let sum = sums.entry(currency.clone()).or_default();
-            let added = sum.billed_cost.checked_add(cost);
-            sum.billed_cost = added.context("the sums are too large to be kept exactly")?;
-        }
-        Ok::<_, anyhow::Error>(())
-    })?;
+        ledger.entries = store.entries(scope.period, scope.tenant)?;
+        Ok(ledger)
+    }
+}
+
+fn add(money: &mut Money, currency: &str, amount: Decimal) -> anyhow::Result<()> {
+    let sum = money.entry(currency.to_owned()).or_default();
+    let added = sum.checked_add(amount);
+    *sum = added.context("the sums are too large to be kept exactly")?;
+    Ok(())
+}
+
+fn compare(manifest: &Manifest, ledger: &Ledger, terms: &Terms, findings: &mut Findings) {
     let provisional = manifest.period.status != "final";
-    if requests != manifest.requests && !(provisional && requests > manifest.requests) {
-        findings.tell(format!(
-            "the export has {} requests, and the ledger {requests}",
-            manifest.requests
-        ));
-    } else if requests != manifest.requests {
+    let requests = ledger.requests;
+    if provisional && requests > manifest.requests {
         findings.note(format!(
             "{} requests have come since the export was made: its period was not over",
             requests - manifest.requests
         ));
-        return Ok(());
+        return;
     }
-    for currency in manifest.sums.keys().chain(sums.keys()) {
-        let of = |sums: &BTreeMap<String, Sum>| {
-            sums.get(currency).map(|sum| sum.billed_cost.normalize()).unwrap_or_default()
-        };
-        let (exported, owed) = (of(&manifest.sums), of(&sums));
-        if exported != owed {
+    if requests != manifest.requests {
+        findings.tell(format!(
+            "the export has {} requests, and the ledger {requests}",
+            manifest.requests
+        ));
+    }
+    compare_entries(manifest, &ledger.entries, findings);
+    if provisional && terms.have_gpus() {
+        findings.note(
+            "the period was not over, and GPUs have gone on since: what the export adds up to is \
+             not compared"
+                .to_owned(),
+        );
+        return;
+    }
+    let sums = manifest.sums.iter().map(|(currency, sum)| (currency.clone(), sum.billed_cost));
+    let sums: Money = sums.collect();
+    if is_records(manifest) {
+        compare_money("the export adds up to", &sums, &ledger.posted, findings);
+        compare_money("by the export is owed", &manifest.owed, &ledger.owed, findings);
+    } else {
+        compare_money("the export adds up to", &sums, &ledger.owed, findings);
+    }
+}
+
+fn is_records(manifest: &Manifest) -> bool {
+    RECORDS.iter().any(|format| format.as_str() == manifest.format)
+}
+
+/// Whether every entry of every journal is in it.
+fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findings) {
+    let told = |range: Option<&SequenceRange>| match range {
+        Some(SequenceRange { first, last, records }) => {
+            format!("{records} records with numbers from {first} to {last}")
+        }
+        None => "no record".to_owned(),
+    };
+    let gateways: BTreeSet<_> = manifest.sequences.keys().chain(entries.sequences.keys()).collect();
+    for gateway in gateways {
+        let (exported, kept) = (manifest.sequences.get(gateway), entries.sequences.get(gateway));
+        if exported != kept {
             findings.tell(format!(
-                "the export adds up to {exported} {currency}, and the ledger to {owed}"
+                "of {gateway:?} the export has {}, and the ledger {}",
+                told(exported),
+                told(kept)
             ));
         }
     }
-    Ok(())
+    if !is_records(manifest) && manifest.corrections != entries.corrections {
+        findings.tell(format!(
+            "the export has {} corrections, and the ledger {}",
+            manifest.corrections, entries.corrections
+        ));
+    }
+}
+
+fn compare_money(what: &str, exported: &Money, ledger: &Money, findings: &mut Findings) {
+    let currencies: BTreeSet<_> = exported.keys().chain(ledger.keys()).collect();
+    for currency in currencies {
+        let of = |money: &Money| money.get(currency).map(Decimal::normalize).unwrap_or_default();
+        let (exported, owed) = (of(exported), of(ledger));
+        if exported != owed {
+            findings.tell(format!(
+                "{what} {exported} {currency}, and by the ledger it is {owed}; GPUs and credits \
+                 are those of --config"
+            ));
+        }
+    }
 }

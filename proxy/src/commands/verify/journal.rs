@@ -35,16 +35,17 @@ pub(super) fn verify(
 ) -> anyhow::Result<()> {
     let mut requests = account(data_dir, Account::default())?;
     requests.tell("journal", data_dir, findings);
+    // A journal that is not whole has been told, and cannot be fed.
+    if requests.examination.faults.is_empty() {
+        store.catch_up(&mut journal::feeds(data_dir))?;
+    }
+    let stored = stored(store, &requests)?;
     let corrections = data_dir.join(CORRECTIONS);
     if corrections.is_dir() {
         let corrected = account(&corrections, requests.take_posts())?;
         corrected.tell("corrections", &corrections, findings);
     }
-    // A journal that is not whole has been told, and cannot be fed.
-    if requests.examination.faults.is_empty() {
-        store.catch_up(&mut journal::feeds(data_dir))?;
-    }
-    requests.compare(&stored(store, &requests)?, findings);
+    requests.compare(&stored, findings);
     Ok(())
 }
 
@@ -100,9 +101,14 @@ fn stored(store: &mut Store, requests: &Account) -> Result<BTreeMap<String, Tall
     let first = requests.examination.first.unwrap_or(u64::MAX);
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     let mut progress = Progress::new("reading the store");
+    // Where others feed too, some may have the same name.
+    let is_shared = store.is_shared();
     let add = |record: &Record| {
         progress.advance();
-        if record.seq >= first && requests.tallies.contains_key(&record.gateway) {
+        if record.seq >= first
+            && requests.tallies.contains_key(&record.gateway)
+            && !(is_shared && requests.replay.settlement(record.id).is_none())
+        {
             tallies.entry(record.gateway.clone()).or_default().add(record);
         }
         Ok::<_, StoreError>(())
@@ -139,12 +145,13 @@ impl Account {
     }
 
     fn tell_faults(&self, findings: &mut Findings) {
-        let Examination { faults, torn, is_written, .. } = &self.examination;
-        for (path, fault) in faults {
+        let Examination { faults, unreadable, torn, is_written, .. } = &self.examination;
+        for (path, fault) in faults.iter().chain(unreadable) {
             findings.tell(format!("{}: {fault}", path.display()));
         }
         // Behind a gap, what was open and what was settled is not known.
-        if faults.is_empty() {
+        let is_known = faults.is_empty() && unreadable.is_empty();
+        if is_known {
             for contradiction in &self.contradictions {
                 findings.tell(contradiction.to_string());
             }
@@ -164,7 +171,7 @@ impl Account {
             if !open.is_empty() {
                 findings.note(format!("{} requests are running", open.len()));
             }
-        } else if faults.is_empty() {
+        } else if is_known {
             for open in open {
                 let (id, started_at) = (open.reserve.id, open.reserve.started_at);
                 findings.tell(format!(

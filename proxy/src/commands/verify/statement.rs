@@ -12,11 +12,14 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taximeter_billing::{Hour, HourKey, Period, Statement};
+use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, Unit, Zone};
+use taximeter_config::Config;
 
-use crate::commands::ledger;
-use crate::edge::journal;
+use crate::commands::ledger::LedgerArgs;
+use crate::commands::period::configured_zone;
 use crate::edge::signing::{PublicKey, SigningKey};
+use crate::edge::store::Store;
+use crate::terms::{Scope, Terms};
 
 /// The only way in which statements are signed.
 const ALGORITHM: &str = "Ed25519";
@@ -28,9 +31,14 @@ pub(super) struct StatementArgs {
     #[arg(long, value_name = "TENANT|FILE")]
     statement: Option<String>,
 
-    /// The month of the statement, in UTC
-    #[arg(long, value_name = "YYYY-MM", value_parser = Period::month, requires = "signing_key")]
-    month: Option<Period>,
+    /// The month of the statement
+    #[arg(long, value_name = "YYYY-MM", requires = "signing_key")]
+    month: Option<Month>,
+
+    /// Time zone whose month it is, such as Europe/Berlin [default: billing.zone of the
+    /// configuration, else UTC]
+    #[arg(long, value_name = "NAME", requires = "month")]
+    zone: Option<Zone>,
 
     /// Sign with this key: PEM, Ed25519
     #[arg(long, value_name = "FILE", requires = "statement", requires = "month")]
@@ -46,6 +54,11 @@ pub(super) struct StatementArgs {
 }
 
 impl StatementArgs {
+    /// Whether one is to be made, and not checked.
+    pub(super) const fn is_made(&self) -> bool {
+        self.signing_key.is_some()
+    }
+
     /// The tenant or file that was named.
     pub(super) fn of(&self) -> Option<&str> {
         self.statement.as_deref()
@@ -71,13 +84,14 @@ struct Signature {
     value: String,
 }
 
-/// Makes the statement of the tenant `of`, or checks the one in the file `of`.
+/// Makes the statement of the tenant `of` on the terms of `config`, or checks the one in the file `of`.
 ///
 /// Errors: no key is named; files that cannot be read or written; the store says no.
 pub(super) fn run(
     args: &StatementArgs,
     of: &str,
-    data_dir: &Path,
+    ledger: &LedgerArgs,
+    config: Option<&Config>,
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
@@ -85,7 +99,12 @@ pub(super) fn run(
         (Some(key), ..) => check(Path::new(of), key, out),
         (None, Some(key), Some(month)) => {
             let key = SigningKey::read(key)?;
-            let text = make(data_dir, of, month, now, &key)?;
+            let zone = args.zone.clone().unwrap_or_else(|| configured_zone(config));
+            let period = month.period(&zone)?;
+            let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
+            let mut store = ledger.open(config, &mut ledger.feeds())?.store;
+            let terms = config.map(Terms::of).unwrap_or_default();
+            let text = make(&mut store, of, &terms, scope, &key)?;
             match &args.output {
                 Some(path) => fs::write(path, text)
                     .with_context(|| format!("cannot write {}", path.display()))?,
@@ -101,17 +120,19 @@ pub(super) fn run(
 }
 
 fn make(
-    data_dir: &Path,
+    store: &mut Store,
     tenant: &str,
-    month: Period,
-    now: Timestamp,
+    terms: &Terms,
+    scope: Scope<'_>,
     key: &SigningKey,
 ) -> anyhow::Result<String> {
-    let hours = hours(data_dir, tenant, month)?;
+    let Scope { period, zone, now, .. } = scope;
+    let (hours, credits) = owed(store, terms, scope)?;
     if hours.is_empty() {
+        let month = period.name(zone);
         bail!("{tenant:?} has no request in {month}; see `taximeter bill --month {month}`");
     }
-    let statement = Statement::new(tenant, month, month.to() > now, &hours)?;
+    let statement = Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?;
     let signature = Signature {
         algorithm: ALGORITHM.to_owned(),
         public_key: key.public().base64(),
@@ -120,14 +141,18 @@ fn make(
     Ok(serde_json::to_string_pretty(&Signed { statement, signature })? + "\n")
 }
 
-fn hours(data_dir: &Path, tenant: &str, month: Period) -> anyhow::Result<BTreeMap<HourKey, Hour>> {
-    let mut store = ledger::open(data_dir, &mut journal::feeds(data_dir))?;
+/// All hours that are owed for, and what of them is free.
+fn owed(
+    store: &mut Store,
+    terms: &Terms,
+    scope: Scope<'_>,
+) -> anyhow::Result<(BTreeMap<HourKey, Hour>, Vec<Credit>)> {
     let mut hours: BTreeMap<HourKey, Hour> = BTreeMap::new();
-    store.hours(month, Some(tenant), |key, hour| {
+    let credits = terms.hours(store, scope, |_, key, hour| {
         hours.entry(key.clone()).or_default().add(hour)?;
         Ok::<_, anyhow::Error>(())
     })?;
-    Ok(hours)
+    Ok((hours, credits))
 }
 
 fn check(path: &Path, key: &Path, out: &mut impl Write) -> anyhow::Result<ExitCode> {
@@ -150,13 +175,17 @@ fn check(path: &Path, key: &Path, out: &mut impl Write) -> anyhow::Result<ExitCo
     wrong.extend(statement.check().err().map(|fault| fault.to_string()));
     writeln!(
         out,
-        "Statement of {} from {} to {}{}",
+        "Statement of {} from {} to {} ({}){}",
         statement.tenant,
         statement.from,
         statement.to,
+        statement.zone,
         if statement.provisional { ", provisional: made before the period was over" } else { "" }
     )?;
     writeln!(out, "  {} requests, {} lines", statement.requests, statement.lines.len())?;
+    for credit in &statement.credits {
+        writeln!(out, "  {} {} of {} are free", credit.amount, credit.currency, credit.month)?;
+    }
     for (currency, total) in &statement.totals {
         writeln!(out, "  {total} {currency}")?;
     }

@@ -7,24 +7,26 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::extract::State;
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Deserialize;
+use taximeter_billing::Zone;
 use taximeter_billing::export::FocusVersion;
-use taximeter_billing::{Period, PeriodError, instant};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use utoipa::IntoParams;
 
+use super::problem::Refused;
+use super::query::{self, Asked, Ends};
 use crate::edge::export::{Content, ExportFault, Job, stream as write_export};
 use crate::edge::store::Location;
 use crate::edge::{clock, journal};
 use crate::gateway::Gateway;
+use crate::terms::Terms;
 
 /// Exports at once, each on a thread of its own; more are answered 503.
 const EXPORTS_AT_ONCE_MAX: usize = 2;
@@ -38,54 +40,43 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 static PERMITS: Semaphore = Semaphore::const_new(EXPORTS_AT_ONCE_MAX);
 
 /// What is asked for.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    format: String,
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct ExportParams {
+    /// `focus`, `focus-parquet`, `parquet`, `ndjson`, `cloudevents`, `stripe`, `lago` or `orb`
+    #[param(required)]
+    format: Option<String>,
+    /// Calendar month in UTC, `2026-11`; the current one where no end is given
     month: Option<String>,
+    /// Start, included: a date, or a time with offset
     from: Option<String>,
+    /// End, not included; now where only the start is given
     to: Option<String>,
+    /// Only this tenant
     tenant: Option<String>,
+    /// Version of FOCUS, `1.2` (by default) or `1.3`
     focus_version: Option<String>,
+    /// Who sends the invoices, in FOCUS
     issuer: Option<String>,
 }
 
-/// Why there is no export; the body says it in JSON.
-#[derive(Debug, thiserror::Error)]
-enum Refused {
-    #[error("{0}")]
-    Query(#[from] QueryRejection),
-    #[error(transparent)]
-    Period(#[from] PeriodError),
-    #[error("write either month, or from and to, or neither for the current month")]
-    Ends,
-    #[error("{0:?} is no format of exports; choose one of {names}", names = Content::NAMES.join(", "))]
-    Format(String),
-    #[error("{0:?} is no version of FOCUS that is written; choose 1.2 or 1.3")]
-    FocusVersion(String),
-    #[error("{EXPORTS_AT_ONCE_MAX} exports are running; try again when one has ended")]
-    Busy,
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// The export, streamed. What fails after the first bytes breaks the answer off.
-pub(super) async fn answer(
+/// A period in any of the exports' formats, as it is written
+///
+/// The bytes are those of `taximeter bill --format …`. What fails after the first of them breaks
+/// the answer off.
+#[utoipa::path(get, path = "/api/v1/export", tag = "usage", params(ExportParams), responses(
+    (status = 200, description = "The export", content(
+        ("text/csv"), ("application/x-ndjson"), ("application/vnd.apache.parquet")
+    )),
+    Refused,
+))]
+pub(super) async fn export(
     State(gateway): State<Arc<Gateway>>,
-    asked: Result<Query<Asked>, QueryRejection>,
-) -> Response {
-    match start(&gateway, asked).await {
-        Ok(answer) => answer,
-        Err(refused) => refused.into_response(),
-    }
-}
-
-async fn start(
-    gateway: &Gateway,
-    asked: Result<Query<Asked>, QueryRejection>,
+    Asked(asked): Asked<ExportParams>,
 ) -> Result<Response, Refused> {
-    let job = asked?.0.job()?;
-    let permit = PERMITS.try_acquire().map_err(|_| Refused::Busy)?;
+    let job = asked.job(Terms::of(&gateway.config))?;
+    let permit = PERMITS
+        .try_acquire()
+        .map_err(|_| Refused::Busy(format!("{EXPORTS_AT_ONCE_MAX} exports are running")))?;
     let kind = job.content.media_type();
     let (chunks, mut written) = mpsc::channel(CHUNKS_MAX);
     let (dir, runtime) = (gateway.config.data_dir.clone(), Handle::current());
@@ -99,9 +90,9 @@ async fn start(
                 let _ = runtime.block_on(chunks.send(Err(fault.to_string())));
             }
         })
-        .map_err(|fault| Refused::Failed(fault.to_string()))?;
+        .map_err(|fault| Refused::Export(fault.to_string()))?;
     let first = match written.recv().await {
-        Some(Err(fault)) => return Err(Refused::Failed(fault)),
+        Some(Err(fault)) => return Err(Refused::Export(fault)),
         first => first,
     };
     let rest = stream::poll_fn(move |cx| written.poll_recv(cx));
@@ -122,37 +113,33 @@ fn run(
     Ok(())
 }
 
-impl Asked {
-    fn job(self) -> Result<Job, Refused> {
+impl ExportParams {
+    fn job(self, terms: Terms) -> Result<Job, Refused> {
         let now = clock::wall();
-        let period = match (&self.month, &self.from, &self.to) {
-            (Some(month), None, None) => Period::month(month)?,
-            (None, Some(from), Some(to)) => Period::new(instant(from)?, instant(to)?)?,
-            (None, Some(from), None) => Period::new(instant(from)?, now)?,
-            (None, None, None) => Period::month_of(now)?,
-            _ => return Err(Refused::Ends),
+        // Exports are by UTC, as FOCUS wants it.
+        let ends = Ends {
+            zone: &Zone::UTC,
+            month: self.month.as_deref(),
+            from: self.from.as_deref(),
+            to: self.to.as_deref(),
         };
-        let version = match self.focus_version.as_deref() {
-            None | Some("1.2") => FocusVersion::V1_2,
-            Some("1.3") => FocusVersion::V1_3,
-            Some(other) => return Err(Refused::FocusVersion(other.to_owned())),
-        };
+        let period = ends.or_this_month(now)?;
+        let version =
+            query::read("focus_version", self.focus_version.as_deref(), "1.2 or 1.3", |version| {
+                match version {
+                    "1.2" => Ok(FocusVersion::V1_2),
+                    "1.3" => Ok(FocusVersion::V1_3),
+                    _ => Err(()),
+                }
+            })?;
+        let version = version.unwrap_or(FocusVersion::V1_2);
         let issuer = self.issuer.as_deref().unwrap_or(Content::ISSUER);
-        let content = Content::named(&self.format, version, issuer)
-            .ok_or_else(|| Refused::Format(self.format.clone()))?;
-        Ok(Job { content, period, tenant: self.tenant, now })
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let (status, code) = match &self {
-            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            Self::Failed(_) => (StatusCode::SERVICE_UNAVAILABLE, "export_failed"),
-            _ => (StatusCode::BAD_REQUEST, "invalid_query"),
-        };
-        let error = serde_json::json!({"error": {"code": code, "message": self.to_string()}});
-        (status, Json(error)).into_response()
+        let allowed = format!("one of {}", Content::NAMES.join(", "));
+        let content = query::read("format", self.format.as_deref(), &allowed, |format| {
+            Content::named(format, version, issuer).ok_or(())
+        })?;
+        let content = content.ok_or(Refused::Missing { name: "format", allowed })?;
+        Ok(Job { content, period, tenant: self.tenant, now, terms })
     }
 }
 

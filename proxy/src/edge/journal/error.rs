@@ -66,6 +66,9 @@ pub(crate) struct Loss {
     pub(crate) first_seq: u64,
     /// How many are; at most so many, where nothing behind them could be read.
     pub(crate) entries: u64,
+    /// Where the damage lies behind all that was synced: how many bytes of the segment are left out.
+    /// A power cut may take them, and nobody was promised more.
+    pub(crate) torn_bytes: Option<u64>,
     /// Where the damaged segment is now.
     pub(crate) kept: PathBuf,
 }

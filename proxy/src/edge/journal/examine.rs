@@ -10,6 +10,7 @@ use taximeter_ledger::{Entry, Fault, Framed};
 use super::disk::Kernel;
 use super::error::JournalError;
 use super::files;
+use super::promise;
 use super::read::Entries;
 
 /// What was found.
@@ -29,6 +30,8 @@ pub(crate) struct Examination {
     pub(crate) gateways: BTreeSet<String>,
     /// What is wrong, with the file.
     pub(crate) faults: Vec<(PathBuf, Fault)>,
+    /// Entries that are whole and say what nobody knows: the store has none of them.
+    pub(crate) unreadable: Vec<(PathBuf, Fault)>,
     /// An entry at the end that is not whole: it is being written, or was cut off.
     pub(crate) torn: Option<Torn>,
     /// A gateway has the journal open.
@@ -51,7 +54,7 @@ pub(crate) struct Torn {
 ///
 /// Behind a fault it goes on with the next segment; what lies between is not guessed.
 ///
-/// Errors: `Io`; `visit`'s faults are kept with the others.
+/// Errors: `Io`.
 pub(crate) fn examine(
     dir: &Path,
     mut visit: impl FnMut(&Framed, Entry),
@@ -71,6 +74,12 @@ pub(crate) fn examine(
         let mut entries = Entries::new(Arc::new(Kernel), dir, from);
         next = match found.read(&mut entries, &mut visit) {
             Ok(()) => None,
+            Err(JournalError::Segment { path, fault })
+                if !found.is_written
+                    && promise::is_behind_all_synced(&Kernel, dir, &path, &fault)? =>
+            {
+                None
+            }
             Err(JournalError::Segment { path, fault }) => {
                 let behind = segments.iter().position(|(_, known)| *known == path);
                 found.faults.push((path, fault));
@@ -107,8 +116,10 @@ impl Examination {
             self.entries += 1;
             self.first.get_or_insert(framed.seq);
             self.last = Some(framed.seq);
-            let entry = framed.entry().map_err(|fault| entries.fault(fault))?;
-            visit(&framed, entry);
+            match framed.entry() {
+                Ok(entry) => visit(&framed, entry),
+                Err(fault) => self.unreadable.push((entries.path().to_owned(), fault)),
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{HEADER_BYTES, Reader, SegmentHeader};
+use taximeter_ledger::{HEADER_BYTES, Mark, Reader, SegmentHeader};
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
 
@@ -20,14 +20,13 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Begins a segment with `frames` in it. It takes its name when it is whole, replacing what had
-    /// it.
+    /// Begins a segment with `frames` in it. It takes its name when it is whole, and synced if it is
+    /// to be marked, replacing what had the name.
     pub(super) fn create(
         dir: &Path,
         header: &SegmentHeader,
         frames: &[u8],
         disk: &dyn Disk,
-        synced: bool,
     ) -> io::Result<Self> {
         let path = path(dir, header.first_seq());
         let unnamed = path.with_extension(UNNAMED);
@@ -42,11 +41,11 @@ impl Segment {
         header.encode(&mut bytes);
         bytes.extend_from_slice(frames);
         segment.append(&bytes)?;
-        if synced {
+        if header.marked {
             segment.file.sync()?;
         }
         disk.rename(&unnamed, &segment.path)?;
-        if synced {
+        if header.marked {
             disk.sync_dir(dir)?;
         }
         Ok(segment)
@@ -78,6 +77,13 @@ impl Segment {
         self.torn = false;
         self.length = length;
         Ok(())
+    }
+
+    /// Says that all entries up to `synced` are on the disk.
+    pub(super) fn mark(&mut self, synced: u64) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        Mark { synced }.seal(&mut bytes);
+        self.append(&bytes)
     }
 
     /// Whether its name still leads to it, and it is as long as we left it.
@@ -150,6 +156,11 @@ pub(super) fn read(path: &Path, disk: &dyn Disk, bytes_max: usize) -> io::Result
     }
     bytes.truncate(filled);
     Ok(bytes)
+}
+
+/// Makes sure that the device has what is in a file.
+pub(super) fn sync(path: &Path, disk: &dyn Disk) -> io::Result<()> {
+    disk.open(path, How::Read)?.sync()
 }
 
 /// Keeps what a segment is under a name by which no journal looks for it.

@@ -30,6 +30,13 @@ pub(crate) struct Options {
     pub(crate) tell: Box<dyn Fn(&Event<'_>) + Send + Sync>,
 }
 
+impl Options {
+    /// Whether what is written is synced, sooner or later.
+    pub(super) fn is_synced(&self) -> bool {
+        self.durability != Durability::Os
+    }
+}
+
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")

@@ -4,6 +4,7 @@
 //! enters the queue, so the order of the queue is the order of the file.
 
 mod frames;
+mod tell;
 mod unsynced;
 
 use std::cell::RefCell;
@@ -106,8 +107,11 @@ enum Stage {
 impl Queue {
     /// A queue that goes on with `frames`, of which there are none yet.
     pub(super) fn new(options: Options, frames: Frames) -> Self {
+        let written = frames.last().seq;
+        // A start syncs what it goes on with.
+        let synced = if options.is_synced() { written } else { 0 };
         let state = State {
-            written: frames.last().seq,
+            written,
             frames,
             held_bytes: 0,
             waiting: Vec::new(),
@@ -116,7 +120,7 @@ impl Queue {
             stage: Stage::Open,
             failing: false,
             lost: 0,
-            unsynced: Unsynced::default(),
+            unsynced: Unsynced::new(synced),
         };
         Self { options, state: Mutex::new(state), work: Condvar::new(), sync_work: Condvar::new() }
     }
@@ -259,10 +263,11 @@ impl Queue {
 
     // For the writer.
 
-    /// Waits for entries, or for a doubt to be settled; `None` when closed and all is taken.
+    /// Waits for entries, for a doubt to be settled or a sync to be told; `None` when closed and all
+    /// is taken.
     pub(super) fn take(&self, spare: Vec<u8>) -> Option<Batch> {
         let mut state = self.lock();
-        while !state.unsynced.doubtful && !state.is_due() {
+        while !state.unsynced.doubtful && !state.unsynced.is_unmarked() && !state.is_due() {
             if state.stage > Stage::Open {
                 return None;
             }
@@ -290,7 +295,7 @@ impl Queue {
         let first = state.call(written);
         state.held_bytes -= batch.bytes.len();
         let mut wake_syncer = false;
-        if let Some(file) = file {
+        if let Some(file) = file.filter(|_| !batch.bytes.is_empty()) {
             state.unsynced.push(batch, file);
             wake_syncer = mem::take(&mut state.unsynced.syncer_sleeps);
         } else {
@@ -349,12 +354,16 @@ impl Queue {
         doubtful.then(|| (before, frames()))
     }
 
-    /// They are written anew, and synced.
-    pub(super) fn renewed(&self) {
+    /// They are written anew up to `last`, and synced if anything is.
+    pub(super) fn renewed(&self, last: Position) {
         let mut state = self.lock();
-        let unsynced = mem::take(&mut state.unsynced);
-        state.unsynced.syncer_sleeps = unsynced.syncer_sleeps;
-        state.unsynced.syncing = unsynced.syncing;
+        let synced = self.options.is_synced().then(|| (last.seq, (self.options.now)()));
+        state.unsynced.renew(synced);
+    }
+
+    /// The last entry that is synced, where no mark says so yet.
+    pub(super) fn take_unmarked(&self) -> Option<u64> {
+        self.lock().unsynced.take_unmarked()
     }
 
     /// Waits until the syncer has synced all that is written, or has failed.
@@ -419,6 +428,8 @@ impl Queue {
         // What a file that was taken from us has does not count.
         if result.is_ok() && !state.unsynced.doubtful {
             state.unsynced.forget(|batch| batch.last.seq <= seq);
+            state.unsynced.synced = seq;
+            state.unsynced.synced_at = Some((self.options.now)());
         }
         drop(state);
         match result {

@@ -97,10 +97,14 @@ impl Entries {
         self.position.unwrap_or(Position::START)
     }
 
+    /// In which file the entry is that was yielded last.
+    pub(super) fn path(&self) -> &Path {
+        self.segment.as_ref().map_or(&self.dir, |segment| &segment.path)
+    }
+
     /// Says in which file the entry is that was yielded last.
     pub(super) fn fault(&self, fault: Fault) -> JournalError {
-        let path = self.segment.as_ref().map_or(&self.dir, |segment| &segment.path);
-        JournalError::Segment { path: path.clone(), fault }
+        JournalError::Segment { path: self.path().to_owned(), fault }
     }
 
     /// Who wrote the segment of the entry that was yielded last.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taximeter_config::{Durability, OnDamage};
+use taximeter_config::OnDamage;
 use taximeter_ledger::{
     Change, Checkpoint, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId, Tally, died,
 };
@@ -16,6 +16,7 @@ use super::disk::{Disk, How, OpenFile};
 use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
 use super::options::{Event, Options};
+use super::promise;
 use super::queue::{Frames, Queue};
 use super::read::{Entries, Tail, last_checkpoint};
 use super::salvage;
@@ -40,7 +41,8 @@ pub(crate) struct Recovery {
     pub(crate) voids: u64,
     /// Entries that settle what was not open; `taximeter verify` says which.
     pub(crate) strays: u64,
-    /// Bytes of an entry that was cut off while it was written; they are cut off now.
+    /// Bytes at the end that were being written, or were not synced when the power failed; they are
+    /// left out now.
     pub(crate) torn_bytes: u64,
     /// What could not be read, and is left out.
     pub(crate) losses: Vec<Loss>,
@@ -57,18 +59,26 @@ pub(super) fn open(
     price: &Price<'_>,
     disk: Arc<dyn Disk>,
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
-    let synced = options.durability != Durability::Os;
-    files::create_dir(dir, &*disk, synced).map_err(JournalError::io("create", dir))?;
+    files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
     let place = Place { dir: dir.to_owned(), disk, _lock: lock };
     let mut recovery = Recovery::default();
     let found = recovery.read(&place, &options)?;
     let before = found.end;
-    recovery.torn_bytes = found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
+    recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
     let mut segment = match &found.tail {
         None => place.begin(&options, before, &[]).map_err(JournalError::io("write", dir))?,
-        Some(Tail { header: Some(_), path, offset, .. }) => {
-            Segment::open(path, *offset, &*place.disk).map_err(JournalError::io("open", path))?
+        Some(Tail { header: Some(header), path, offset, .. }) => {
+            if header.marked == options.is_synced() {
+                Segment::open(path, *offset, &*place.disk)
+                    .map_err(JournalError::io("open", path))?
+            } else {
+                // One segment, one promise.
+                if options.is_synced() {
+                    files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+                }
+                place.begin(&options, before, &[]).map_err(JournalError::io("write", path))?
+            }
         }
         // Its header was cut off, so nothing was in it.
         Some(Tail { path, .. }) => {
@@ -77,7 +87,7 @@ pub(super) fn open(
     };
     let (frames, last, tally) = recovery.close_open(found, &place, &options, price)?;
     place
-        .append(&options, &mut segment, &frames)
+        .append(&options, &mut segment, &frames, last)
         .map_err(JournalError::io("write", segment.path()))?;
     let frames = Frames::new(last, tally, segment.length(), options.segment_bytes);
     let queue = Arc::new(Queue::new(options, frames));
@@ -104,20 +114,24 @@ struct Open {
 }
 
 impl Recovery {
-    /// Reads the journal; steps over what is damaged where that is wanted.
+    /// Reads the journal; steps over what is damaged where that is wanted, or where nothing was
+    /// promised.
     fn read(&mut self, place: &Place, options: &Options) -> Result<Found, JournalError> {
         loop {
             let (path, fault) = match self.read_sound(&place.disk, &place.dir) {
-                Err(JournalError::Segment { path, fault })
-                    if options.recovery == OnDamage::Salvage
-                        && self.losses.len() < SALVAGES_MAX =>
-                {
+                Err(JournalError::Segment { path, fault }) if self.losses.len() < SALVAGES_MAX => {
                     (path, fault)
                 }
                 read => return read,
             };
-            let loss = salvage::leave_out(place, options, &path, fault)?;
+            let is_unsynced =
+                promise::is_behind_all_synced(&*place.disk, &place.dir, &path, &fault)?;
+            if !is_unsynced && options.recovery == OnDamage::Strict {
+                return Err(JournalError::Segment { path, fault });
+            }
+            let loss = salvage::leave_out(place, options, &path, fault, is_unsynced)?;
             (options.tell)(&Event::Salvaged(&loss));
+            self.torn_bytes += loss.torn_bytes.unwrap_or(0);
             self.losses.push(loss);
         }
     }

@@ -1,5 +1,6 @@
 //! How long segments are kept.
 
+use std::io::ErrorKind;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::CORRECTIONS;
 use super::disk::{Disk, Kernel};
 use super::error::JournalError;
 use super::files;
@@ -26,20 +28,24 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// Of the journal in `dir`, whose last entry is `written` before the store is fed.
+    /// Of the journals in the data directory `dir`: that of requests, whose last entry is `written` before the store is fed.
     pub(crate) fn new(dir: &Path, keep_days: u32, written: u64) -> Self {
         let keep = SignedDuration::from_hours(24 * i64::from(keep_days));
         Self { dir: dir.to_owned(), keep, written, due: None }
     }
 
     /// The store has been fed: it has what was written before that. `written` is the last entry
-    /// now. The segments that were removed.
+    /// now; `sent` tells the last request and the last correction that a receiver has, `u64::MAX`
+    /// where there is none; `corrections` is the last correction that the store has. The segments
+    /// that were removed.
     ///
     /// # Errors
     /// As [`retire`].
     pub(crate) fn fed(
         &mut self,
         written: u64,
+        sent: impl Fn() -> (u64, u64),
+        corrections: u64,
         now: Instant,
         at: Timestamp,
     ) -> Result<Vec<PathBuf>, JournalError> {
@@ -48,14 +54,19 @@ impl Retention {
             return Ok(Vec::new());
         }
         self.due = Some(now + PERIOD);
-        retire(&self.dir, at.checked_sub(self.keep).unwrap_or(Timestamp::MIN), stored)
+        let until = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
+        let (sent, sent_corrections) = sent();
+        let mut removed = retire(&self.dir, until, stored.min(sent))?;
+        let dir = self.dir.join(CORRECTIONS);
+        removed.extend(retire(&dir, until, corrections.min(sent_corrections))?);
+        Ok(removed)
     }
 }
 
 /// Removes the segments of the journal in `dir` whose last entry was written before `until`, also
 /// while it is written. What it gives back are their paths.
 ///
-/// A segment stays while it has an entry behind `stored`, the last one that the store has, and
+/// A segment stays while it has an entry behind `done`, the last one that nobody else needs, and
 /// while the next start needs it: from the oldest reservation that was open at the last checkpoint
 /// on.
 ///
@@ -64,17 +75,20 @@ impl Retention {
 pub(super) fn retire(
     dir: &Path,
     until: Timestamp,
-    stored: u64,
+    done: u64,
 ) -> Result<Vec<PathBuf>, JournalError> {
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
-    let segments = files::list(dir, &*disk).map_err(JournalError::io("list", dir))?;
+    let segments = match files::list(dir, &*disk) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.map_err(JournalError::io("list", dir))?,
+    };
     let mut old = Vec::new();
     for ((_, path), (next, next_path)) in segments.iter().zip(segments.iter().skip(1)) {
         // A segment ends when the next one begins.
         let begun = files::header(next_path, &*disk)
             .map_err(JournalError::io("read", next_path))?
             .map(|header| header.created);
-        if *next > stored.saturating_add(1) || begun.is_none_or(|begun| begun >= until) {
+        if *next > done.saturating_add(1) || begun.is_none_or(|begun| begun >= until) {
             break;
         }
         old.push((*next, path));

@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use taximeter_config::Durability;
 use taximeter_ledger::{FRAME_BYTES_MIN, Fault, Position, Reader, Resumed, SegmentHeader, resume};
 
 use super::disk::Disk;
@@ -26,7 +25,8 @@ struct Next {
 }
 
 /// Leaves out what is damaged at `fault` in the segment `path`, up to the next entry that surely is
-/// whole.
+/// whole. Where there is none behind what was not synced, the journal ends before it, as it does
+/// before an entry that was cut off.
 ///
 /// # Errors
 /// `Segment` when the journal is newer than we are, or was mixed with another one; `Io`. What was
@@ -36,37 +36,46 @@ pub(super) fn leave_out(
     options: &Options,
     path: &Path,
     fault: Fault,
+    is_unsynced: bool,
 ) -> Result<Loss, JournalError> {
     let damage = Damage::find(place, path, &fault)?;
     let Some(damage) = damage else {
         return Err(JournalError::Segment { path: path.to_owned(), fault });
     };
+    if options.is_synced() {
+        // What is left of it is not the end of the journal any longer.
+        files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+    }
     let Next { before, frames, unreadable } = damage.next(&*place.disk)?;
     let first_seq = damage.first_seq();
+    let entries = (before.seq + 1).saturating_sub(first_seq);
+    let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
     let mut kept = path.to_owned();
     let mut write = |before: Position, lost: u64, frames: &[u8]| {
-        let gateway = options.gateway.clone();
-        let header = SegmentHeader { gateway, before, lost, created: (options.now)() };
+        let (gateway, marked) = (options.gateway.clone(), options.is_synced());
+        let header = SegmentHeader { gateway, before, lost, marked, created: (options.now)() };
         let name = files::path(&place.dir, header.first_seq());
         if place.disk.status(&name).is_ok() {
             kept = files::put_aside(&name, &*place.disk)?;
         }
-        let synced = options.durability != Durability::Os;
-        Segment::create(&place.dir, &header, frames, &*place.disk, synced)
+        Segment::create(&place.dir, &header, frames, &*place.disk).map(drop)
     };
-    // First the copy: until the other is there too, the damage is found and left out again.
-    if let Some(frames) = frames {
-        write(before, 0, &frames).map_err(JournalError::io("write", &place.dir))?;
+    match (frames, damage.last) {
+        // In one step: behind another segment it would be no torn end any longer.
+        (Some(frames), _) if is_unsynced => write(before, entries, &frames),
+        (None, Some(last)) if is_unsynced => write(last, 0, &[]),
+        // First the copy: until the other is there too, the damage is found and left out again.
+        (frames, _) => frames
+            .map_or(Ok(()), |frames| write(before, 0, &frames))
+            .and_then(|()| if entries > 0 { write(before, entries, &[]) } else { Ok(()) }),
     }
-    let entries = (before.seq + 1).saturating_sub(first_seq);
-    if entries > 0 {
-        write(before, entries, &[]).map_err(JournalError::io("write", &place.dir))?;
-    }
+    .map_err(JournalError::io("write", &place.dir))?;
     for path in unreadable.iter().filter(|path| **path != files::path(&place.dir, first_seq)) {
         kept = files::put_aside(path, &*place.disk).map_err(JournalError::io("keep", path))?;
         place.disk.remove(path).map_err(JournalError::io("remove", path))?;
     }
-    Ok(Loss { path: path.to_owned(), fault, first_seq, entries, kept })
+    let torn_bytes = is_unsynced.then_some(rest as u64);
+    Ok(Loss { path: path.to_owned(), fault, first_seq, entries, torn_bytes, kept })
 }
 
 /// A place in a segment that cannot be read.
@@ -117,6 +126,11 @@ impl Damage {
         self.last.map_or(named, |last| last.seq + 1)
     }
 
+    /// Bytes of the segment from the damage on.
+    fn rest(&self) -> usize {
+        self.bytes.len() - usize::try_from(self.offset).map_or(0, |at| at.min(self.bytes.len()))
+    }
+
     /// The next place that can be read.
     fn next(&self, disk: &dyn Disk) -> Result<Next, JournalError> {
         let mut segments = self.segments.iter().skip(self.index);
@@ -132,7 +146,7 @@ impl Damage {
         {
             return Ok(Next::copy(found, &self.bytes));
         }
-        let mut beyond = self.bytes.len() as u64 - self.offset.min(self.bytes.len() as u64);
+        let mut beyond = self.rest() as u64;
         let mut unreadable = Vec::new();
         if self.offset == 0 {
             unreadable.push(path.clone());

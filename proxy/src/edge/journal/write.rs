@@ -42,23 +42,26 @@ impl Place {
         frames: &[u8],
     ) -> io::Result<Segment> {
         let gateway = options.gateway.clone();
-        let header = SegmentHeader { gateway, before, lost: 0, created: (options.now)() };
-        let synced = options.durability != Durability::Os;
-        Segment::create(&self.dir, &header, frames, &*self.disk, synced)
+        let (marked, created) = (options.is_synced(), (options.now)());
+        let header = SegmentHeader { gateway, before, lost: 0, marked, created };
+        Segment::create(&self.dir, &header, frames, &*self.disk)
     }
 
-    /// Appends `frames` and, as all that is in the segment is to be trusted from now on, syncs it.
+    /// Appends `frames` up to `last` and, as all that is in the segment is to be trusted from now
+    /// on, syncs it.
     pub(super) fn append(
         &self,
         options: &Options,
         segment: &mut Segment,
         frames: &[u8],
+        last: Position,
     ) -> io::Result<()> {
         segment.append(frames)?;
-        match options.durability {
-            Durability::Os => Ok(()),
-            Durability::Group | Durability::Sync => segment.file().sync(),
+        if options.is_synced() {
+            segment.file().sync()?;
+            segment.mark(last.seq)?;
         }
+        Ok(())
     }
 }
 
@@ -80,7 +83,9 @@ impl Writer {
                 self.queue.doubt();
             }
             written?;
-            self.settle(self.queue.taken()).map_err(|error| self.failed(error))
+            self.settle(self.queue.taken()).map_err(|error| self.failed(error))?;
+            self.mark_synced();
+            Ok(())
         };
         thread::Builder::new().name("journal".to_owned()).spawn(writer)
     }
@@ -131,17 +136,26 @@ impl Writer {
                 self.settle(batch.before)?;
             }
             self.segment = self.place.begin(&self.queue.options, batch.before, &batch.bytes)?;
-            return Ok(());
+        } else {
+            self.mark_synced();
+            self.segment.append(&batch.bytes)?;
         }
-        self.segment.append(&batch.bytes)?;
         if self.queue.options.durability == Durability::Sync {
-            let synced = self.segment.file().sync();
-            if synced.is_err() {
-                self.queue.synced(batch.last.seq, &synced);
-            }
+            let synced = if batch.begins_segment { Ok(()) } else { self.segment.file().sync() };
+            self.queue.synced(batch.last.seq, &synced);
             synced?;
+            self.mark_synced();
         }
         Ok(())
+    }
+
+    /// Says in the segment what is known to be synced, where that is news.
+    fn mark_synced(&mut self) {
+        if let Some(synced) = self.queue.take_unmarked() {
+            // One that is not written is made up for by the next; until then a start takes less
+            // for promised than there is.
+            let _ = self.segment.mark(synced);
+        }
     }
 
     /// Makes sure of all that was written up to `last`: what a file that could not be synced, or
@@ -158,10 +172,10 @@ impl Writer {
                 disk.remove(&path)?;
             }
         }
-        if self.queue.options.durability != Durability::Os {
+        if self.queue.options.is_synced() {
             disk.sync_dir(dir)?;
         }
-        self.queue.renewed();
+        self.queue.renewed(last);
         Ok(())
     }
 

@@ -8,9 +8,6 @@ use serde::{Deserialize, Serialize};
 use taximeter_ledger::Position;
 use tempfile::NamedTempFile;
 
-/// Its file in the data directory.
-const FILE: &str = "push.json";
-
 /// The last entry that need not be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cursor {
@@ -42,26 +39,43 @@ impl Cursor {
         Self { seq: position.seq, chain: Some(position.chain) }
     }
 
-    /// Where sending stopped; after entry `newest` where it never began. A file that cannot be read
-    /// says nothing, so that all is sent again: better twice than never.
-    pub(super) fn load(dir: &Path, newest: u64) -> Self {
-        let cursor = match fs::read(dir.join(FILE)) {
-            Ok(json) => serde_json::from_slice(&json).unwrap_or(Self::START),
+    /// Where sending stopped, by its `file`; after the `newest` entry where it never began, which is
+    /// kept, so that what comes while the receiver is down is sent after the next start too. A file
+    /// that cannot be read says nothing, so that all is sent again: better twice than never.
+    ///
+    /// Errors: `newest`'s; the file cannot be written.
+    pub(super) fn load<E: From<io::Error>>(
+        file: &Path,
+        newest: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<Self, E> {
+        match fs::read(file) {
+            Ok(json) => Ok(serde_json::from_slice(&json).unwrap_or(Self::START)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Self { seq: newest, chain: None }
+                let cursor = Self { seq: newest()?, chain: None };
+                cursor.save(file)?;
+                Ok(cursor)
             }
-            Err(_) => Self::START,
-        };
-        // A journal that is shorter than what was sent is another one.
-        if cursor.seq > newest { Self::START } else { cursor }
+            Err(_) => Ok(Self::START),
+        }
+    }
+
+    /// The same; from the start of a journal that ends at `newest` and so is another one.
+    pub(super) const fn unless_beyond(self, newest: u64) -> Self {
+        if self.seq > newest { Self::START } else { self }
+    }
+
+    /// The last entry that need not be sent again; 0 where nobody knows.
+    pub(super) fn sent(file: &Path) -> u64 {
+        let json = fs::read(file).unwrap_or_default();
+        serde_json::from_slice(&json).unwrap_or(Self::START).seq
     }
 
     /// Takes the old one's place in one step.
-    pub(super) fn save(self, dir: &Path) -> io::Result<()> {
-        let file = NamedTempFile::new_in(dir)?;
+    pub(super) fn save(self, path: &Path) -> io::Result<()> {
+        let file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
         serde_json::to_writer(&file, &self)?;
         file.as_file().sync_all()?;
-        file.persist(dir.join(FILE))?;
+        file.persist(path)?;
         Ok(())
     }
 
@@ -96,22 +110,33 @@ mod tests {
 
     const SENT: Cursor = Cursor { seq: 7, chain: Some(9) };
 
+    fn load(file: &Path, newest: u64) -> Cursor {
+        Cursor::load(file, || Ok::<_, io::Error>(newest)).unwrap().unless_beyond(newest)
+    }
+
     #[test]
     fn it_is_where_it_was_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Cursor::load(dir.path(), 5), Cursor { seq: 5, chain: None });
-        SENT.save(dir.path()).unwrap();
-        assert_eq!(Cursor::load(dir.path(), 20), SENT);
+        let file = dir.path().join("push.json");
+        assert_eq!(Cursor::sent(&file), 0);
+        let first = Cursor { seq: 5, chain: None };
+        assert_eq!(load(&file, 5), first);
+        assert_eq!(load(&file, 9), first, "what came before anything was sent is not left out");
+        SENT.save(&file).unwrap();
+        assert_eq!(load(&file, 20), SENT);
+        assert_eq!(Cursor::sent(&file), 7);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]
     fn a_file_that_cannot_be_read_and_a_shorter_journal_send_all_again() {
         let dir = tempfile::tempdir().unwrap();
-        SENT.save(dir.path()).unwrap();
-        assert_eq!(Cursor::load(dir.path(), 6), Cursor::START);
-        fs::write(dir.path().join(FILE), "{").unwrap();
-        assert_eq!(Cursor::load(dir.path(), 20), Cursor::START);
+        let file = dir.path().join("push.json");
+        SENT.save(&file).unwrap();
+        assert_eq!(load(&file, 6), Cursor::START);
+        fs::write(&file, "{").unwrap();
+        assert_eq!(Cursor::sent(&file), 0);
+        assert_eq!(load(&file, 20), Cursor::START);
     }
 
     #[test]

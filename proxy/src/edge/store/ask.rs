@@ -2,17 +2,39 @@
 
 use std::ops::ControlFlow;
 
-use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Record};
+use jiff::Timestamp;
+use taximeter_billing::export::Entries;
+use taximeter_billing::{BillRow, Hour, HourKey, Period};
+use taximeter_ledger::{Correction, Record, RequestId};
+use uuid::Uuid;
 
 use super::Store;
 use super::batch::Hours;
+use super::cursor::{Cursor, Order};
 use super::database::{Filter, Place};
 use super::error::StoreError;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
 /// up for longer.
 const PAGE_RECORDS_MAX: u32 = 512;
+
+/// How much of the store one page may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pages {
+    /// Most records on a page.
+    pub(crate) records_max: u32,
+    /// Most records that are looked at for it.
+    pub(crate) looked_at_max: u32,
+}
+
+/// Some records, and where to go on.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// In the order that was asked for.
+    pub(crate) records: Vec<Record>,
+    /// `None` where there are no more.
+    pub(crate) next: Option<Cursor>,
+}
 
 impl Store {
     /// Whether no request is in it.
@@ -23,8 +45,8 @@ impl Store {
     }
 
     /// Shows `visit` what `period` adds up to, of one tenant or of all, in order of the keys. Of an
-    /// hour that is cut by the start or end of the period, only what was admitted inside. A key
-    /// comes again where its sums would be too large to be kept exactly.
+    /// hour that is cut by the start or end of the period, only what was admitted inside; its key
+    /// has the first instant inside. A key comes again where its sums would be too large to be kept exactly.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub(crate) fn hours<E: From<StoreError>>(
@@ -35,13 +57,13 @@ impl Store {
     ) -> Result<(), E> {
         let [before, whole, after] = period.by_hours();
         if let Some(cut) = before {
-            show(&mut self.cut_hours(cut, tenant)?, &mut visit)?;
+            self.cut_hours(cut, tenant, &mut visit)?;
         }
         if let Some(whole) = whole {
             self.whole_hours(whole, tenant, &mut visit)?;
         }
         match after {
-            Some(cut) => show(&mut self.cut_hours(cut, tenant)?, &mut visit),
+            Some(cut) => self.cut_hours(cut, tenant, &mut visit),
             None => Ok(()),
         }
     }
@@ -65,8 +87,13 @@ impl Store {
         show(&mut current, visit)
     }
 
-    /// The hours of `period`, from its single requests.
-    fn cut_hours(&mut self, period: Period, tenant: Option<&str>) -> Result<Hours, StoreError> {
+    /// The same for less than an hour, or two that are both cut: from the single requests.
+    fn cut_hours<E: From<StoreError>>(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut impl FnMut(&HourKey, &Hour) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut hours = Hours::default();
         self.database.posts(period, tenant, &mut |post| {
             hours.add_post(post);
@@ -76,25 +103,53 @@ impl Store {
             hours.add_correction(post, correction);
             ControlFlow::Continue(())
         })?;
-        Ok(hours)
+        show(&mut hours, &mut |key: &HourKey, hour: &Hour| {
+            visit(&HourKey { hour: key.hour.max(period.from()), ..key.clone() }, hour)
+        })
     }
 
     /// Shows `visit` each correction of requests that were admitted in `period`, of one tenant or
-    /// of all; of one request in the order in which they were written.
+    /// of all, beside its request; of one request in the order in which they were written.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub(crate) fn corrections<E: From<StoreError>>(
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        mut visit: impl FnMut(&Correction) -> Result<(), E>,
+        mut visit: impl FnMut(&BillRow<'_>, &Correction) -> Result<(), E>,
     ) -> Result<(), E> {
         heard(|outcome| {
-            self.database.corrections(period, tenant, &mut |_, correction| {
-                *outcome = visit(correction);
+            self.database.corrections(period, tenant, &mut |post, correction| {
+                *outcome = visit(&post.row(), correction);
                 go_on(outcome)
             })
         })
+    }
+
+    /// Which entries of which journals `period` is made of, of one tenant or of all.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(crate) fn entries(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+    ) -> Result<Entries, StoreError> {
+        self.database.entries(period, tenant)
+    }
+
+    /// Does `work`, to which the store is as it is now, whatever is fed meanwhile. It must not feed.
+    ///
+    /// Errors: `work`'s own; `Damaged`, `Unavailable`.
+    pub(crate) fn at_one_moment<T, E: From<StoreError>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.database.hold()?;
+        let done = work(self);
+        let released = self.database.release();
+        let done = done?;
+        released?;
+        Ok(done)
     }
 
     /// The number of the newest record: each one that is fed later has a higher one.
@@ -133,26 +188,132 @@ impl Store {
         }
     }
 
-    /// Shows `visit` each record with a number above `after`, in order of arrival; answers with the
-    /// number of the newest one, whether it was asked for or not.
+    /// The records of `filter` that are `wanted`, from behind `cursor` on or from the first. A page
+    /// may have fewer than it could, and others still follow: looking has a limit, and ends where
+    /// `enough` says so.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(crate) fn page(
+        &mut self,
+        filter: &Filter,
+        from: (Order, Option<Cursor>),
+        pages: Pages,
+        wanted: impl Fn(&Record) -> bool,
+        enough: impl Fn() -> bool,
+    ) -> Result<Page, StoreError> {
+        let (order, cursor) = from;
+        let newest = cursor.map_or_else(|| self.newest(), |cursor| Ok(cursor.newest))?;
+        let mut place = match (order, cursor) {
+            (_, Some(Cursor { at, id, .. })) => Place { at, id: id.0.as_bytes().to_vec() },
+            (Order::OldestFirst, None) => Place { at: filter.since(), id: Vec::new() },
+            (Order::NewestFirst, None) => Place { at: filter.before(), id: Vec::new() },
+        };
+        let mut page = Page::default();
+        let mut looked_at = 0;
+        // One more than asked for tells whether there are more.
+        let mut count = PAGE_RECORDS_MAX.min(pages.records_max.saturating_add(1));
+        loop {
+            let rows = match order {
+                Order::OldestFirst => {
+                    if cursor.is_some() || looked_at > 0 {
+                        // Nothing lies between an id and the same with a zero byte behind it.
+                        place.id.push(0);
+                    }
+                    self.database.admitted(filter, newest, &place, count)?
+                }
+                Order::NewestFirst => {
+                    self.database.admitted_before(filter, newest, &place, count)?
+                }
+            };
+            let is_last = rows.len() < count as usize;
+            for (at, record) in rows {
+                let is_full = page.records.len() >= pages.records_max as usize;
+                let is_wanted = wanted(&record);
+                if is_wanted && is_full {
+                    return Ok(page);
+                }
+                if !is_full {
+                    page.next = Some(Cursor { order, newest, at: at.at, id: record.id });
+                }
+                if is_wanted {
+                    page.records.push(record);
+                }
+                looked_at += 1;
+                place = at;
+            }
+            if is_last {
+                return Ok(Page { next: None, ..page });
+            }
+            if looked_at >= pages.looked_at_max || enough() {
+                return Ok(page);
+            }
+            count = PAGE_RECORDS_MAX;
+        }
+    }
+
+    /// The record of that id and its corrections, in the order in which they were written.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(crate) fn record(
+        &mut self,
+        id: RequestId,
+    ) -> Result<Option<(Record, Vec<Correction>)>, StoreError> {
+        let Some((from, to)) = made_within(id.0) else { return Ok(None) };
+        let filter = Filter { tenant: None, from: Some(from), to: Some(to) };
+        let newest = self.newest()?;
+        let mut found = None;
+        self.records(&filter, newest, None, |record| {
+            if record.id == id {
+                found = Some(record.clone());
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        let Some(record) = found else { return Ok(None) };
+        let mut corrections = Vec::new();
+        if let Ok(period) = Period::new(from, to) {
+            self.corrections(period, None, |_, correction| {
+                if correction.corrects == id {
+                    corrections.push(correction.clone());
+                }
+                Ok::<_, StoreError>(())
+            })?;
+        }
+        Ok(Some((record, corrections)))
+    }
+
+    /// Shows `visit` each record with a number above `after`, in order of arrival. Then `after` is the
+    /// number of the newest one, whether it was asked for or not; where that fails, of the last one
+    /// that was shown.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub(crate) fn records_after<E: From<StoreError>>(
         &mut self,
         filter: &Filter,
-        mut after: i64,
+        after: &mut i64,
         mut visit: impl FnMut(&Record) -> Result<(), E>,
-    ) -> Result<i64, E> {
+    ) -> Result<(), E> {
         let newest = self.newest()?;
         loop {
-            let page = self.database.arrived(filter, after, newest, PAGE_RECORDS_MAX)?;
-            let Some((last, _)) = page.last() else { return Ok(newest) };
-            after = *last;
-            for (_, record) in &page {
+            let page = self.database.arrived(filter, *after, newest, PAGE_RECORDS_MAX)?;
+            if page.is_empty() {
+                // A rebuilt store may have fewer.
+                *after = newest;
+                return Ok(());
+            }
+            for (number, record) in &page {
                 visit(record)?;
+                *after = *number;
             }
         }
     }
+}
+
+/// The millisecond of admission that a request's id tells; `None` where it is no id of ours.
+fn made_within(id: Uuid) -> Option<(Timestamp, Timestamp)> {
+    let (seconds, nanos) = id.get_timestamp().filter(|_| id.get_version_num() == 7)?.to_unix();
+    let millis = i64::try_from(seconds).ok()?.checked_mul(1000)? + i64::from(nanos / 1_000_000);
+    let millisecond = |millis| Timestamp::from_millisecond(millis).ok();
+    Some((millisecond(millis)?, millisecond(millis.checked_add(1)?)?))
 }
 
 /// The outcome of a visitor that may end the visits.

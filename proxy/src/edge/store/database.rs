@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
+use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record};
 
@@ -31,6 +32,12 @@ pub(super) trait Database: fmt::Debug + Send {
     /// Begins anew: an empty store, `refill`, then what was here before and is not any more. Others
     /// see the store as it was until all of it is done, and after an error.
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError>;
+
+    /// From here to the next [`release`](Self::release), what is asked is answered as of one moment.
+    fn hold(&mut self) -> Result<(), StoreError>;
+
+    /// Ends a [`hold`](Self::hold).
+    fn release(&mut self) -> Result<(), StoreError>;
 
     /// The number of the newest request, 0 when there is none. Numbers are given in order of
     /// arrival, and none is seen before all lower ones are.
@@ -62,6 +69,10 @@ pub(super) trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
+    /// Which entries of which journals those requests are, and how many corrections there are of
+    /// them.
+    fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError>;
+
     /// The first `limit` records in order of admission with a number up to `newest`, from `start`
     /// on.
     fn admitted(
@@ -72,7 +83,17 @@ pub(super) trait Database: fmt::Debug + Send {
         limit: u32,
     ) -> Result<Vec<(Place, Record)>, StoreError>;
 
-    /// Where the last `count` of those begin; `None` when there are fewer.
+    /// The last `limit` records in order of admission with a number up to `newest`, before `end`;
+    /// the last one first.
+    fn admitted_before(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        end: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Record)>, StoreError>;
+
+    /// Where the last `count` of what `admitted` shows begin; `None` when there are fewer.
     fn place_of_last(
         &mut self,
         filter: &Filter,

@@ -1,8 +1,9 @@
 //! From the journals into the store.
 
 use std::fmt;
+use std::io;
 
-use taximeter_ledger::{Framed, Kind, Position};
+use taximeter_ledger::{Fault, Framed, Kind, Position};
 
 use super::Store;
 use super::batch::Batch;
@@ -20,10 +21,14 @@ pub(crate) type Entries = Box<dyn Iterator<Item = Result<Framed, ReadError>> + S
 /// Reads a journal from this sequence number on, or from its first entry after it.
 type Read<'a> = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send + 'a>;
 
+/// Keeps an entry of the journal of this name that the store cannot read.
+type SetAside<'a> = Box<dyn FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a>;
+
 /// A journal that feeds the store; it is read on from where the last feeding ended.
 pub(crate) struct Feed<'a> {
     name: &'a str,
     read: Read<'a>,
+    set_aside: SetAside<'a>,
     open: Option<Entries>,
     /// Sequence number of the last entry of it that the store has.
     stored: u64,
@@ -41,6 +46,8 @@ pub(crate) struct Fed {
     /// Sequence number of the last entry of the first journal that the store has, 0 for none: what
     /// the journal may drop.
     pub(crate) stored: u64,
+    /// The same of the second journal, that of corrections.
+    pub(crate) stored_corrections: u64,
 }
 
 /// Entries that are added together, and how reading them ended.
@@ -52,12 +59,23 @@ struct Piece {
 }
 
 impl<'a> Feed<'a> {
-    /// The journal that `read` reads; the store knows it by `name`.
+    /// The journal that `read` reads; the store knows it by `name`. An entry that cannot be read
+    /// ends the feeding, unless somebody keeps it.
     pub(crate) fn new(
         name: &'a str,
         read: impl FnMut(u64) -> Result<Entries, ReadError> + Send + 'a,
     ) -> Self {
-        Self { name, read: Box::new(read), open: None, stored: 0 }
+        let set_aside = |_: &str, _: &Framed, fault: &Fault| Err(io::Error::other(fault.clone()));
+        Self { name, read: Box::new(read), set_aside: Box::new(set_aside), open: None, stored: 0 }
+    }
+
+    /// The same, but an entry that cannot be read is given to `set_aside`, and once that has it the
+    /// others go on.
+    pub(crate) fn setting_aside(
+        self,
+        set_aside: impl FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a,
+    ) -> Self {
+        Self { set_aside: Box::new(set_aside), ..self }
     }
 
     /// What the journal has behind `cursor`. When it does not go on there (its tail was lost, or it
@@ -86,10 +104,12 @@ impl<'a> Feed<'a> {
             let mut piece = Piece::read(entries);
             let mut batch = Batch::default();
             for framed in &piece.framed {
-                if let Err(fault) = batch.push(self.name, framed) {
-                    piece.end = Err(fault.into());
+                let Err(fault) = batch.push(self.name, framed) else { continue };
+                if let Err(error) = (self.set_aside)(self.name, framed, &fault) {
+                    piece.end = Err(error.into());
                     break;
                 }
+                batch.pass(self.name, framed);
             }
             let Some((_, end)) = batch.end else {
                 return piece.end.map_err(StoreError::Journal);
@@ -140,7 +160,9 @@ fn feed_all(database: &mut dyn Database, feeds: &mut [Feed<'_>]) -> Result<Fed, 
         feed.drain(database, &mut entries, &mut fed)?;
         feed.open = Some(entries);
     }
-    fed.stored = feeds.first().map_or(0, |feed| feed.stored);
+    let mut stored = feeds.iter().map(|feed| feed.stored);
+    fed.stored = stored.next().unwrap_or(0);
+    fed.stored_corrections = stored.next().unwrap_or(0);
     Ok(fed)
 }
 

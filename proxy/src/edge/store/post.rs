@@ -56,6 +56,18 @@ pub(super) struct Usage {
 #[derive(Debug, Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// The gateway that wrote a record. The rest is not looked at: there are millions of them.
+///
+/// Errors: it is no record.
+pub(super) fn gateway(record: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    // The first such member is it: where a text before it says the same, its quotes are escaped.
+    const MEMBER: &str = "\"gateway\":";
+    let value = record.find(MEMBER).and_then(|at| record.get(at + MEMBER.len()..));
+    let mut texts = serde_json::Deserializer::from_str(value.unwrap_or_default()).into_iter();
+    let text = texts.next().unwrap_or_else(|| serde_json::from_str(""));
+    text.map(|Text(gateway)| gateway)
+}
+
 impl<'a> Post<'a> {
     /// Reads the JSON of entry `seq`.
     ///

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
 use taximeter_ledger::{Correction, Position, Record};
@@ -36,6 +37,11 @@ const SESSION: &str = "
     SET work_mem = '32MB';
     SET default_transaction_isolation = 'read committed';
     SET idle_in_transaction_session_timeout = '20s'";
+
+/// Who only reads keeps nobody waiting, however long.
+const HOLD: &str = "
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout = 0";
 
 /// An open database.
 #[derive(Debug)]
@@ -138,6 +144,14 @@ impl Database for Postgres {
         rebuilt
     }
 
+    fn hold(&mut self) -> Result<(), StoreError> {
+        self.ask(|link| link.run(HOLD))
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.ask(|link| link.run("ROLLBACK"))
+    }
+
     fn newest(&mut self) -> Result<i64, StoreError> {
         self.ask(ask::newest)
     }
@@ -169,6 +183,10 @@ impl Database for Postgres {
         self.ask(|link| ask::corrections(link, period, tenant, visit))
     }
 
+    fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
+        self.ask(|link| ask::entries(link, period, tenant))
+    }
+
     fn admitted(
         &mut self,
         filter: &Filter,
@@ -177,6 +195,16 @@ impl Database for Postgres {
         limit: u32,
     ) -> Result<Vec<(Place, Record)>, StoreError> {
         self.ask(|link| ask::admitted(link, filter, newest, start, limit))
+    }
+
+    fn admitted_before(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        end: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Record)>, StoreError> {
+        self.ask(|link| ask::admitted_before(link, filter, newest, end, limit))
     }
 
     fn place_of_last(

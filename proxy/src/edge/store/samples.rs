@@ -92,8 +92,14 @@ pub(crate) fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> V
     let mut position = Position { seq: first - 1, chain: 0 };
     let (mut bytes, mut payload) = (Vec::new(), Vec::new());
     let created = record(0).started_at;
-    SegmentHeader { gateway: "pod-7f9c/0".to_owned(), before: position, lost: 0, created }
-        .encode(&mut bytes);
+    SegmentHeader {
+        gateway: "pod-7f9c/0".to_owned(),
+        before: position,
+        lost: 0,
+        marked: false,
+        created,
+    }
+    .encode(&mut bytes);
     for entry in entries {
         position = Draft::new(&entry, &mut payload).unwrap().seal(position, &mut bytes);
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record};
 
@@ -126,6 +127,18 @@ impl Database for Sqlite {
         done
     }
 
+    fn hold(&mut self) -> Result<(), StoreError> {
+        self.ask(|connection| connection.execute_batch("BEGIN"))
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        // Some faults have ended it already.
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.ask(|connection| connection.execute_batch("COMMIT"))
+    }
+
     fn newest(&mut self) -> Result<i64, StoreError> {
         self.ask(ask::newest)
     }
@@ -157,6 +170,10 @@ impl Database for Sqlite {
         self.ask(|connection| ask::corrections(connection, period, tenant, visit))
     }
 
+    fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
+        self.ask(|connection| ask::entries(connection, period, tenant))
+    }
+
     fn admitted(
         &mut self,
         filter: &Filter,
@@ -165,6 +182,16 @@ impl Database for Sqlite {
         limit: u32,
     ) -> Result<Vec<(Place, Record)>, StoreError> {
         self.ask(|connection| ask::admitted(connection, filter, newest, start, limit))
+    }
+
+    fn admitted_before(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        end: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Record)>, StoreError> {
+        self.ask(|connection| ask::admitted_before(connection, filter, newest, end, limit))
     }
 
     fn place_of_last(

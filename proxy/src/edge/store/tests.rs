@@ -11,12 +11,15 @@ macro_rules! on_postgres {
 }
 
 mod hours;
+mod pages;
 mod postgres;
 mod rebuild;
 
+use std::fs;
+
 use proptest::prelude::*;
-use taximeter_billing::{Bill, BillRow, Biller, Hour, HourKey, Period};
-use taximeter_ledger::{Entry, Framed, Record};
+use taximeter_billing::{Bill, BillRow, Biller, Hour, HourKey, Period, Zone};
+use taximeter_ledger::{Entry, Fault, Framed, Record};
 use tempfile::TempDir;
 
 use super::database::Rebuilt;
@@ -38,7 +41,7 @@ fn catch_up(store: &mut Store, entries: &[Framed]) -> Fed {
 }
 
 fn fed(entries: u64, records: u64, stored: u64) -> Fed {
-    Fed { entries, records, stored, corrections: 0 }
+    Fed { entries, records, stored, corrections: 0, stored_corrections: 0 }
 }
 
 fn records(store: &mut Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {
@@ -61,7 +64,7 @@ fn november() -> Period {
 }
 
 fn bill(store: &mut Store, by: &str) -> Bill {
-    let mut biller = Biller::new(november(), by.parse().unwrap());
+    let mut biller = Biller::new(november(), Zone::UTC, by.parse().unwrap());
     let add = |key: &HourKey, hour: &Hour| {
         biller.add_hour(key, hour).unwrap();
         Ok::<_, StoreError>(())
@@ -98,7 +101,7 @@ fn a_bill_from_the_store_equals_one_from_the_records() {
     let all = [record(1), record(2), odd];
     for by in ["tenant,model", "label:team,provider,upstream,operation,route,key,hour"] {
         catch_up(&mut store, &journal(all.clone()));
-        let mut biller = Biller::new(november(), by.parse().unwrap());
+        let mut biller = Biller::new(november(), Zone::UTC, by.parse().unwrap());
         for record in &all {
             let row = BillRow::from(record);
             biller.add_hour(&HourKey::of(&row), &Hour::of(&row)).unwrap();
@@ -189,6 +192,47 @@ fn a_post_that_cannot_be_read_is_a_fault_of_the_journal() {
 }
 
 #[test]
+fn a_post_that_cannot_be_read_is_set_aside_and_the_others_go_on() {
+    let (dir, mut store) = open();
+    let mut entries = journal([record(1), record(2), record(3)]);
+    entries[1].payload.truncate(40);
+    for _ in 0..2 {
+        let told = std::sync::Mutex::new(Vec::new());
+        let mut feeds = [feed(&entries).setting_aside(|name, framed, fault| {
+            told.lock().unwrap().push(set_aside(dir.path(), name, framed, fault)?);
+            Ok(())
+        })];
+        assert_eq!(store.catch_up(&mut feeds).unwrap().stored, 3);
+        drop(feeds);
+        // Who feeds it again keeps it again, in the same place.
+        for path in told.into_inner().unwrap() {
+            let kept: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+            assert_eq!((&kept["seq"], &kept["kind"]), (&2.into(), &"post".into()));
+            let payload = str::from_utf8(&entries[1].payload).unwrap();
+            assert_eq!(kept["payload"].as_str(), Some(payload));
+            assert!(kept["reason"].as_str().unwrap().contains("entry 2"), "{kept}");
+        }
+        store.rebuild(&mut [feed(&entries).setting_aside(|_, _, _| Ok(()))]).unwrap();
+    }
+    assert_eq!(fs::read_dir(dir.path().join("rejected")).unwrap().count(), 1);
+    let ids = request_ids(&mut store, &Filter::default(), None);
+    assert_eq!(ids, ["client-1", "client-3"]);
+}
+
+#[test]
+fn an_entry_that_cannot_be_kept_waits_for_the_next_feeding() {
+    let (_dir, mut store) = open();
+    let mut entries = journal([record(1), record(2), record(3)]);
+    entries[1].payload = vec![0xff];
+    let full = |_: &str, _: &Framed, _: &Fault| Err(std::io::ErrorKind::StorageFull.into());
+    let fault = store.catch_up(&mut [feed(&entries).setting_aside(full)]).unwrap_err();
+    assert!(matches!(fault, StoreError::Journal(_)), "{fault}");
+    assert_eq!(request_ids(&mut store, &Filter::default(), None), ["client-1"]);
+    let kept = |_: &str, _: &Framed, _: &Fault| Ok(());
+    assert_eq!(store.catch_up(&mut [feed(&entries).setting_aside(kept)]).unwrap(), fed(2, 1, 3));
+}
+
+#[test]
 fn two_processes_may_feed_and_ask_at_the_same_time() {
     let (dir, mut serving) = open();
     let mut asking = Store::open(dir.path()).unwrap();
@@ -231,7 +275,7 @@ fn a_limit_keeps_the_latest_in_order() {
 fn what_arrives_later_is_found_by_number() {
     let (_dir, mut store) = open();
     catch_up(&mut store, &journal([record(5)]));
-    let newest = store.newest().unwrap();
+    let mut after = store.newest().unwrap();
     catch_up(&mut store, &journal([record(5), record(2), record(7)]));
     let filter = Filter { to: Some(record(7).started_at), ..Filter::default() };
     let mut found = Vec::new();
@@ -239,12 +283,31 @@ fn what_arrives_later_is_found_by_number() {
         found.push(record.request_id.clone());
         Ok::<_, StoreError>(())
     };
-    let last = store.records_after(&filter, newest, take).unwrap();
-    assert_eq!(found, ["client-2"]);
-    assert_eq!(
-        store.records_after(&filter, last, |_| Err(StoreError::NoDataDir("".into()))).unwrap(),
-        last
-    );
+    store.records_after(&filter, &mut after, take).unwrap();
+    assert_eq!((found, after), (vec!["client-2".to_owned()], store.newest().unwrap()));
+    let nothing = |_: &Record| Err(StoreError::NoDataDir("".into()));
+    store.records_after(&filter, &mut after, nothing).unwrap();
+    assert_eq!(after, store.newest().unwrap());
+}
+
+#[test]
+fn a_look_that_fails_half_way_goes_on_behind_what_it_has_shown() {
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &journal((1..=5).map(record)));
+    let (mut found, mut after) = (Vec::new(), 0);
+    let mut look = |store: &mut Store, most: usize| {
+        let take = |record: &Record| {
+            if found.len() == most {
+                return Err(StoreError::NoDataDir("".into()));
+            }
+            found.push(record.request_id.clone());
+            Ok(())
+        };
+        store.records_after(&Filter::default(), &mut after, take)
+    };
+    assert!(look(&mut store, 2).is_err());
+    look(&mut store, 9).unwrap();
+    assert_eq!(found, (1..=5).map(|number| format!("client-{number}")).collect::<Vec<_>>());
 }
 
 #[test]

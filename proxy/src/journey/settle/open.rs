@@ -11,12 +11,15 @@ use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
+use crate::live::Seat;
 
 /// Everything that a record is made of, while its request runs.
 pub(crate) struct Open {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) call: Call,
     pub(super) peer: Arc<Peer>,
+    /// Where it is seen while it runs.
+    pub(super) seat: Seat,
     /// Index into the configured upstreams.
     pub(crate) upstream: usize,
     pub(crate) request_model: Option<String>,
@@ -28,15 +31,18 @@ pub(crate) struct Open {
     pub(super) kept: Option<RequestBody>,
     pub(super) body_bytes: u64,
     /// How many answers it asked for at once.
-    pub(super) choices: u64,
+    pub(crate) choices: u64,
     /// Its prompt, if that is being counted, or was.
     pub(super) input: Option<Input>,
     /// What becomes of generated text.
     pub(super) passing: Passing,
     /// Counts what the client sent while it is held.
     pub(super) held: Option<Arc<HeldBytes>>,
-    pub(super) sent_at: Option<Instant>,
+    /// When the first byte went upstream.
+    pub(crate) sent_at: Option<Instant>,
     pub(crate) status: Option<u16>,
+    /// Status and word of what the client is told in place of an answer.
+    pub(crate) refused: Option<(u16, &'static str)>,
     pub(super) meter: Option<Meter>,
     /// What the ledger was last told of while it runs: input, output, whether they are estimates.
     pub(super) said: (Option<u64>, Option<u64>, bool),

@@ -37,6 +37,7 @@ impl Open {
         if said == self.said {
             return;
         }
+        self.seat.used(usage.input_tokens, usage.output_tokens);
         self.said = said;
         self.gateway.journal.append_if_room(&Entry::Progress(Progress {
             id: self.call.id,

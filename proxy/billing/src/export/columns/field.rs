@@ -35,6 +35,15 @@ pub(in crate::export) struct Field {
 }
 
 impl Field {
+    /// Whether readers leave groups out by the least and the greatest of its values.
+    pub(super) const fn is_looked_up(&self) -> bool {
+        match self.kind {
+            FieldKind::Time | FieldKind::Int64 | FieldKind::Int32 | FieldKind::Bool => true,
+            FieldKind::Text => !self.distinct,
+            FieldKind::Json | FieldKind::Double | FieldKind::Decimal { .. } => false,
+        }
+    }
+
     pub(super) fn schema(&self) -> Result<Arc<Type>, ParquetError> {
         let repetition = if self.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         let builder = |physical, logical| {

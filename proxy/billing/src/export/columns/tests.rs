@@ -68,6 +68,23 @@ fn groups_are_bounded_by_rows() {
 }
 
 #[test]
+fn texts_of_a_later_group_are_its_own() {
+    let name = |row: usize| format!("tenant-{}", row % 7 + row / GROUP_ROWS_MAX * 7);
+    let bytes = written(&[field("text", FieldKind::Text, true)], |writer| {
+        for row in 0..GROUP_ROWS_MAX + 9 {
+            writer.row().maybe_text((row % 5 > 0).then(|| name(row)).as_deref());
+            writer.end_row().unwrap();
+        }
+    });
+    let reader = SerializedFileReader::new(bytes).unwrap();
+    for (row, read) in reader.get_row_iter(None).unwrap().enumerate() {
+        let read = read.unwrap();
+        let expected = (row % 5 > 0).then(|| name(row));
+        assert_eq!(read.get_string(0).ok(), expected.as_ref());
+    }
+}
+
+#[test]
 fn a_file_without_rows_is_a_file() {
     let bytes = written(&[field("text", FieldKind::Text, false)], |_| {});
     let reader = SerializedFileReader::new(bytes).unwrap();

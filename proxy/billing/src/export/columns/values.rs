@@ -1,9 +1,10 @@
 //! What a column holds until its group is written.
 
 use bytes::Bytes;
+use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
-    Int32Type, Int64Type,
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray,
+    FixedLenByteArrayType, Int32Type, Int64Type,
 };
 use parquet::file::writer::SerializedColumnWriter;
 use rust_decimal::{Decimal, RoundingStrategy};
@@ -12,6 +13,8 @@ use serde::Serialize;
 use super::field::{FieldKind, decimal_width};
 use crate::export::error::ExportError;
 
+/// Rows whose texts are handed on at once.
+const BATCH_ROWS: usize = 1024;
 /// Bytes of the widest decimal.
 const DECIMAL_BYTES: usize = 16;
 
@@ -48,6 +51,11 @@ impl Column {
             FieldKind::Double => Values::Double(Vec::new()),
         };
         Self { kind, nullable, present: Vec::new(), values }
+    }
+
+    /// Gives the memory back.
+    pub(super) fn release(&mut self) {
+        *self = Self::new(self.kind, self.nullable);
     }
 
     pub(super) const fn kind(&self) -> FieldKind {
@@ -107,38 +115,46 @@ impl Column {
         }
     }
 
-    /// Writes what is held, and holds nothing any more.
+    /// Writes what is held, and holds nothing any more but its memory.
     pub(super) fn write(
         &mut self,
-        writer: &mut SerializedColumnWriter<'_>,
+        mut writer: SerializedColumnWriter<'_>,
     ) -> Result<(), ExportError> {
         let levels = self.nullable.then_some(self.present.as_slice());
         match &mut self.values {
             Values::Bytes { all, ends } => {
-                let slices = slices(std::mem::take(all), ends);
+                let mut texts = Bytes::from(std::mem::take(all));
+                let slices = slices(&texts, ends);
                 if matches!(self.kind, FieldKind::Decimal { .. }) {
-                    let values: Vec<_> = slices.map(FixedLenByteArray::from).collect();
-                    writer.typed::<FixedLenByteArrayType>().write_batch(&values, levels, None)?;
+                    let slices = slices.map(FixedLenByteArray::from);
+                    write_batches(writer.typed::<FixedLenByteArrayType>(), slices, levels)?;
                 } else {
-                    let values: Vec<_> = slices.collect();
-                    writer.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
+                    write_batches(writer.typed::<ByteArrayType>(), slices, levels)?;
                 }
+                writer.close()?;
+                // With the writer goes all that points at it.
+                texts.clear();
+                *all = texts.into();
                 ends.clear();
             }
             Values::Int64(values) => {
                 writer.typed::<Int64Type>().write_batch(values, levels, None)?;
+                writer.close()?;
                 values.clear();
             }
             Values::Int32(values) => {
                 writer.typed::<Int32Type>().write_batch(values, levels, None)?;
+                writer.close()?;
                 values.clear();
             }
             Values::Bool(values) => {
                 writer.typed::<BoolType>().write_batch(values, levels, None)?;
+                writer.close()?;
                 values.clear();
             }
             Values::Double(values) => {
                 writer.typed::<DoubleType>().write_batch(values, levels, None)?;
+                writer.close()?;
                 values.clear();
             }
         }
@@ -153,9 +169,34 @@ impl Column {
     }
 }
 
+/// Writes `values` a few at a time: what points at them stays in the cache of the processor.
+fn write_batches<T: DataType>(
+    writer: &mut ColumnWriterImpl<'_, T>,
+    mut values: impl Iterator<Item = T::T>,
+    levels: Option<&[i16]>,
+) -> Result<(), ExportError> {
+    let mut batch = Vec::with_capacity(BATCH_ROWS);
+    let Some(levels) = levels else {
+        loop {
+            batch.extend(values.by_ref().take(BATCH_ROWS));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            writer.write_batch(&batch, None, None)?;
+            batch.clear();
+        }
+    };
+    for levels in levels.chunks(BATCH_ROWS) {
+        let present = levels.iter().filter(|level| **level > 0).count();
+        batch.extend(values.by_ref().take(present));
+        writer.write_batch(&batch, Some(levels), None)?;
+        batch.clear();
+    }
+    Ok(())
+}
+
 /// The texts, as slices of one piece of memory.
-fn slices(all: Vec<u8>, ends: &[usize]) -> impl Iterator<Item = ByteArray> {
-    let all = Bytes::from(all);
+fn slices(all: &Bytes, ends: &[usize]) -> impl Iterator<Item = ByteArray> {
     ends.iter().scan(0, move |start, end| {
         let slice = all.slice(*start..*end);
         *start = *end;

@@ -1,11 +1,13 @@
-//! One charge: what an hour used of one meter at one price.
+//! One charge: what an hour used of one meter at one price, or what is taken off.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
+use crate::credit::Credit;
 use crate::export::error::ExportError;
-use crate::hours::{Hour, HourKey, LineKey};
+use crate::hours::{Hour, HourKey, LineKey, hour_of};
+use crate::period::Period;
+use crate::zone::Zone;
 
 /// Tokens are priced by the million, as price lists have them.
 const TOKENS_PER_PRICE: u64 = 1_000_000;
@@ -13,12 +15,36 @@ const TOKENS_PER_PRICE: u64 = 1_000_000;
 /// One charge, all of it exact.
 #[derive(Debug, Clone)]
 pub struct Charge<'a> {
+    /// Who pays.
+    pub(super) tenant: &'a str,
+    /// What it is for.
+    pub(super) of: Of<'a>,
+    /// ISO 4217.
+    pub currency: &'a str,
+    /// What is owed; less than zero where something is taken off.
+    pub cost: Decimal,
+    /// The same at list price. A credit has none: FOCUS wants what is owed.
+    pub list_cost: Decimal,
+    /// When, in whole hours; start included, end not.
+    pub(super) time: (Timestamp, Timestamp),
+    /// The month that it is billed with, UTC.
+    pub(super) billing_period: (Timestamp, Timestamp),
+}
+
+/// What a charge is for.
+#[derive(Debug, Clone)]
+pub(super) enum Of<'a> {
+    Usage(Usage<'a>),
+    Credit(&'a Credit),
+}
+
+/// What was used of one meter at one price.
+#[derive(Debug, Clone)]
+pub(super) struct Usage<'a> {
     /// Whose, and of which hour.
     pub(super) key: &'a HourKey,
     /// The meter and its price.
     pub(super) line: &'a LineKey,
-    /// ISO 4217.
-    pub currency: &'a str,
     /// As measured: tokens, seconds and so on; less than zero where a correction takes back.
     pub(super) consumed: Decimal,
     /// The same in the unit of the prices.
@@ -27,12 +53,6 @@ pub struct Charge<'a> {
     pub(super) unit_price: Decimal,
     /// The same at list price.
     pub(super) list_unit_price: Decimal,
-    /// Quantity × unit price.
-    pub cost: Decimal,
-    /// The same at list price.
-    pub list_cost: Decimal,
-    /// The month that it is billed with, UTC.
-    pub(super) billing_period: (Timestamp, Timestamp),
 }
 
 /// The charges of one hour, in the order of its lines.
@@ -50,11 +70,11 @@ pub fn charges<'a>(
         .into_iter()
         .flat_map(|(currency, lines)| lines.iter().map(move |line| (currency, line)))
         .filter(|(_, (_, quantity))| !(key.correction && quantity.is_zero()))
-        .map(move |(currency, (line, quantity))| Charge::of(key, line, *quantity, currency))
+        .map(move |(currency, (line, quantity))| Charge::of_usage(key, line, *quantity, currency))
 }
 
 impl<'a> Charge<'a> {
-    fn of(
+    fn of_usage(
         key: &'a HourKey,
         line: &'a LineKey,
         consumed: Decimal,
@@ -68,19 +88,49 @@ impl<'a> Charge<'a> {
             (of_unit(line.unit_price)?, of_unit(line.list_unit_price)?);
         let priced = product(consumed, inverse).ok_or(too_large("a quantity"))?;
         let cost = |price| product(priced, price).ok_or(too_large("the cost of an hour"));
+        let consumed = consumed.normalize();
+        // Of an hour that the period cuts, the key has the first instant inside.
+        let hour = hour_of(key.hour);
         Ok(Self {
-            key,
-            line,
+            tenant: &key.tenant,
             currency,
-            consumed: consumed.normalize(),
-            priced,
-            unit_price,
-            list_unit_price,
             cost: cost(unit_price)?,
             list_cost: cost(list_unit_price)?,
-            billing_period: month_of(key.hour),
+            time: (hour, hour_after(hour)),
+            billing_period: month_of(hour),
+            of: Of::Usage(Usage { key, line, consumed, priced, unit_price, list_unit_price }),
         })
     }
+
+    /// What an allowance takes off what is owed for `period`.
+    #[must_use]
+    pub fn of_credit(credit: &'a Credit, period: Period) -> Self {
+        let (start, end) = month_of(Zone::UTC.start_of(credit.month).unwrap_or(period.from()));
+        let (first, last) = (hour_of(period.from()), hour_of(period.to()));
+        let last = if last < period.to() { hour_after(last) } else { last };
+        Self {
+            tenant: &credit.tenant,
+            of: Of::Credit(credit),
+            currency: &credit.currency,
+            cost: -credit.amount,
+            list_cost: -credit.amount,
+            time: (first.max(start), last.min(end)),
+            billing_period: (start, end),
+        }
+    }
+
+    /// What was used, and at which price; a credit is for nothing that was.
+    pub(super) const fn usage(&self) -> Option<&Usage<'a>> {
+        match &self.of {
+            Of::Usage(usage) => Some(usage),
+            Of::Credit(_) => None,
+        }
+    }
+}
+
+/// The hour behind `hour`; the calendar ends in the year 9999.
+fn hour_after(hour: Timestamp) -> Timestamp {
+    hour.saturating_add(SignedDuration::from_hours(1)).unwrap_or(hour)
 }
 
 /// `a` × `b`, exactly; `None` where a decimal would round.
@@ -95,10 +145,6 @@ fn product(a: Decimal, b: Decimal) -> Option<Decimal> {
 
 /// First instant of the month in UTC that `at` lies in, and of the next.
 fn month_of(at: Timestamp) -> (Timestamp, Timestamp) {
-    let first = at.to_zoned(TimeZone::UTC).date().first_of_month();
-    let midnight = |date: jiff::civil::Date| {
-        date.to_zoned(TimeZone::UTC).map_or(at, |midnight| midnight.timestamp())
-    };
     // The calendar ends in the year 9999.
-    (midnight(first), midnight(first.last_of_month().tomorrow().unwrap_or(first)))
+    Period::month_of(at, &Zone::UTC).map_or((at, at), |month| (month.from(), month.to()))
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rust_decimal::Decimal;
 
-use super::charge::Charge;
+use super::charge::{Charge, Of, Usage};
 use super::words;
+use crate::credit::Covered;
 use crate::hours::LineKey;
 
 /// Names and columns of which version.
@@ -60,7 +61,15 @@ pub(super) struct Column {
     name_1_3: Option<&'static str>,
     pub(super) kind: Kind,
     pub(super) nullable: bool,
-    pub(super) cell: for<'a> fn(&'a Charge<'_>, &'a str) -> Cell<'a>,
+    value: Value,
+}
+
+/// What is written there.
+enum Value {
+    /// Of any charge, by an issuer of invoices.
+    Any(for<'a> fn(&'a Charge<'_>, &'a str) -> Cell<'a>),
+    /// Of what was used; null of a credit.
+    Usage(for<'a> fn(&'a Usage<'_>) -> Cell<'a>),
 }
 
 impl Column {
@@ -71,12 +80,20 @@ impl Column {
         }
     }
 
+    /// What `charge` has there; `issuer` sends the invoice.
+    pub(super) fn cell<'a>(&self, charge: &'a Charge<'_>, issuer: &'a str) -> Cell<'a> {
+        match self.value {
+            Value::Any(cell) => cell(charge, issuer),
+            Value::Usage(cell) => charge.usage().map_or(Cell::Null, cell),
+        }
+    }
+
     const fn never_null(
         name: &'static str,
         kind: Kind,
         cell: for<'a> fn(&'a Charge<'_>, &'a str) -> Cell<'a>,
     ) -> Self {
-        Self { name, name_1_3: None, kind, nullable: false, cell }
+        Self { name, name_1_3: None, kind, nullable: false, value: Value::Any(cell) }
     }
 
     const fn nullable(
@@ -84,7 +101,15 @@ impl Column {
         kind: Kind,
         cell: for<'a> fn(&'a Charge<'_>, &'a str) -> Cell<'a>,
     ) -> Self {
-        Self { name, name_1_3: None, kind, nullable: true, cell }
+        Self { name, name_1_3: None, kind, nullable: true, value: Value::Any(cell) }
+    }
+
+    const fn of_usage(
+        name: &'static str,
+        kind: Kind,
+        cell: for<'a> fn(&'a Usage<'_>) -> Cell<'a>,
+    ) -> Self {
+        Self { name, name_1_3: None, kind, nullable: true, value: Value::Usage(cell) }
     }
 
     const fn named_in_1_3(self, name: &'static str) -> Self {
@@ -96,6 +121,10 @@ const fn text(text: &str) -> Cell<'_> {
     Cell::Text(Cow::Borrowed(text))
 }
 
+fn owned(text: String) -> Cell<'static> {
+    Cell::Text(text.into())
+}
+
 fn maybe(value: Option<&str>) -> Cell<'_> {
     value.map_or(Cell::Null, text)
 }
@@ -103,8 +132,8 @@ fn maybe(value: Option<&str>) -> Cell<'_> {
 /// In FOCUS's alphabetical order, then ours. The second argument is who issues the invoice.
 pub(super) const COLUMNS: &[Column] = &[
     Column::never_null("BilledCost", Kind::Cost, |charge, _| Cell::Number(charge.cost)),
-    Column::never_null("BillingAccountId", Kind::Text, |charge, _| text(&charge.key.tenant)),
-    Column::never_null("BillingAccountName", Kind::Text, |charge, _| text(&charge.key.tenant)),
+    Column::never_null("BillingAccountId", Kind::Text, |charge, _| text(charge.tenant)),
+    Column::never_null("BillingAccountName", Kind::Text, |charge, _| text(charge.tenant)),
     Column::never_null("BillingCurrency", Kind::Text, |charge, _| text(charge.currency)),
     Column::never_null("BillingPeriodEnd", Kind::Time, |charge, _| {
         Cell::Time(charge.billing_period.1)
@@ -112,118 +141,121 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::never_null("BillingPeriodStart", Kind::Time, |charge, _| {
         Cell::Time(charge.billing_period.0)
     }),
-    Column::never_null("ChargeCategory", Kind::Text, |_, _| text("Usage")),
-    Column::nullable("ChargeClass", Kind::Text, |charge, _| {
-        maybe(charge.key.correction.then_some("Correction"))
+    Column::never_null("ChargeCategory", Kind::Text, |charge, _| match charge.of {
+        Of::Usage(_) => text("Usage"),
+        Of::Credit(_) => text("Credit"),
     }),
-    Column::never_null("ChargeDescription", Kind::Text, |charge, _| {
-        Cell::Text(description(charge).into())
+    // Of a month that was not over yet nothing had been invoiced that could be corrected.
+    Column::of_usage("ChargeClass", Kind::Text, |usage| {
+        maybe((usage.key.correction && usage.key.late).then_some("Correction"))
     }),
-    Column::never_null("ChargeFrequency", Kind::Text, |_, _| text("Usage-Based")),
-    Column::never_null("ChargePeriodEnd", Kind::Time, |charge, _| {
-        Cell::Time(
-            charge
-                .key
-                .hour
-                .saturating_add(SignedDuration::from_hours(1))
-                .unwrap_or(charge.key.hour),
-        )
+    Column::never_null("ChargeDescription", Kind::Text, |charge, _| owned(description(charge))),
+    Column::never_null("ChargeFrequency", Kind::Text, |charge, _| match charge.of {
+        Of::Usage(_) => text("Usage-Based"),
+        Of::Credit(_) => text("Recurring"),
     }),
-    Column::never_null("ChargePeriodStart", Kind::Time, |charge, _| Cell::Time(charge.key.hour)),
-    Column::never_null("ConsumedQuantity", Kind::Quantity, |charge, _| {
-        Cell::Number(charge.consumed)
-    }),
-    Column::never_null("ConsumedUnit", Kind::Text, |charge, _| {
-        Cell::Text(words::unit(&charge.line.unit).into())
-    }),
+    Column::never_null("ChargePeriodEnd", Kind::Time, |charge, _| Cell::Time(charge.time.1)),
+    Column::never_null("ChargePeriodStart", Kind::Time, |charge, _| Cell::Time(charge.time.0)),
+    Column::of_usage("ConsumedQuantity", Kind::Quantity, |usage| Cell::Number(usage.consumed)),
+    Column::of_usage("ConsumedUnit", Kind::Text, |usage| owned(words::unit(&usage.line.unit))),
     Column::never_null("ContractedCost", Kind::Cost, |charge, _| Cell::Number(charge.cost)),
-    Column::never_null("ContractedUnitPrice", Kind::Price, |charge, _| {
-        Cell::Number(charge.unit_price)
-    }),
+    Column::of_usage("ContractedUnitPrice", Kind::Price, |usage| Cell::Number(usage.unit_price)),
     Column::never_null("EffectiveCost", Kind::Cost, |charge, _| Cell::Number(charge.cost)),
     Column::nullable("InvoiceId", Kind::Text, |_, _| Cell::Null),
     Column::never_null("InvoiceIssuerName", Kind::Text, |_, issuer| text(issuer)),
     Column::never_null("ListCost", Kind::Cost, |charge, _| Cell::Number(charge.list_cost)),
-    Column::never_null("ListUnitPrice", Kind::Price, |charge, _| {
-        Cell::Number(charge.list_unit_price)
-    }),
-    Column::never_null("PricingCategory", Kind::Text, |_, _| text("Standard")),
-    Column::never_null("PricingQuantity", Kind::Quantity, |charge, _| Cell::Number(charge.priced)),
-    Column::never_null("PricingUnit", Kind::Text, |charge, _| Cell::Text(pricing_unit(charge))),
+    Column::of_usage("ListUnitPrice", Kind::Price, |usage| Cell::Number(usage.list_unit_price)),
+    Column::of_usage("PricingCategory", Kind::Text, |_| text("Standard")),
+    Column::of_usage("PricingQuantity", Kind::Quantity, |usage| Cell::Number(usage.priced)),
+    Column::of_usage("PricingUnit", Kind::Text, |usage| Cell::Text(pricing_unit(usage))),
     Column::never_null("ProviderName", Kind::Text, |_, issuer| text(issuer))
         .named_in_1_3("ServiceProviderName"),
-    Column::never_null("PublisherName", Kind::Text, |charge, _| text(&charge.key.provider))
-        .named_in_1_3("HostProviderName"),
+    Column::never_null("PublisherName", Kind::Text, |charge, issuer| {
+        text(charge.usage().map_or(issuer, |usage| &usage.key.provider))
+    })
+    .named_in_1_3("HostProviderName"),
     Column::never_null("ServiceCategory", Kind::Text, |_, _| text("AI and Machine Learning")),
     Column::never_null("ServiceName", Kind::Text, |_, _| text("LLM Inference")),
     Column::never_null("ServiceSubcategory", Kind::Text, |_, _| text("Generative AI")),
-    Column::never_null("SkuId", Kind::Text, |charge, _| Cell::Text(sku(charge).into())),
-    Column::never_null("SkuMeter", Kind::Text, |charge, _| Cell::Text(sku_meter(charge).into())),
-    Column::never_null("SkuPriceDetails", Kind::Text, |charge, _| {
-        Cell::Text(price_details(charge).into())
-    }),
-    Column::never_null("SkuPriceId", Kind::Text, |charge, _| Cell::Text(sku_price(charge).into())),
-    Column::never_null("SubAccountId", Kind::Text, |charge, _| text(&charge.key.tenant)),
-    Column::never_null("SubAccountName", Kind::Text, |charge, _| text(&charge.key.tenant)),
-    Column::nullable("Tags", Kind::Text, |charge, _| tags(charge)),
-    Column::never_null("x_ConsumerId", Kind::Text, |charge, _| text(&charge.key.tenant)),
-    Column::nullable("x_CredentialId", Kind::Text, |charge, _| maybe(charge.key.key_id.as_deref())),
-    Column::nullable("x_Model", Kind::Text, |charge, _| maybe(model(charge))),
-    Column::never_null("x_Operation", Kind::Text, |charge, _| text(&charge.key.operation)),
-    Column::never_null("x_PriceId", Kind::Text, |charge, _| text(&charge.line.price_id)),
-    Column::never_null("x_Provider", Kind::Text, |charge, _| text(&charge.key.provider)),
-    Column::never_null("x_Route", Kind::Text, |charge, _| text(&charge.key.route)),
-    Column::never_null("x_TokenSource", Kind::Text, |charge, _| text(charge.line.source.as_str())),
-    Column::never_null("x_Upstream", Kind::Text, |charge, _| text(&charge.key.upstream)),
+    Column::of_usage("SkuId", Kind::Text, |usage| owned(sku(usage))),
+    Column::of_usage("SkuMeter", Kind::Text, |usage| owned(sku_meter(usage))),
+    Column::of_usage("SkuPriceDetails", Kind::Text, |usage| owned(price_details(usage))),
+    Column::of_usage("SkuPriceId", Kind::Text, |usage| owned(sku_price(usage))),
+    Column::never_null("SubAccountId", Kind::Text, |charge, _| text(charge.tenant)),
+    Column::never_null("SubAccountName", Kind::Text, |charge, _| text(charge.tenant)),
+    Column::of_usage("Tags", Kind::Text, tags),
+    Column::never_null("x_ConsumerId", Kind::Text, |charge, _| text(charge.tenant)),
+    Column::of_usage("x_CredentialId", Kind::Text, |usage| maybe(usage.key.key_id.as_deref())),
+    Column::of_usage("x_Model", Kind::Text, |usage| maybe(model(usage))),
+    Column::of_usage("x_Operation", Kind::Text, |usage| text(&usage.key.operation)),
+    Column::of_usage("x_PriceId", Kind::Text, |usage| text(&usage.line.price_id)),
+    Column::of_usage("x_Provider", Kind::Text, |usage| text(&usage.key.provider)),
+    Column::of_usage("x_Route", Kind::Text, |usage| text(&usage.key.route)),
+    Column::of_usage("x_TokenSource", Kind::Text, |usage| text(usage.line.source.as_str())),
+    Column::of_usage("x_Upstream", Kind::Text, |usage| text(&usage.key.upstream)),
 ];
 
 /// The model that did the work: of a further pass its own.
-fn model<'a>(charge: &'a Charge<'_>) -> Option<&'a str> {
-    charge.line.model.as_deref().or(charge.key.model.as_deref())
+fn model<'a>(usage: &'a Usage<'_>) -> Option<&'a str> {
+    usage.line.model.as_deref().or(usage.key.model.as_deref())
 }
 
 /// The model as the price book has it, which all names of a model share; of a further pass its own.
-fn priced_model<'a>(charge: &'a Charge<'_>) -> &'a str {
-    let row = charge.line.price_id.split_once('#').map(|(_, row)| row);
-    charge.line.model.as_deref().or(row).unwrap_or(&charge.line.price_id)
+fn priced_model<'a>(usage: &'a Usage<'_>) -> &'a str {
+    let row = usage.line.price_id.split_once('#').map(|(_, row)| row);
+    usage.line.model.as_deref().or(row).unwrap_or(&usage.line.price_id)
 }
 
-fn sku_meter(charge: &Charge<'_>) -> String {
-    words::meter(&charge.line.meter, &charge.line.unit)
+fn sku_meter(usage: &Usage<'_>) -> String {
+    words::meter(&usage.line.meter, &usage.line.unit)
 }
 
 /// Stays the same whatever the price is and whoever pays.
-fn sku(charge: &Charge<'_>) -> String {
-    format!("{}/{}", priced_model(charge), charge.line.meter)
+fn sku(usage: &Usage<'_>) -> String {
+    format!("{}/{}", priced_model(usage), usage.line.meter)
 }
 
 /// The row of the price book, its meter and, since a row has prices by tier, by time and by
 /// context, the list price.
-fn sku_price(charge: &Charge<'_>) -> String {
-    let LineKey { price_id, meter, model, .. } = charge.line;
+fn sku_price(usage: &Usage<'_>) -> String {
+    let LineKey { price_id, meter, model, .. } = usage.line;
     let pass = model.as_ref().map_or_else(String::new, |model| format!("/{model}"));
-    format!("{price_id}{pass}/{meter}@{}", charge.list_unit_price)
+    format!("{price_id}{pass}/{meter}@{}", usage.list_unit_price)
 }
 
 fn description(charge: &Charge<'_>) -> String {
-    format!("{} {}", model(charge).unwrap_or("unknown model"), sku_meter(charge).to_lowercase())
+    let usage = match &charge.of {
+        Of::Usage(usage) => usage,
+        Of::Credit(credit) => {
+            return match &credit.covered {
+                Covered::Meter(meter) => {
+                    format!("free {}", words::meter(meter, "tokens").to_lowercase())
+                }
+                Covered::Money => "free amount".to_owned(),
+            };
+        }
+    };
+    match model(usage) {
+        Some(model) => format!("{model} {}", sku_meter(usage).to_lowercase()),
+        None => format!("{} {}", usage.key.upstream, sku_meter(usage)),
+    }
 }
 
-fn pricing_unit(charge: &Charge<'_>) -> Cow<'static, str> {
-    match charge.line.unit.as_str() {
+fn pricing_unit(usage: &Usage<'_>) -> Cow<'static, str> {
+    match usage.line.unit.as_str() {
         "tokens" => "1000000 Tokens".into(),
         unit => words::unit(unit).into(),
     }
 }
 
-fn price_details(charge: &Charge<'_>) -> String {
-    serde_json::json!({"x_Meter": charge.line.meter, "x_ModelId": priced_model(charge)}).to_string()
+fn price_details(usage: &Usage<'_>) -> String {
+    serde_json::json!({"x_Meter": usage.line.meter, "x_ModelId": priced_model(usage)}).to_string()
 }
 
-fn tags<'a>(charge: &Charge<'_>) -> Cell<'a> {
-    if charge.key.labels.is_empty() {
+fn tags(usage: &Usage<'_>) -> Cell<'static> {
+    if usage.key.labels.is_empty() {
         return Cell::Null;
     }
-    let tags = serde_json::to_string(&charge.key.labels);
-    tags.map_or(Cell::Null, |tags| Cell::Text(tags.into()))
+    let tags = serde_json::to_string(&usage.key.labels);
+    tags.map_or(Cell::Null, owned)
 }

@@ -5,7 +5,9 @@ use rust_decimal::Decimal;
 use taximeter_pricing::Source;
 
 use super::*;
+use crate::credit::{Covered, Credit};
 use crate::hours::{Hour, HourKey, LineKey};
+use crate::period::Period;
 
 fn key() -> HourKey {
     HourKey {
@@ -20,6 +22,7 @@ fn key() -> HourKey {
         labels: BTreeMap::from([("team".to_owned(), "search".to_owned())]),
         currency: Some("USD".to_owned()),
         correction: false,
+        late: false,
     }
 }
 
@@ -45,6 +48,10 @@ fn csv(key: &HourKey, hour: &Hour) -> Vec<BTreeMap<String, String>> {
     for charge in charges(key, hour) {
         writer.add(&charge.unwrap()).unwrap();
     }
+    read(writer)
+}
+
+fn read(writer: FocusWriter<Vec<u8>>) -> Vec<BTreeMap<String, String>> {
     let text = String::from_utf8(writer.finish().unwrap()).unwrap();
     let mut lines = text.split_terminator("\r\n").map(cells);
     let names = lines.next().unwrap();
@@ -112,7 +119,7 @@ fn a_row_lies_in_its_hour_and_in_its_month() {
 
 #[test]
 fn a_correction_says_so_and_leaves_out_what_did_not_change() {
-    let key = HourKey { correction: true, ..key() };
+    let key = HourKey { correction: true, late: true, ..key() };
     let rows = csv(
         &key,
         &hour(&[
@@ -123,6 +130,55 @@ fn a_correction_says_so_and_leaves_out_what_did_not_change() {
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["ChargeClass"], "Correction");
     assert_eq!(rows[0]["BilledCost"], "-0.0002");
+}
+
+#[test]
+fn what_is_corrected_before_its_month_is_invoiced_is_no_correction_to_focus() {
+    let key = HourKey { correction: true, ..key() };
+    let rows = csv(&key, &hour(&[(line("input", "tokens", "0.000002", "0.000002"), "-100")]));
+    assert_eq!((&*rows[0]["ChargeClass"], &*rows[0]["BilledCost"]), ("", "-0.0002"));
+}
+
+#[test]
+fn a_credit_is_a_row_of_its_own_that_takes_off_and_has_no_quantity() {
+    let credit = Credit {
+        tenant: "acme, Inc.".to_owned(),
+        month: jiff::civil::date(2028, 2, 1),
+        covered: Covered::Meter("input".to_owned()),
+        tokens: Some(Decimal::from(50)),
+        amount: "0.00003".parse().unwrap(),
+        currency: "USD".to_owned(),
+    };
+    let instant = |text: &str| text.parse::<Timestamp>().unwrap();
+    let (from, to) = (instant("2028-02-10T00:30:00Z"), instant("2028-03-02T00:00:00Z"));
+    let charge = Charge::of_credit(&credit, Period::new(from, to).unwrap());
+    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops").unwrap();
+    writer.add(&charge).unwrap();
+    let row = &read(writer)[0];
+    assert_eq!((&*row["ChargeCategory"], &*row["ChargeClass"]), ("Credit", ""));
+    for cost in ["BilledCost", "EffectiveCost", "ContractedCost", "ListCost"] {
+        assert_eq!(row[cost], "-0.00003", "{cost}");
+    }
+    for null in ["ConsumedQuantity", "PricingQuantity", "ListUnitPrice", "SkuId", "SkuPriceId"] {
+        assert_eq!(row[null], "", "{null}");
+    }
+    assert_eq!(row["ChargePeriodStart"], "2028-02-10T00:00:00Z");
+    assert_eq!(row["ChargePeriodEnd"], "2028-03-01T00:00:00Z", "it is of one month");
+    assert_eq!((&*row["PublisherName"], &*row["ChargeDescription"]), ("Ops", "free input tokens"));
+}
+
+#[test]
+fn idle_gpus_are_a_row_that_says_so() {
+    let key = HourKey { tenant: "idle/local".to_owned(), model: None, ..key() };
+    let gpu = LineKey {
+        price_id: "gpu#local/H100".to_owned(),
+        ..line("gpu_idle", "gpu_hours", "2.5", "2.5")
+    };
+    let rows = csv(&key, &hour(&[(gpu, "1.999999999")]));
+    let row = &rows[0];
+    assert_eq!((&*row["SubAccountId"], &*row["SkuMeter"]), ("idle/local", "Idle GPU Hours"));
+    assert_eq!((&*row["PricingUnit"], &*row["BilledCost"]), ("GPU-Hours", "4.9999999975"));
+    assert_eq!(row["ChargeDescription"], "cloud Idle GPU Hours");
 }
 
 #[test]

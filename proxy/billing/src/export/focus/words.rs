@@ -6,6 +6,8 @@ pub(super) fn meter(meter: &str, unit: &str) -> String {
         ("cache_read", "tokens") => "Cached Input Tokens".to_owned(),
         ("cache_write", "tokens") => "Cache Write Tokens".to_owned(),
         ("cache_write_long", "tokens") => "Long Cache Write Tokens".to_owned(),
+        ("gpu", "gpu_hours") => "GPU Hours".to_owned(),
+        ("gpu_idle", "gpu_hours") => "Idle GPU Hours".to_owned(),
         (meter, unit) if meter == unit || meter.ends_with(&format!("_{unit}")) => title(meter),
         (meter, unit) => format!("{} {}", title(meter), title(unit)),
     }
@@ -13,7 +15,7 @@ pub(super) fn meter(meter: &str, unit: &str) -> String {
 
 /// A unit in FOCUS's format: capitalised words in the plural.
 pub(super) fn unit(unit: &str) -> String {
-    title(unit)
+    if unit == "gpu_hours" { "GPU-Hours".to_owned() } else { title(unit) }
 }
 
 /// `audio_seconds` → `Audio Seconds`. What is neither letter nor digit parts words, so that any
@@ -41,6 +43,7 @@ mod tests {
         assert_eq!(meter("cache_read", "tokens"), "Cached Input Tokens");
         assert_eq!(meter("audio_seconds", "seconds"), "Audio Seconds");
         assert_eq!(meter("web_search", "calls"), "Web Search Calls");
-        assert_eq!(unit("tokens"), "Tokens");
+        assert_eq!(meter("gpu_idle", "gpu_hours"), "Idle GPU Hours");
+        assert_eq!((unit("tokens"), unit("gpu_hours")), ("Tokens".into(), "GPU-Hours".into()));
     }
 }

@@ -65,7 +65,7 @@ impl<W: Write + Send> FocusWriter<W> {
     /// # Errors
     /// `out`'s; [`ExportError::TooLarge`] for a number that Parquet's decimals cannot hold.
     pub fn add(&mut self, charge: &Charge<'_>) -> Result<(), ExportError> {
-        let cells = COLUMNS.iter().map(|column| (column.cell)(charge, &self.issuer));
+        let cells = COLUMNS.iter().map(|column| column.cell(charge, &self.issuer));
         match &mut self.form {
             Form::Csv(out) => write_csv(out, cells),
             Form::Parquet(writer) => {

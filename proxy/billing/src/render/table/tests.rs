@@ -1,3 +1,4 @@
+use crate::Zone;
 use rust_decimal::Decimal;
 
 use super::super::columns::NAME_CHARS_MAX;
@@ -27,6 +28,7 @@ fn line(keys: [Option<&str>; 2], sums: Sums) -> BillLine {
 fn bill(rows: Vec<BillLine>, total: Sums) -> Bill {
     Bill {
         period: Period::month("2026-11").unwrap(),
+        zone: Zone::UTC,
         by: "tenant,model".parse().unwrap(),
         currency: Some("USD".to_owned()),
         rows,

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::frames::Batch;
 use crate::edge::journal::disk::OpenFile;
 
@@ -25,9 +27,40 @@ pub(super) struct Unsynced {
     pub(super) hurried: bool,
     /// A sync failed or a file was lost: the batches are to be written anew.
     pub(super) doubtful: bool,
+    /// Sequence number of the last entry that is known to be on the disk.
+    pub(super) synced: u64,
+    /// Since when that is known; `None` where it is since before the start.
+    pub(super) synced_at: Option<Timestamp>,
+    /// The last one that a mark was taken for.
+    marked: u64,
 }
 
 impl Unsynced {
+    /// Nothing; the entries up to `synced` are on the disk.
+    pub(super) fn new(synced: u64) -> Self {
+        Self { synced, marked: synced, ..Self::default() }
+    }
+
+    /// Nothing any longer: all is written anew, and on the disk up to `synced`.
+    pub(super) fn renew(&mut self, synced: Option<(u64, Timestamp)>) {
+        let Self { syncer_sleeps, syncing, marked, .. } = *self;
+        let (synced, synced_at) =
+            synced.map_or((self.synced, self.synced_at), |(seq, at)| (seq, Some(at)));
+        *self = Self { syncer_sleeps, syncing, synced, synced_at, marked, ..Self::default() };
+    }
+
+    /// Whether more is synced than a mark says.
+    pub(super) const fn is_unmarked(&self) -> bool {
+        self.synced > self.marked
+    }
+
+    /// The last entry that is synced, if no mark was taken for it.
+    pub(super) fn take_unmarked(&mut self) -> Option<u64> {
+        let is_news = self.is_unmarked();
+        self.marked = self.synced;
+        is_news.then_some(self.synced)
+    }
+
     pub(super) fn push(&mut self, batch: Batch, file: &Arc<dyn OpenFile>) {
         self.bytes += batch.bytes.len();
         self.batches.push_back(batch);

@@ -3,15 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use taximeter_config::Durability;
-use taximeter_ledger::{Fault, Framed};
+use taximeter_ledger::{Fault, Framed, Mark};
 
 use super::super::JournalError;
 use super::super::files;
+use super::super::promise::is_behind_all_synced;
 use super::super::read::Entries;
 use super::model::{DIR, Model};
 use super::random::Random;
 
 const BITS: usize = 8;
+/// Length of a mark.
+const MARK_BYTES: usize = 23;
 
 /// What is read, up to a fault.
 fn read(model: &Model) -> (Vec<Framed>, Option<JournalError>) {
@@ -22,8 +25,8 @@ fn read(model: &Model) -> (Vec<Framed>, Option<JournalError>) {
 }
 
 /// A journal of some segments.
-fn written() -> (Model, Vec<PathBuf>) {
-    let mut model = Model::new(Durability::Os, 1_000);
+fn written(durability: Durability) -> (Model, Vec<PathBuf>) {
+    let mut model = Model::new(durability, 1_000);
     let journal = model.reopen(0).unwrap();
     model.work(&journal, 8, &mut Random::new(1, 1));
     journal.close().unwrap();
@@ -39,14 +42,14 @@ fn turn_each(model: &Model, path: &Path, look: impl Fn(usize, Vec<Framed>, Optio
         let turn = || model.memory.with_file(path, |bytes| bytes[bit / BITS] ^= 1 << (bit % BITS));
         turn();
         let (found, fault) = read(model);
-        turn();
         look(bit / BITS, found, fault);
+        turn();
     }
 }
 
 #[test]
 fn a_bit_that_turns_over_is_found_with_its_place() {
-    let (model, segments) = written();
+    let (model, segments) = written(Durability::Os);
     let (whole, fault) = read(&model);
     assert!(fault.is_none() && whole.len() >= 8);
     for path in &segments {
@@ -73,7 +76,7 @@ fn a_bit_that_turns_over_is_found_with_its_place() {
 
 #[test]
 fn a_bit_that_turns_over_in_a_torn_end_makes_no_record() {
-    let (model, segments) = written();
+    let (model, segments) = written(Durability::Os);
     let (whole, _) = read(&model);
     let last = segments.last().unwrap();
     let begins = usize::try_from(whole.last().unwrap().offset).unwrap();
@@ -87,5 +90,33 @@ fn a_bit_that_turns_over_in_a_torn_end_makes_no_record() {
             assert!(found.len() < whole.len());
             assert!(byte >= begins || fault.is_some(), "byte {byte} is not noticed");
         });
+    }
+}
+
+#[test]
+fn a_bit_that_turns_over_in_what_was_synced_is_taken_for_no_torn_end() {
+    for durability in [Durability::Group, Durability::Sync] {
+        let (model, segments) = written(durability);
+        let (whole, _) = read(&model);
+        let disk = model.memory.look();
+        for path in &segments {
+            let is_last = segments.last() == Some(path);
+            // The last that is said there was itself not synced, and nothing is behind it.
+            let last_word = model.memory.with_file(path, |bytes| {
+                let begins = bytes.len() - MARK_BYTES;
+                Mark::last_in(&bytes[begins..]).map_or(bytes.len(), |_| begins)
+            });
+            turn_each(&model, path, |byte, found, fault| {
+                if byte >= last_word {
+                    return assert!(found == whole && fault.is_some() == is_last);
+                }
+                let Some(JournalError::Segment { path: named, fault }) = fault else {
+                    panic!("byte {byte} of {path:?} with {durability:?}: {fault:?}");
+                };
+                assert_eq!(named, *path);
+                let cut = is_behind_all_synced(&*disk, Path::new(DIR), path, &fault).unwrap();
+                assert!(!cut, "byte {byte} of {path:?} with {durability:?}: {fault}");
+            });
+        }
     }
 }

@@ -8,17 +8,13 @@ use std::io::{self, ErrorKind};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use self::device::{Change, File, Names};
 use super::super::disk::{Disk, How, OpenFile, Status};
 use super::random::Random;
 
 pub(super) use self::device::Cut;
-
-/// Longest wait for the journal to sync: only ever ends a failed test.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What goes wrong at one operation, counted from when it was planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +37,7 @@ pub(super) enum Kind {
 
 /// The disk, and what the kernel knows better than the device. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Memory(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    synced: Condvar,
-}
+pub(super) struct Memory(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -91,7 +81,7 @@ struct Opened {
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap()
+        self.0.lock().unwrap()
     }
 
     /// For the process that lives now.
@@ -151,14 +141,6 @@ impl Memory {
         state.names = state.synced_names.clone();
     }
 
-    /// Waits until a power cut would change nothing.
-    pub(super) fn wait_until_synced(&self) {
-        let state = self.lock();
-        let (_state, waited) =
-            self.0.synced.wait_timeout_while(state, PATIENCE, |state| !state.is_synced()).unwrap();
-        assert!(!waited.timed_out(), "nothing is synced");
-    }
-
     /// Syncs of files whose sync had failed before: there should be none.
     pub(super) fn syncs_repeated(&self) -> usize {
         self.lock().syncs_repeated
@@ -193,12 +175,6 @@ impl State {
         }
     }
 
-    fn is_synced(&self) -> bool {
-        let mut named = self.names.values().map(|file| &self.files[*file]);
-        let is_lock = |change: &Change| matches!(change, Change::Added(path, _) if is_lock(path));
-        self.changes.iter().all(is_lock) && named.all(|file| file.bytes == file.synced)
-    }
-
     fn named(&self, path: &Path) -> io::Result<usize> {
         self.names.get(path).copied().ok_or_else(|| ErrorKind::NotFound.into())
     }
@@ -214,11 +190,6 @@ impl State {
         change.apply(&mut self.names);
         self.changes.push(change);
     }
-}
-
-/// A lock is of use to the process alone, so nobody syncs it.
-fn is_lock(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "lock")
 }
 
 impl Mounted {
@@ -297,7 +268,6 @@ impl Disk for Mounted {
             state.changes = left;
             Ok(())
         })?;
-        self.disk.0.synced.notify_all();
         Ok(())
     }
 }
@@ -370,8 +340,6 @@ impl OpenFile for Opened {
         file.forget(&mut synced);
         file.synced = synced;
         state.syncs_repeated += usize::from(is_repeated);
-        drop(state);
-        self.disk.0.synced.notify_all();
         Ok(())
     }
 
@@ -397,7 +365,7 @@ impl OpenFile for Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if self.locked.load(Relaxed)
-            && let Ok(mut state) = self.disk.0.state.lock()
+            && let Ok(mut state) = self.disk.0.lock()
         {
             let file = &mut state.files[self.file];
             file.locked_in = file.locked_in.filter(|life| Some(*life) != self.life);

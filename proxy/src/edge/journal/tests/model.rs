@@ -11,6 +11,7 @@ use taximeter_ledger::{
 };
 use uuid::Uuid;
 
+use super::super::error::Loss;
 use super::super::read::Entries;
 use super::super::{Journal, JournalError, Options, Recovery};
 use super::bench::{post, reserve, void};
@@ -129,13 +130,10 @@ impl Model {
     /// once, and nothing that was never told.
     ///
     /// # Errors
-    /// A segment that cannot be read to its end, behind all that was promised; a disk that fails.
+    /// A disk that fails.
     pub(super) fn reopen(&mut self, promised: u64) -> Result<Journal, JournalError> {
         let (last, fault) = self.compare(promised);
-        if let Some(fault) = fault {
-            assert!(self.start().is_err(), "a start on what cannot be read: {fault}");
-            return Err(fault);
-        }
+        assert!(fault.is_none(), "{fault:?}");
         self.gone += self.entries.split_off(&(last + 1)).len();
         let open = self.still_open();
         let (journal, recovery) = self.start()?;
@@ -151,6 +149,48 @@ impl Model {
             self.synced = last;
         }
         Ok(journal)
+    }
+
+    /// Opens what a power cut has left that may write blocks in any order: all up to `promised` must
+    /// be there, and of what is behind it as much as can be read, but for one that is damaged.
+    /// How many entries are gone from between others, and how many were kept behind those.
+    pub(super) fn reopen_with_holes(&mut self, promised: u64) -> (u64, u64) {
+        let (last, fault) = self.compare(promised);
+        assert!(fault.is_some(), "there is no hole");
+        let (journal, recovery) = self.start().unwrap();
+        let torn = |loss: &Loss| loss.torn_bytes.is_some() && loss.first_seq > last;
+        assert!(!recovery.losses.is_empty() && recovery.losses.iter().all(torn), "{recovery:?}");
+        assert!(recovery.torn_bytes > 0);
+        journal.close().unwrap();
+        let (mut gone, mut kept, mut next) = (0, 0, 1);
+        let mut open = BTreeMap::new();
+        for framed in Entries::new(self.memory.look(), Path::new(DIR), 1) {
+            let framed = framed.unwrap();
+            assert!(framed.seq == next || next > last, "a hole in what was whole");
+            gone += framed.seq - next;
+            next = framed.seq + 1;
+            let entry = framed.entry().unwrap();
+            match self.entries.get(&framed.seq) {
+                Some(told) if told.payload == framed.payload => kept += u64::from(gone > 0),
+                _ => drop(Told::by_the_journal(&framed)),
+            }
+            match entry {
+                Entry::Reserve(reserve) => drop(open.insert(reserve.id, framed.seq)),
+                Entry::Post(record) => drop(open.remove(&record.id)),
+                Entry::Void(void) => drop(open.remove(&void.id)),
+                _ => {}
+            }
+        }
+        assert!(open.is_empty(), "{open:?} are open");
+        // From now on it is whole.
+        let (_, recovery) = self.start().unwrap();
+        assert!(recovery.losses.is_empty() && recovery.torn_bytes == 0, "{recovery:?}");
+        (gone, kept)
+    }
+
+    /// Whether all of it can be read, up to a torn end.
+    pub(super) fn is_sound(&self) -> bool {
+        Entries::new(self.memory.look(), Path::new(DIR), 1).all(|framed| framed.is_ok())
     }
 
     /// All that was told is there.

@@ -146,11 +146,37 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     let bench = filled(40, &[]);
     let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
     let mut retention = Retention::new(bench.dir.path(), 1, 0);
-    assert!(retention.fed(u64::MAX, now, at).unwrap().is_empty());
+    let mut fed = |sent: u64, hours| {
+        let now = now + Duration::from_secs(3600) * hours;
+        retention.fed(u64::MAX, || (sent, 0), 0, now, at).unwrap().len()
+    };
+    assert_eq!(fed(u64::MAX, 0), 0);
     // Not before its time.
-    assert!(retention.fed(u64::MAX, now, at).unwrap().is_empty());
-    assert!(!retention.fed(u64::MAX, now + Duration::from_secs(3600), at).unwrap().is_empty());
+    assert_eq!(fed(u64::MAX, 0), 0);
+    // The receiver lacks them.
+    assert_eq!(fed(0, 1), 0);
+    assert!(fed(u64::MAX, 2) > 0);
     assert_eq!(bench.segments().len(), 1);
+}
+
+#[test]
+fn old_corrections_go_once_the_store_has_them() {
+    let (data, filled) = (tempfile::tempdir().unwrap(), filled(40, &[]));
+    let dir = data.path().join(CORRECTIONS);
+    fs::create_dir(&dir).unwrap();
+    for path in filled.segments() {
+        fs::copy(&path, dir.join(path.file_name().unwrap())).unwrap();
+    }
+    let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
+    let mut retention = Retention::new(data.path(), 1, 0);
+    let mut fed = |sent: u64, stored: u64, hours| {
+        let now = now + Duration::from_secs(3600) * hours;
+        retention.fed(0, || (0, sent), stored, now, at).unwrap().len()
+    };
+    assert_eq!(fed(u64::MAX, 0, 0), 0, "the store lacks them");
+    assert_eq!(fed(0, u64::MAX, 1), 0, "the receiver lacks them");
+    assert_eq!(fed(u64::MAX, u64::MAX, 2), filled.segments().len() - 1);
+    assert_eq!(files::list(&dir, &Kernel).unwrap().len(), 1);
 }
 
 #[test]

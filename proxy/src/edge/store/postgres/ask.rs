@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use taximeter_billing::Period;
+use taximeter_billing::export::{Entries, SequenceRange};
 use taximeter_ledger::{Correction, Position, Record};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -32,6 +33,21 @@ const CORRECTIONS: &str = "
         AND ($3 IS NULL OR tenant = $3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
+/// The first such member of a record is its gateway, as JSON has it between quotes.
+const ENTRIES: &str = r#"
+    SELECT substring(record from '"gateway":"((?:[^"\\]|\\.)*)"') AS gateway, min(seq), max(seq),
+        count(*)
+    FROM requests
+    WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
+    GROUP BY gateway"#;
+const COUNT_CORRECTIONS: &str = "
+    SELECT count(*)
+    FROM corrections JOIN requests
+        ON requests.started_at = corrections.started_at AND requests.id = corrects
+    WHERE corrections.started_at >= $1 AND corrections.started_at < $2
+        AND requests.started_at >= $1 AND requests.started_at < $2
+        AND ($3 IS NULL OR tenant = $3)";
+
 const ADMITTED: &str = "
     SELECT started_at, id, seq, record
     FROM requests
@@ -39,6 +55,14 @@ const ADMITTED: &str = "
         AND ($4 IS NULL OR tenant = $4) AND number <= $5
     ORDER BY started_at, id
     LIMIT $6";
+
+const ADMITTED_BEFORE: &str = "
+    SELECT started_at, id, seq, record
+    FROM requests
+    WHERE started_at <= $1 AND (started_at, id) < ($1, $2) AND started_at >= $3
+        AND started_at < $4 AND ($5 IS NULL OR tenant = $5) AND number <= $6
+    ORDER BY started_at DESC, id DESC
+    LIMIT $7";
 
 const PLACE_OF_LAST: &str = "
     SELECT started_at, id
@@ -92,6 +116,23 @@ pub(super) fn corrections(
     })
 }
 
+pub(super) fn entries(link: &Link, period: Period, tenant: Option<&str>) -> Result<Entries, Fault> {
+    let mut entries = Entries::default();
+    let unsigned = |row: &Row, column| row.try_get(column).map(i64::cast_unsigned);
+    ask(link, ENTRIES, period, tenant, |row| {
+        let gateway = format!("\"{}\"", row.try_get::<_, &str>(0)?);
+        let gateway = serde_json::from_str(&gateway).map_err(Fault::unreadable)?;
+        let (first, last, records) = (unsigned(row, 1)?, unsigned(row, 2)?, unsigned(row, 3)?);
+        entries.sequences.insert(gateway, SequenceRange { first, last, records });
+        Ok(ControlFlow::Continue(()))
+    })?;
+    ask(link, COUNT_CORRECTIONS, period, tenant, |row| {
+        entries.corrections = unsigned(row, 0)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(entries)
+}
+
 pub(super) fn admitted(
     link: &Link,
     filter: &Filter,
@@ -110,6 +151,28 @@ pub(super) fn admitted(
         (&limit, Type::INT8),
     ];
     collect(link, ADMITTED, &given, |row| Ok((place(row)?, record(row, 2, 3)?)))
+}
+
+pub(super) fn admitted_before(
+    link: &Link,
+    filter: &Filter,
+    newest: i64,
+    end: &Place,
+    limit: u32,
+) -> Result<Vec<(Place, Record)>, Fault> {
+    let (at, id) = from_place(end);
+    let (since, before) = (filter.since(), filter.before());
+    let (tenant, limit) = (tenant(filter), i64::from(limit));
+    let given: [Given<'_>; 7] = [
+        (&at, Type::INT8),
+        (&id, Type::UUID),
+        (&since, Type::INT8),
+        (&before, Type::INT8),
+        (&tenant, Type::TEXT),
+        (&newest, Type::INT8),
+        (&limit, Type::INT8),
+    ];
+    collect(link, ADMITTED_BEFORE, &given, |row| Ok((place(row)?, record(row, 2, 3)?)))
 }
 
 pub(super) fn place_of_last(

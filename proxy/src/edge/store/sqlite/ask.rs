@@ -6,10 +6,11 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
+use taximeter_billing::export::{Entries, SequenceRange};
 use taximeter_ledger::{Correction, Position, Record};
 
 use crate::edge::store::database::{Filter, Place};
-use crate::edge::store::post::Post;
+use crate::edge::store::post::{Post, gateway};
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
@@ -29,6 +30,17 @@ const CORRECTIONS: &str = "
         AND (?3 IS NULL OR tenant = ?3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
+const ENTRIES: &str = "
+    SELECT seq, record
+    FROM requests
+    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)";
+const COUNT_CORRECTIONS: &str = "
+    SELECT count(*)
+    FROM corrections CROSS JOIN requests
+        ON requests.started_at = corrections.started_at AND requests.id = corrects
+    WHERE corrections.started_at >= ?1 AND corrections.started_at < ?2
+        AND (?3 IS NULL OR tenant = ?3)";
+
 const ADMITTED: &str = "
     SELECT started_at, id, seq, record
     FROM requests
@@ -36,6 +48,14 @@ const ADMITTED: &str = "
         AND number <= ?5
     ORDER BY started_at, id
     LIMIT ?6";
+
+const ADMITTED_BEFORE: &str = "
+    SELECT started_at, id, seq, record
+    FROM requests
+    WHERE (started_at, id) < (?1, ?2) AND started_at >= ?3 AND started_at < ?4
+        AND (?5 IS NULL OR tenant = ?5) AND number <= ?6
+    ORDER BY started_at DESC, id DESC
+    LIMIT ?7";
 
 const PLACE_OF_LAST: &str = "
     SELECT started_at, id
@@ -88,6 +108,24 @@ pub(super) fn corrections(
     })
 }
 
+pub(super) fn entries(
+    connection: &Connection,
+    period: Period,
+    tenant: Option<&str>,
+) -> rusqlite::Result<Entries> {
+    let asked = params![from(period), to(period), tenant];
+    let mut entries = Entries::default();
+    each(connection, ENTRIES, asked, |row| {
+        let gateway = gateway(text(row, 1)?).map_err(|error| unreadable(1, error))?;
+        let seq = row.get(0).map(i64::cast_unsigned)?;
+        SequenceRange::add(&mut entries.sequences, &gateway, seq);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut count = connection.prepare_cached(COUNT_CORRECTIONS)?;
+    entries.corrections = count.query_row(asked, |row| row.get(0).map(i64::cast_unsigned))?;
+    Ok(entries)
+}
+
 pub(super) fn admitted(
     connection: &Connection,
     filter: &Filter,
@@ -97,6 +135,19 @@ pub(super) fn admitted(
 ) -> rusqlite::Result<Vec<(Place, Record)>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
+    query.query_map(asked, |row| Ok((place(row)?, record(row, 2, 3)?)))?.collect()
+}
+
+pub(super) fn admitted_before(
+    connection: &Connection,
+    filter: &Filter,
+    newest: i64,
+    end: &Place,
+    limit: u32,
+) -> rusqlite::Result<Vec<(Place, Record)>> {
+    let (since, before) = (filter.since(), filter.before());
+    let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
+    let mut query = connection.prepare_cached(ADMITTED_BEFORE)?;
     query.query_map(asked, |row| Ok((place(row)?, record(row, 2, 3)?)))?.collect()
 }
 

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
-use taximeter_billing::corrected;
+use taximeter_billing::export::{Entries, SequenceRange};
+use taximeter_billing::{BillRow, Grouping, Unit, corrected};
 use taximeter_ledger::{Correction, RecordCost, RequestId};
 use uuid::Uuid;
 
@@ -72,34 +73,45 @@ fn corrections(rides: &[Record]) -> Vec<Correction> {
     all
 }
 
-fn bill_of(store: &mut Store, period: Period, tenant: Option<&str>, by: &str) -> Bill {
-    let mut biller = Biller::new(period, by.parse().unwrap());
-    let add = |key: &HourKey, hour: &Hour| {
-        biller.add_hour(key, hour).unwrap();
-        Ok::<_, StoreError>(())
-    };
-    store.hours(period, tenant, add).unwrap();
+/// Of which requests.
+#[derive(Debug, Clone, Copy)]
+struct Scope<'a> {
+    period: Period,
+    zone: &'a Zone,
+    tenant: Option<&'a str>,
+}
+
+fn bill_of(store: &mut Store, scope: Scope<'_>, by: &str) -> Bill {
+    let Scope { period, zone, tenant } = scope;
+    let by: Grouping = by.parse().unwrap();
+    let parts = period.parts(by.unit().unwrap_or(Unit::Month), zone).unwrap();
+    let mut biller = Biller::new(period, zone.clone(), by);
+    for part in parts {
+        let add = |key: &HourKey, hour: &Hour| {
+            assert!(part.contains(key.hour));
+            biller.add_hour(key, hour).unwrap();
+            Ok::<_, StoreError>(())
+        };
+        store.hours(part, tenant, add).unwrap();
+    }
     biller.finish()
 }
 
 /// The same bill, without a store.
-fn expected(
-    rides: &[Record],
-    corrections: &[Correction],
-    period: Period,
-    tenant: Option<&str>,
-    by: &str,
-) -> Bill {
-    let mut biller = Biller::new(period, by.parse().unwrap());
+fn expected(rides: &[Record], corrections: &[Correction], scope: Scope<'_>, by: &str) -> Bill {
+    let Scope { period, zone, tenant } = scope;
+    let mut biller = Biller::new(period, zone.clone(), by.parse().unwrap());
     for ride in rides {
         let row = BillRow::from(ride);
         if !period.contains(row.started_at) || tenant.is_some_and(|tenant| tenant != row.tenant) {
             continue;
         }
-        biller.add_hour(&HourKey::of(&row), &Hour::of(&row)).unwrap();
+        // The instant itself tells hour, day and month.
+        let hour = row.started_at;
+        biller.add_hour(&HourKey { hour, ..HourKey::of(&row) }, &Hour::of(&row)).unwrap();
         for correction in corrections.iter().filter(|correction| correction.corrects == ride.id) {
-            for (key, hour) in corrected(&row, correction) {
-                biller.add_hour(&key, &hour).unwrap();
+            for (key, corrected) in corrected(&row, correction) {
+                biller.add_hour(&HourKey { hour, ..key }, &corrected).unwrap();
             }
         }
     }
@@ -119,7 +131,11 @@ proptest! {
         from in 0_i64..600,
         minutes in 1_i64..300,
         tenant in prop::option::of(prop::sample::select(vec!["acme", "beta", "nobody"])),
+        zone in prop::sample::select(vec![
+            "UTC", "Europe/Berlin", "Asia/Kolkata", "Asia/Kathmandu", "America/St_Johns",
+        ]),
     ) {
+        let zone = &zone.parse::<Zone>().unwrap();
         let rides: Vec<_> = (0..count).map(ride).collect();
         let corrections = corrections(&rides);
         let (posts, changes) = (journal(rides.iter().cloned()), entries(&corrections));
@@ -129,10 +145,11 @@ proptest! {
         store.catch_up(&mut [feed(&posts), changed(&changes)]).unwrap();
         store.catch_up(&mut [changed(&changes[..0])]).unwrap();
         let period = Period::new(minute(from), minute(from + minutes)).unwrap();
-        for period in [period, november()] {
-            for by in ["tenant,model", "hour,key,label:team", "day,provider,upstream,operation,route"] {
-                let expected = expected(&rides, &corrections, period, tenant, by);
-                prop_assert_eq!(bill_of(&mut store, period, tenant, by), expected);
+        for period in [period, Period::month_of(minute(0), zone).unwrap()] {
+            let scope = Scope { period, zone, tenant };
+            for by in ["tenant,model", "hour,key,label:team", "day,provider,upstream", "month,route"] {
+                let expected = expected(&rides, &corrections, scope, by);
+                prop_assert_eq!(bill_of(&mut store, scope, by), expected);
             }
         }
     }
@@ -148,12 +165,56 @@ fn corrections_come_in_the_order_in_which_they_were_written() {
     let written = [first, second];
     store.catch_up(&mut [feed(&journal(rides)), changed(&entries(&written))]).unwrap();
     let mut found = Vec::new();
-    let take = |correction: &Correction| {
+    let take = |_: &BillRow<'_>, correction: &Correction| {
         found.push(correction.clone());
         Ok::<_, StoreError>(())
     };
     store.corrections(november(), None, take).unwrap();
     assert_eq!(found, written);
+}
+
+#[test]
+fn the_entries_of_a_period_are_told_by_gateway_and_by_tenant() {
+    let (mut odd, mut before, mut other) = (ride(2), ride(3), ride(4));
+    odd.gateway = "pod \\ \"1\"/0".to_owned();
+    odd.request_id = r#"","gateway":"not/0""#.to_owned();
+    before.started_at = "2026-10-31T23:59:59Z".parse().unwrap();
+    other.tenant = taximeter_ledger::TenantId("zeta".into());
+    let rides = [ride(1), odd.clone(), before, other];
+    let corrected = correction(7, &rides[0], rides[0].cost.as_ref(), 3);
+    let (_dir, mut store) = open();
+    let corrections = entries(&[corrected]);
+    store.catch_up(&mut [feed(&journal(rides.clone())), changed(&corrections)]).unwrap();
+    let range = |first, last, records| SequenceRange { first, last, records };
+    let all = store.entries(november(), None).unwrap();
+    let gateways = [(rides[0].gateway.clone(), range(1, 4, 2)), (odd.gateway, range(2, 2, 1))];
+    assert_eq!(all, Entries { sequences: gateways.into(), corrections: 1 });
+    let zeta = store.entries(november(), Some("zeta")).unwrap();
+    let gateways = [(rides[0].gateway.clone(), range(4, 4, 1))];
+    assert_eq!(zeta, Entries { sequences: gateways.into(), corrections: 0 });
+}
+
+/// `store` stays as it is while `feeder`, which is the same, gets a request of another gateway.
+pub(super) fn stays_as_it_is(store: &mut Store, feeder: &mut Store) {
+    let count = |store: &mut Store| store.entries(november(), None).unwrap().sequences.len();
+    catch_up(store, &journal([ride(1)]));
+    let held = store.at_one_moment(|store| {
+        let before = count(store);
+        let other = Record { gateway: "another/0".to_owned(), ..ride(2) };
+        feeder.catch_up(&mut [feed_as("another", &journal([other]))]).unwrap();
+        Ok::<_, StoreError>((before, count(store)))
+    });
+    assert_eq!(held.unwrap(), (1, 1));
+    assert_eq!(count(store), 2);
+    let fault = StoreError::NoDataDir("gone".into());
+    assert!(store.at_one_moment(|_| Err::<(), _>(fault)).is_err());
+    assert_eq!(count(store), 2, "it can be asked again");
+}
+
+#[test]
+fn what_is_fed_meanwhile_is_not_there_until_the_moment_is_over() {
+    let (dir, mut store) = open();
+    stays_as_it_is(&mut store, &mut Store::open(dir.path()).unwrap());
 }
 
 #[test]
@@ -194,6 +255,7 @@ fn hours_come_in_order_whatever_came_first() {
 on_postgres! {
     a_bill_from_hours_equals_one_from_the_records,
     corrections_come_in_the_order_in_which_they_were_written,
+    the_entries_of_a_period_are_told_by_gateway_and_by_tenant,
     sums_that_are_too_large_together_are_kept_apart,
     hours_come_in_order_whatever_came_first,
 }

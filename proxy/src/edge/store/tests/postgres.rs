@@ -71,6 +71,12 @@ fn two_gateways_may_feed_and_ask_at_the_same_time() {
 }
 
 #[test]
+fn what_others_feed_meanwhile_is_not_there_until_the_moment_is_over() {
+    let database = Database::new();
+    hours::stays_as_it_is(&mut database.store_of("first"), &mut database.store_of("second"));
+}
+
+#[test]
 fn the_database_of_a_later_version_is_left_alone() {
     let database = Database::new();
     database.store();
@@ -288,7 +294,7 @@ fn whoever_follows_sees_each_request_once_while_several_feed() {
                 *seen.entry(record.request_id.clone()).or_insert(0) += 1;
                 Ok::<_, StoreError>(())
             };
-            newest = following.records_after(&Filter::default(), newest, take).unwrap();
+            following.records_after(&Filter::default(), &mut newest, take).unwrap();
             assert!(
                 database.ask("SELECT count(*) FROM requests").parse::<usize>().unwrap()
                     >= seen.len()

@@ -1,0 +1,84 @@
+//! The limits by name.
+
+use std::time::Duration;
+
+/// Named limits (`facts/robustness.md` §20). `Limits::default()` has the documented defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Request head, in bytes.
+    pub header_bytes_max: usize,
+    /// Request header fields.
+    pub headers_max: usize,
+    /// Request target, in bytes.
+    pub uri_bytes_max: usize,
+    /// Time for a whole request head.
+    pub header_read_timeout: Duration,
+    /// One request body, in bytes.
+    pub body_bytes_max: usize,
+    /// Time without progress while reading a body.
+    pub body_read_timeout: Duration,
+    /// All bodies held at once, in bytes.
+    pub bodies_total_bytes_max: usize,
+    /// Idle keep-alive connection from a client.
+    pub idle_timeout: Duration,
+    /// Client connections.
+    pub connections_max: usize,
+    /// Streams on one HTTP/2 connection.
+    pub http2_streams_max: u32,
+    /// Connecting to an upstream, TLS included.
+    pub upstream_connect_timeout: Duration,
+    /// Until the upstream's head.
+    pub upstream_head_timeout: Duration,
+    /// Silence between two reads of an answer.
+    pub upstream_idle_timeout: Duration,
+    /// A whole request, from its head to the last byte of its answer.
+    pub request_timeout: Duration,
+    /// How long an idle upstream connection is kept.
+    pub upstream_keep_alive: Duration,
+    /// A client that does not read.
+    pub client_write_timeout: Duration,
+    /// Longest answer that is read as one document, in bytes, decoded.
+    pub decode_bytes_max: usize,
+    /// Most decoded bytes per byte of an encoded answer.
+    pub decode_ratio_max: u32,
+    /// Frames gathered into one write, in bytes.
+    pub relay_buffer_bytes: usize,
+    /// Streams may go on this long after SIGTERM.
+    pub drain: Duration,
+    /// Waiting for the ledger.
+    pub ledger_write_timeout: Duration,
+    /// Entries waiting for the ledger, in bytes.
+    pub ledger_queue_bytes_max: usize,
+    /// A file of the journal that is this long is followed by another one, in bytes.
+    pub ledger_segment_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_bytes_max: 64 << 10,
+            headers_max: 100,
+            uri_bytes_max: 8 << 10,
+            header_read_timeout: Duration::from_secs(10),
+            body_bytes_max: 32 << 20,
+            body_read_timeout: Duration::from_secs(30),
+            bodies_total_bytes_max: 1 << 30,
+            idle_timeout: Duration::from_secs(75),
+            connections_max: 10_000,
+            http2_streams_max: 100,
+            upstream_connect_timeout: Duration::from_secs(5),
+            upstream_head_timeout: Duration::from_secs(300),
+            upstream_idle_timeout: Duration::from_secs(120),
+            request_timeout: Duration::from_secs(3600),
+            upstream_keep_alive: Duration::from_secs(4),
+            client_write_timeout: Duration::from_secs(60),
+            decode_bytes_max: 32 << 20,
+            decode_ratio_max: 200,
+            relay_buffer_bytes: 64 << 10,
+            drain: Duration::from_secs(30),
+            ledger_write_timeout: Duration::from_secs(1),
+            ledger_queue_bytes_max: 64 << 20,
+            ledger_segment_bytes: 64 << 20,
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! What the file says of telemetry, completed by OpenTelemetry's environment variables.
+//!
+//! A key of the file wins over a variable that says the same. As the standard wants it, a variable
+//! that does not do is left out with a warning, and one that is empty is not there.
+//!
+//! Source: OpenTelemetry specification, configuration/sdk-environment-variables and
+//! protocol/exporter.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::mistake::Invalid;
+use crate::model::{
+    Config, GenAi, OtlpKeys, OtlpProtocol, Secret, Telemetry, Temporality, UpstreamUrl,
+};
+use crate::sampling::{Ratio, Sampling, sampler};
+use crate::values::{Gzip, HeaderText, Receiver, Value};
+
+/// The port that collectors have for gRPC.
+const GRPC_PORT: u16 = 4317;
+/// Time for one push.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two pushes of metrics.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// Time between two pushes of spans.
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest value of a resource's attribute, in bytes.
+const ATTRIBUTE_BYTES_MAX: usize = 256;
+/// Attributes of a resource from the environment.
+const ATTRIBUTES_MAX: usize = 128;
+
+/// What is emitted, and where to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Emission {
+    /// Generation of the GenAI conventions.
+    pub genai: GenAi,
+    /// Whether `/metrics` names the instrumentation scope on each series.
+    pub scope_labels: bool,
+    /// Attributes of what emits, `service.name` among them.
+    pub resource: BTreeMap<String, String>,
+    /// Where metrics are pushed to.
+    pub metrics: Option<MetricsExport>,
+    /// Where spans are pushed to, and which.
+    pub traces: Option<TracesExport>,
+}
+
+/// Where one signal is pushed to, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exporter {
+    /// The collector; over HTTP with the whole path.
+    pub url: UpstreamUrl,
+    /// How it travels.
+    pub protocol: OtlpProtocol,
+    /// Sent with each push; names in lower case.
+    pub headers: BTreeMap<String, Secret>,
+    /// Whether it is compressed.
+    pub gzip: bool,
+    /// Time for one push and its answer.
+    pub timeout: Duration,
+    /// A file of certificates that are trusted in place of the system's.
+    pub ca: Option<PathBuf>,
+}
+
+/// How metrics are pushed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricsExport {
+    /// Where to.
+    pub exporter: Exporter,
+    /// Time between two pushes.
+    pub interval: Duration,
+    /// What numbers count from.
+    pub temporality: Temporality,
+}
+
+/// How spans are pushed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TracesExport {
+    /// Where to.
+    pub exporter: Exporter,
+    /// Time between two pushes.
+    pub interval: Duration,
+    /// Which traces are kept.
+    pub sampling: Sampling,
+}
+
+/// A variable that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its name.
+    pub variable: String,
+    /// What is wrong with its value.
+    pub why: Invalid,
+}
+
+impl Config {
+    /// What this configuration emits in this environment, and what was left out of the latter.
+    #[must_use]
+    pub fn emission(&self, env: &dyn Fn(&str) -> Option<String>) -> (Emission, Vec<Ignored>) {
+        let mut env = Environment { env, ignored: Vec::new() };
+        let mut resource = resource(&mut env);
+        resource.extend(self.resource.clone());
+        let emission = Emission {
+            genai: self.telemetry.genai.unwrap_or_else(|| opted_in(&mut env)),
+            scope_labels: self.telemetry.scope_labels,
+            resource,
+            metrics: metrics(&self.telemetry, &mut env),
+            traces: traces(&self.telemetry, &mut env),
+        };
+        (emission, env.ignored)
+    }
+}
+
+/// What the environment calls a kind of telemetry.
+struct Signal {
+    /// In the names of variables.
+    word: &'static str,
+    /// Behind the endpoint, over HTTP.
+    path: &'static str,
+    /// What its exporter may be named.
+    exporters: &'static [&'static str],
+}
+
+const METRICS: Signal =
+    Signal { word: "METRICS", path: "/v1/metrics", exporters: &["otlp", "prometheus", "none"] };
+const TRACES: Signal = Signal { word: "TRACES", path: "/v1/traces", exporters: &["otlp", "none"] };
+
+/// Variables, and which of them do not do.
+struct Environment<'a> {
+    env: &'a dyn Fn(&str) -> Option<String>,
+    ignored: Vec<Ignored>,
+}
+
+impl Environment<'_> {
+    /// The first of `names` that is set and does.
+    fn read<T>(
+        &mut self,
+        names: &[&str],
+        parse: impl Fn(&str) -> Result<T, Invalid>,
+    ) -> Option<(T, usize)> {
+        for (place, name) in names.iter().enumerate() {
+            let Some(text) = (self.env)(name).filter(|text| !text.trim().is_empty()) else {
+                continue;
+            };
+            match parse(text.trim()) {
+                Ok(value) => return Some((value, place)),
+                Err(why) => {
+                    let ignored = Ignored { variable: (*name).to_owned(), why };
+                    // One that is for all signals is read for each of them.
+                    if !self.ignored.contains(&ignored) {
+                        self.ignored.push(ignored);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The value of one that is said for this signal, or for all.
+    fn of_signal<T>(
+        &mut self,
+        signal: &Signal,
+        what: &str,
+        parse: impl Fn(&str) -> Result<T, Invalid>,
+    ) -> Option<(T, usize)> {
+        let own = format!("OTEL_EXPORTER_OTLP_{}_{what}", signal.word);
+        let all = format!("OTEL_EXPORTER_OTLP_{what}");
+        self.read(&[&own, &all], parse)
+    }
+
+    fn is_true(&mut self, name: &str) -> bool {
+        // Anything else is false by the standard.
+        self.read(&[name], |text| Ok(text.eq_ignore_ascii_case("true"))).is_some_and(|read| read.0)
+    }
+}
+
+/// The generation that instrumentations are asked for.
+fn opted_in(env: &mut Environment<'_>) -> GenAi {
+    let listed = |text: &str| Ok(text.split(',').any(|w| w.trim() == "gen_ai_latest_experimental"));
+    match env.read(&["OTEL_SEMCONV_STABILITY_OPT_IN"], listed) {
+        Some((true, _)) => GenAi::Latest,
+        _ => GenAi::default(),
+    }
+}
+
+fn resource(env: &mut Environment<'_>) -> BTreeMap<String, String> {
+    let listed = env.read(&["OTEL_RESOURCE_ATTRIBUTES"], |text| {
+        let all = pairs(text)?;
+        let fit = |(key, value): &(String, String)| {
+            key.len() <= ATTRIBUTE_BYTES_MAX && value.len() <= ATTRIBUTE_BYTES_MAX
+        };
+        if all.len() > ATTRIBUTES_MAX || !all.iter().all(fit) {
+            let expected = format!("{ATTRIBUTES_MAX} pairs of {ATTRIBUTE_BYTES_MAX} bytes");
+            return Err(Invalid::new("is too long", expected));
+        }
+        Ok(all)
+    });
+    let mut resource: BTreeMap<_, _> = listed.into_iter().flat_map(|(all, _)| all).collect();
+    if let Some((name, _)) = env.read(&["OTEL_SERVICE_NAME"], |text| Ok(text.to_owned())) {
+        resource.insert("service.name".to_owned(), name);
+    }
+    resource.entry("service.name".to_owned()).or_insert_with(|| "taximeter".to_owned());
+    resource
+}
+
+fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport> {
+    // Read in any case, so that each mistake is told.
+    let exporter = exporter(&METRICS, &file.otlp, true, env);
+    let (interval, _) = env.read(&["OTEL_METRIC_EXPORT_INTERVAL"], milliseconds).unzip();
+    let (temporality, _) = env
+        .read(&["OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"], |text| {
+            match text.to_ascii_lowercase().as_str() {
+                "cumulative" => Ok(Temporality::Cumulative),
+                "delta" | "lowmemory" => Ok(Temporality::Delta),
+                _ => Err(Invalid::new("is not known here", "cumulative, delta or lowmemory")),
+            }
+        })
+        .unzip();
+    exporter.map(|exporter| MetricsExport {
+        exporter,
+        interval: file.otlp.interval.or(interval).unwrap_or(INTERVAL),
+        temporality: file.otlp.temporality.or(temporality).unwrap_or_default(),
+    })
+}
+
+fn traces(file: &Telemetry, env: &mut Environment<'_>) -> Option<TracesExport> {
+    let keys = file.traces.as_ref();
+    let exporter = exporter(&TRACES, &file.otlp, keys.is_some(), env);
+    let (delay, _) = env.read(&["OTEL_BSP_SCHEDULE_DELAY"], milliseconds).unzip();
+    let (argument, _) = env.read(&["OTEL_TRACES_SAMPLER_ARG"], Ratio::parse).unzip();
+    let (named, _) = env
+        .read(&["OTEL_TRACES_SAMPLER"], |name| sampler(name, argument.unwrap_or(Ratio::ALL)))
+        .unzip();
+    let (ratio, heeds_parent) = named.unwrap_or((Ratio::ALL, true));
+    exporter.map(|exporter| TracesExport {
+        exporter,
+        interval: delay.unwrap_or(BATCH_INTERVAL),
+        sampling: Sampling {
+            ratio: keys.and_then(|keys| keys.ratio).unwrap_or(ratio),
+            heeds_parent,
+            always: keys.map(|keys| keys.always.clone()).unwrap_or_default(),
+        },
+    })
+}
+
+/// Where a signal goes; `wanted` says that the file asks for it.
+fn exporter(
+    signal: &Signal,
+    keys: &OtlpKeys,
+    wanted: bool,
+    env: &mut Environment<'_>,
+) -> Option<Exporter> {
+    let told = env.of_signal(signal, "PROTOCOL", OtlpProtocol::parse).map(first);
+    let protocol = keys.protocol.or(told);
+    let variable = format!("OTEL_{}_EXPORTER", signal.word);
+    let named = env.read(&[&variable], |text| exporters(text, signal.exporters)).map(first);
+    let told = env.of_signal(signal, "ENDPOINT", Receiver::parse);
+    let headers = env.of_signal(signal, "HEADERS", headers).map(first);
+    let gzip = env.of_signal(signal, "COMPRESSION", Gzip::parse).map(|(gzip, _)| gzip.0);
+    let timeout = env.of_signal(signal, "TIMEOUT", milliseconds).map(first);
+    let ca = env.of_signal(signal, "CERTIFICATE", PathBuf::parse).map(first);
+    if env.is_true("OTEL_SDK_DISABLED") {
+        return None;
+    }
+    let (url, whole) = match (&keys.endpoint, told, named) {
+        (Some(url), ..) if wanted || named == Some(true) => (url.clone(), false),
+        (_, _, Some(false)) => return None,
+        // The one for this signal is a whole path; the one for all stands in front of one.
+        (_, Some((url, 0)), _) => (url.into(), true),
+        // A file that names a collector says itself what goes there.
+        (Some(_), ..) => return None,
+        (None, Some((url, _)), _) => (url.into(), false),
+        (None, None, Some(true)) => (local(protocol), false),
+        (None, None, None) => return None,
+    };
+    let by_port =
+        if url.port == GRPC_PORT { OtlpProtocol::Grpc } else { OtlpProtocol::HttpProtobuf };
+    let protocol = protocol.unwrap_or(by_port);
+    let prefix = match protocol {
+        OtlpProtocol::HttpProtobuf if !whole => {
+            format!("{}{}", url.prefix.trim_end_matches('/'), signal.path)
+        }
+        _ => url.prefix.clone(),
+    };
+    Some(Exporter {
+        url: UpstreamUrl { prefix, ..url },
+        protocol,
+        headers: keys.headers.clone().or(headers).unwrap_or_default(),
+        gzip: keys.gzip.or(gzip).unwrap_or(true),
+        timeout: keys.timeout.or(timeout).unwrap_or(TIMEOUT),
+        ca: keys.ca.clone().or(ca),
+    })
+}
+
+fn first<T>((value, _): (T, usize)) -> T {
+    value
+}
+
+/// Where the standard looks for a collector when it is told to push and not where to.
+fn local(protocol: Option<OtlpProtocol>) -> UpstreamUrl {
+    let port = if protocol == Some(OtlpProtocol::Grpc) { GRPC_PORT } else { 4318 };
+    UpstreamUrl { tls: false, host: "localhost".to_owned(), port, prefix: "/".to_owned() }
+}
+
+/// Whether the exporters that are named want a push; `/metrics` is there in any case.
+fn exporters(text: &str, known: &[&str]) -> Result<bool, Invalid> {
+    let words: Vec<_> = text.split(',').map(str::trim).collect();
+    match words.iter().find(|word| !known.contains(word)) {
+        Some(_) => Err(Invalid::new("names another exporter", known.join(", "))),
+        None => Ok(words.contains(&"otlp")),
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Duration, Invalid> {
+    let digits = text.parse::<u32>().ok().filter(|number| *number > 0);
+    let number = digits.ok_or_else(|| Invalid::new("is no time", "whole milliseconds above 0"))?;
+    Ok(Duration::from_millis(number.into()))
+}
+
+fn headers(text: &str) -> Result<BTreeMap<String, Secret>, Invalid> {
+    let pairs = pairs(text).map_err(Invalid::secret)?;
+    let header = |(name, value): (String, String)| {
+        Ok((header_name(&name)?, HeaderText::parse(&value).map_err(Invalid::secret)?.0))
+    };
+    pairs.into_iter().map(header).collect()
+}
+
+/// The name of a header that may be added to a push, in lower case.
+///
+/// Errors: no name, or one that the push has itself.
+pub(crate) fn header_name(name: &str) -> Result<String, Invalid> {
+    const OURS: [&str; 9] = [
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    let name = name.to_ascii_lowercase();
+    let well_formed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || !name.bytes().all(well_formed) {
+        return Err(Invalid::new("is no name of a header", "letters, digits, `-`, `_` and `.`"));
+    }
+    if OURS.contains(&name.as_str()) || name.starts_with("grpc-") {
+        return Err(Invalid::new("has a meaning of its own", "another header"));
+    }
+    Ok(name)
+}
+
+/// `k=v,k=v`, in which `%` stands before two hexadecimal digits.
+fn pairs(text: &str) -> Result<Vec<(String, String)>, Invalid> {
+    let invalid = || Invalid::new("is no list of pairs", "key=value,key=value, percent-encoded");
+    let pairs = text.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        let (key, value) = (decoded(key.trim())?, decoded(value.trim())?);
+        (!key.is_empty()).then_some((key, value))
+    });
+    pairs.collect::<Option<_>>().ok_or_else(invalid)
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        let hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| hexadecimal)?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! What a bill has beside single requests: corrections of their cost, shares of GPUs, and credits.
+//! With them, events add up to the bill.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use taximeter_ledger::{Correction, RecordCost, RequestId};
+use uuid::Uuid;
+
+use super::error::ExportError;
+use crate::credit::{Covered, Credit};
+use crate::gpu::IDLE;
+use crate::hours::{Hour, HourKey, LineKey};
+use crate::period::Period;
+use crate::sums::{add_exactly, exact_product};
+use crate::zone::Zone;
+
+/// One of them. Its id stays the same for the same data, so that what is sent twice counts once.
+#[derive(Debug, Clone)]
+pub struct Item<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) kind: Kind,
+    /// Decides the period: admission of the request that is corrected, the hour of the GPUs, the
+    /// start of what an allowance is for.
+    pub(super) at: Timestamp,
+    /// Who pays.
+    pub(super) tenant: &'a str,
+    /// ISO 4217.
+    pub(super) currency: &'a str,
+    /// What it adds to what is owed; less than zero where it takes off.
+    pub(super) cost: Decimal,
+    /// The same at list price; a credit has none.
+    pub(super) list_cost: Decimal,
+    /// Of what is measured: how many.
+    pub(super) quantity: Option<Decimal>,
+    pub(super) about: About<'a>,
+}
+
+/// What it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Correction,
+    Gpu,
+    IdleGpu,
+    Credit,
+}
+
+/// More of it, where it is known.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct About<'a> {
+    /// The request whose cost is corrected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corrects: Option<RequestId>,
+    /// When that was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_at: Option<Timestamp>,
+    /// Why, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_id: Option<&'a str>,
+    /// What is free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meter: Option<&'a str>,
+}
+
+impl Kind {
+    /// What the event is about, as CloudEvents and Orb have it.
+    pub(super) const fn event_type(self) -> &'static str {
+        match self {
+            Self::Correction => "taximeter.correction",
+            Self::Gpu | Self::IdleGpu => "taximeter.gpu_share",
+            Self::Credit => "taximeter.credit",
+        }
+    }
+
+    /// Whether it is something that was used, and not money alone.
+    pub(super) const fn is_usage(self) -> bool {
+        matches!(self, Self::Gpu | Self::IdleGpu)
+    }
+
+    /// What is measured, as Stripe and Lago have it.
+    pub(super) const fn meter(self) -> &'static str {
+        match self {
+            Self::Correction => "correction",
+            Self::Gpu => "gpu_hours",
+            Self::IdleGpu => "idle_gpu_hours",
+            Self::Credit => "credit",
+        }
+    }
+}
+
+impl<'a> Item<'a> {
+    /// What a correction adds to what its request owed: one item, or one for each currency where
+    /// that changes. None where both costs are unknown.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`] for a difference that cannot be kept exactly.
+    pub fn of_correction(correction: &'a Correction) -> Result<Vec<Self>, ExportError> {
+        let too_large = ExportError::TooLarge { what: "the difference of a correction" };
+        let (before, after) = (correction.before.as_ref(), correction.after.as_ref());
+        let of = |currency: &'a str, cost, list_cost| Self {
+            id: correction.id.to_string().into(),
+            kind: Kind::Correction,
+            at: correction.started_at,
+            tenant: &correction.tenant.0,
+            currency,
+            cost,
+            list_cost,
+            quantity: None,
+            about: About {
+                corrects: Some(correction.corrects),
+                made_at: Some(correction.made_at),
+                reason: Some(&correction.reason),
+                price_id: after.or(before).map(|cost| cost.price_id.as_str()),
+                ..About::default()
+            },
+        };
+        let taken = |cost: &'a RecordCost| of(&cost.currency, -cost.amount, -cost.list_amount);
+        let owed = |cost: &'a RecordCost| of(&cost.currency, cost.amount, cost.list_amount);
+        Ok(match (before, after) {
+            (Some(before), Some(after)) if before.currency == after.currency => {
+                let cost = add_exactly(after.amount, -before.amount);
+                let list_cost = add_exactly(after.list_amount, -before.list_amount);
+                let (cost, list_cost) = cost.zip(list_cost).ok_or(too_large)?;
+                vec![of(&after.currency, cost, list_cost)]
+            }
+            (Some(before), Some(after)) => {
+                let taken = taken(before);
+                let id = format!("{}:{}", taken.id, taken.currency).into();
+                vec![Self { id, ..taken }, owed(after)]
+            }
+            (before, after) => before.map(taken).into_iter().chain(after.map(owed)).collect(),
+        })
+    }
+
+    /// The shares of GPUs that an hour has; those of nothing are left out.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn of_gpus(key: &'a HourKey, hour: &'a Hour) -> Result<Vec<Self>, ExportError> {
+        let lines = hour.lines.iter().filter(|(_, quantity)| !quantity.is_zero());
+        lines.map(|(line, quantity)| Self::of_share(key, line, *quantity)).collect()
+    }
+
+    fn of_share(
+        key: &'a HourKey,
+        line: &'a LineKey,
+        quantity: Decimal,
+    ) -> Result<Self, ExportError> {
+        let cost = |price| exact_product(quantity, price);
+        let costs = cost(line.unit_price).zip(cost(line.list_unit_price));
+        let (cost, list_cost) = costs.ok_or(ExportError::TooLarge { what: "a share of GPUs" })?;
+        Ok(Self {
+            id: digest(&(key, key.hour, &line.meter, &line.price_id))?,
+            kind: if line.meter == IDLE { Kind::IdleGpu } else { Kind::Gpu },
+            at: key.hour,
+            tenant: &key.tenant,
+            currency: key.currency.as_deref().unwrap_or_default(),
+            cost,
+            list_cost,
+            quantity: Some(quantity),
+            about: About {
+                key_id: key.key_id.as_deref(),
+                upstream: Some(&key.upstream),
+                provider: Some(&key.provider),
+                model: key.model.as_deref(),
+                price_id: Some(&line.price_id),
+                ..About::default()
+            },
+        })
+    }
+
+    /// What an allowance takes off what is owed for `period`.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn of_credit(credit: &'a Credit, period: Period) -> Result<Self, ExportError> {
+        let Credit { tenant, month, covered, tokens, amount, currency } = credit;
+        let start = Zone::UTC.start_of(*month).unwrap_or(period.from());
+        Ok(Self {
+            id: digest(&(tenant, month, covered, currency, period.from(), period.to()))?,
+            kind: Kind::Credit,
+            at: start.max(period.from()),
+            tenant,
+            currency,
+            cost: -amount,
+            list_cost: Decimal::ZERO,
+            quantity: *tokens,
+            about: About {
+                meter: match covered {
+                    Covered::Meter(meter) => Some(meter),
+                    Covered::Money => None,
+                },
+                ..About::default()
+            },
+        })
+    }
+}
+
+/// An id that says what it is of: the same for the same, another one for anything else.
+fn digest(of: &impl Serialize) -> Result<Cow<'static, str>, ExportError> {
+    let hash = Sha256::digest(serde_json::to_vec(of)?);
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(hash).for_each(|(byte, of)| *byte = of);
+    Ok(Uuid::from_bytes(bytes).to_string().into())
+}

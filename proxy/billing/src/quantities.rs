@@ -1,0 +1,241 @@
+//! Hours in, quantities by meter and source out: a bill's lines, grouped as one likes.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use rust_decimal::Decimal;
+use taximeter_pricing::Source;
+
+use crate::bill::{BillError, LINES_MAX};
+use crate::group::{Grouping, Place};
+use crate::hours::{Hour, HourKey};
+use crate::sums::{add_exactly, exact_product};
+use crate::zone::Zone;
+
+/// What quantities are split by beside a grouping of requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Split {
+    /// `input`, `cache_read`, `output` and so on.
+    pub meter: bool,
+    /// Who said how many.
+    pub source: bool,
+}
+
+/// Quantities of one unit that agree in the grouping and the split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuantityLine {
+    /// One per dimension of the grouping; `None` when the requests have nothing there.
+    pub keys: Vec<Option<String>>,
+    /// `None` where all are added up.
+    pub meter: Option<String>,
+    /// `None` where all are added up.
+    pub source: Option<Source>,
+    /// What is counted: `tokens`, `seconds`, `calls` and so on.
+    pub unit: String,
+    /// How many.
+    pub quantity: Decimal,
+    /// Money as owed, before what is free; exact.
+    pub cost: Decimal,
+    /// Money at list price; exact.
+    pub list_cost: Decimal,
+}
+
+/// Takes hours in any order and adds up what has a price.
+#[derive(Debug)]
+pub struct Quantities {
+    zone: Zone,
+    by: Grouping,
+    split: Split,
+    lines: HashMap<Key, Sum>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    place: Place,
+    meter: Option<String>,
+    source: Option<Source>,
+    unit: String,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    quantity: Decimal,
+    cost: Decimal,
+    list_cost: Decimal,
+}
+
+impl Quantities {
+    /// None yet.
+    #[must_use]
+    pub fn new(zone: Zone, by: Grouping, split: Split) -> Self {
+        Self { zone, by, split, lines: HashMap::new() }
+    }
+
+    /// Adds what an hour has. All hours must be in one currency.
+    ///
+    /// # Errors
+    /// `Overflow` where a sum cannot be kept exactly, `TooManyLines`. Nothing of what fails should
+    /// be used: stop there.
+    pub fn add(&mut self, key: &HourKey, hour: &Hour) -> Result<(), BillError> {
+        let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
+        let place = self.by.place(key, &self.zone);
+        for (line, quantity) in &hour.lines {
+            let key = Key {
+                place: place.clone(),
+                meter: self.split.meter.then(|| line.meter.clone()),
+                source: self.split.source.then_some(line.source),
+                unit: line.unit.clone(),
+            };
+            let sum = self.lines.entry(key).or_default();
+            let more = Sum {
+                quantity: *quantity,
+                cost: exact_product(*quantity, line.unit_price).ok_or_else(overflow)?,
+                list_cost: exact_product(*quantity, line.list_unit_price).ok_or_else(overflow)?,
+            };
+            sum.add(&more).ok_or_else(overflow)?;
+        }
+        if self.lines.len() > LINES_MAX { Err(BillError::TooManyLines) } else { Ok(()) }
+    }
+
+    /// In order of time where grouped by time, then the largest cost first, then by name.
+    #[must_use]
+    pub fn finish(self) -> Vec<QuantityLine> {
+        let line = |(Key { place: (start, keys), meter, source, unit }, sum): (_, Sum)| {
+            let quantity = sum.quantity.normalize();
+            let (cost, list_cost) = (sum.cost.normalize(), sum.list_cost.normalize());
+            (start, QuantityLine { keys, meter, source, unit, quantity, cost, list_cost })
+        };
+        let mut lines: Vec<_> = self.lines.into_iter().map(line).collect();
+        lines.sort_by_cached_key(|(start, line)| {
+            let names = (line.keys.clone(), line.meter.clone(), line.source, line.unit.clone());
+            (*start, Reverse(line.cost), names)
+        });
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+impl Sum {
+    fn add(&mut self, more: &Self) -> Option<()> {
+        self.quantity = add_exactly(self.quantity, more.quantity)?;
+        self.cost = add_exactly(self.cost, more.cost)?;
+        self.list_cost = add_exactly(self.list_cost, more.list_cost)?;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use taximeter_ledger::{RecordCost, RecordLine};
+
+    use super::*;
+
+    fn key(tenant: &str, hour: &str) -> HourKey {
+        HourKey {
+            hour: hour.parse().unwrap(),
+            tenant: tenant.to_owned(),
+            model: Some("m".to_owned()),
+            provider: "vllm".to_owned(),
+            upstream: "local".to_owned(),
+            operation: "chat".to_owned(),
+            route: "/v1/chat/completions".to_owned(),
+            key_id: None,
+            labels: BTreeMap::new(),
+            currency: Some("USD".to_owned()),
+            correction: false,
+            late: false,
+        }
+    }
+
+    fn hour(meter: &str, tokens: u64, price: &str, source: Source) -> Hour {
+        let unit_price: Decimal = price.parse().unwrap();
+        let line = RecordLine {
+            meter: meter.to_owned(),
+            model: None,
+            tokens: Some(tokens),
+            quantity: None,
+            unit: None,
+            unit_price,
+            list_unit_price: Some(unit_price * Decimal::TWO),
+            amount: unit_price * Decimal::from(tokens),
+        };
+        let cost = RecordCost {
+            currency: "USD".to_owned(),
+            amount: line.amount,
+            list_amount: line.amount * Decimal::TWO,
+            price_id: "b@1#m".to_owned(),
+            lines: vec![line],
+        };
+        Hour::corrected(Some(&cost), Decimal::ONE, source)
+    }
+
+    fn lines(zone: &str, by: Grouping, split: Split) -> Vec<(String, String, String, String)> {
+        let mut quantities = Quantities::new(zone.parse().unwrap(), by, split);
+        for (tenant, at, hour) in [
+            ("acme", "2026-11-20T10:00:00Z", hour("input", 10, "0.5", Source::Reported)),
+            ("acme", "2026-11-20T11:00:00Z", hour("input", 4, "0.25", Source::Counted)),
+            ("beta", "2026-11-20T10:00:00Z", hour("output", 2, "3", Source::Reported)),
+        ] {
+            quantities.add(&key(tenant, at), &hour).unwrap();
+        }
+        let shown = |line: QuantityLine| {
+            let keys = line.keys.into_iter().flatten().collect::<Vec<_>>().join(" ");
+            let split = format!("{:?} {:?}", line.meter, line.source);
+            (keys, split, line.quantity.to_string(), format!("{} {}", line.cost, line.list_cost))
+        };
+        quantities.finish().into_iter().map(shown).collect()
+    }
+
+    fn line(
+        keys: &str,
+        split: &str,
+        quantity: &str,
+        costs: &str,
+    ) -> (String, String, String, String) {
+        (keys.to_owned(), split.to_owned(), quantity.to_owned(), costs.to_owned())
+    }
+
+    #[test]
+    fn what_agrees_is_added_up_and_the_dearest_comes_first() {
+        let split = Split { meter: true, source: false };
+        assert_eq!(
+            lines("UTC", "tenant".parse().unwrap(), split),
+            [
+                line("acme", "Some(\"input\") None", "14", "6 12"),
+                line("beta", "Some(\"output\") None", "2", "6 12"),
+            ]
+        );
+        let split = Split { meter: false, source: true };
+        assert_eq!(
+            lines("UTC", Grouping::none(), split),
+            [
+                line("", "None Some(Reported)", "12", "11 22"),
+                line("", "None Some(Counted)", "4", "1 2"),
+            ]
+        );
+    }
+
+    #[test]
+    fn times_come_in_order() {
+        for (zone, hours) in [
+            ("UTC", ["2026-11-20T10:00Z", "2026-11-20T11:00Z"]),
+            ("Europe/Berlin", ["2026-11-20T11:00+01:00", "2026-11-20T12:00+01:00"]),
+        ] {
+            let split = Split { meter: false, source: true };
+            let shown = lines(zone, "hour".parse().unwrap(), split);
+            let shown: Vec<_> = shown.iter().map(|(hour, ..)| hour.as_str()).collect();
+            assert_eq!(shown, hours);
+        }
+    }
+
+    #[test]
+    fn a_sum_that_cannot_be_kept_is_an_error() {
+        let mut quantities = Quantities::new(Zone::UTC, Grouping::none(), Split::default());
+        let huge = hour("input", 1, "20000000000000000000000000000", Source::Reported);
+        let key = key("acme", "2026-11-20T10:00:00Z");
+        quantities.add(&key, &huge).unwrap();
+        let fault = quantities.add(&key, &huge);
+        assert!(matches!(fault, Err(BillError::Overflow { .. })), "{fault:?}");
+    }
+}

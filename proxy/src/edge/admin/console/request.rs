@@ -1,0 +1,26 @@
+//! One request: what it costs, what happened when, what it used and who says so.
+
+mod sections;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+
+use super::page::{Page, REQUESTS};
+use super::view::Chosen;
+use crate::edge::admin::problem::Refused;
+use crate::edge::admin::query::{Asked, Nothing};
+use crate::edge::admin::records::record;
+use crate::gateway::Gateway;
+
+pub(super) async fn request(
+    State(gateway): State<Arc<Gateway>>,
+    Path(id): Path<String>,
+    Chosen { asked, view }: Chosen<Nothing>,
+) -> Result<Response, Refused> {
+    let found = record(State(gateway), Path(id), Asked(asked)).await?.0;
+    let main = sections::main(&found, &view);
+    let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None, main };
+    Ok(page.into_response())
+}

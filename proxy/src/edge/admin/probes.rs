@@ -1,0 +1,32 @@
+//! For machines that watch: is it alive, is it ready.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use crate::gateway::Gateway;
+
+/// Whether the process answers
+#[utoipa::path(get, path = "/healthz", tag = "status", responses(
+    (status = 200, description = "It does", body = String, content_type = "text/plain"),
+), security(()))]
+pub(super) async fn alive() -> &'static str {
+    "ok\n"
+}
+
+/// Whether requests are served
+#[utoipa::path(get, path = "/readyz", tag = "status", responses(
+    (status = 200, description = "They are", body = String, content_type = "text/plain"),
+    (status = 503, description = "Draining, or the ledger cannot be written", body = String,
+        content_type = "text/plain"),
+), security(()))]
+pub(super) async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
+    if gateway.is_draining() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
+    } else if !gateway.journal.is_open() {
+        (StatusCode::SERVICE_UNAVAILABLE, "the ledger cannot be written\n")
+    } else {
+        (StatusCode::OK, "ready\n")
+    }
+}

@@ -1,0 +1,90 @@
+//! `/metrics`: written piece by piece, as fast as it is read, so that a scrape of many series costs
+//! no memory and one that is not read ends.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+
+use super::problem::Refused;
+use crate::gateway::Gateway;
+use crate::telemetry::events::ScrapeShed;
+use crate::telemetry::{Exposition, Format};
+
+/// Scrapes at once; more are answered 503.
+const SCRAPES_AT_ONCE_MAX: usize = 8;
+/// Time for one scrape; what has not been read by then is cut off.
+const SCRAPE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A place for each scrape.
+#[derive(Debug, Clone)]
+pub(super) struct Places(Arc<Semaphore>);
+
+impl Places {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(SCRAPES_AT_ONCE_MAX)))
+    }
+}
+
+/// What is left of a scrape, and its place; `None` once its time is over.
+type Rest = Arc<Mutex<Option<(Exposition, OwnedSemaphorePermit)>>>;
+
+/// Ends a scrape when its time is over, unless that has ended before.
+struct Timer(JoinHandle<()>);
+
+impl Timer {
+    fn start(rest: Rest) -> Self {
+        Self(tokio::spawn(async move {
+            tokio::time::sleep(SCRAPE_TIME_MAX).await;
+            rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }))
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// All metrics, as Prometheus reads them
+///
+/// As text, or as OpenMetrics with exemplars, by what the scraper accepts.
+#[utoipa::path(get, path = "/metrics", tag = "status", responses(
+    (status = 200, description = "The exposition", body = String, content_type = "text/plain"),
+    Refused,
+))]
+pub(super) async fn scrape(
+    places: Places,
+    State(gateway): State<Arc<Gateway>>,
+    headers: HeaderMap,
+) -> Response {
+    let Ok(place) = places.0.try_acquire_owned() else {
+        gateway.telemetry.emit(&ScrapeShed);
+        return Refused::Busy(format!("{SCRAPES_AT_ONCE_MAX} scrapes are being answered"))
+            .into_response();
+    };
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","));
+    let exposition = gateway.telemetry.metrics.exposition(&gateway.vitals(), format);
+    let rest: Rest = Arc::new(Mutex::new(Some((exposition, place))));
+    let timer = Timer::start(rest.clone());
+    let pieces = stream::poll_fn(move |_| {
+        // It lives as long as the scrape is read.
+        let _ = &timer;
+        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+        Poll::Ready(match &mut *rest {
+            Some((exposition, _)) => exposition.next().map(Ok),
+            None => Some(Err(io::Error::from(io::ErrorKind::TimedOut))),
+        })
+    });
+    ([(header::CONTENT_TYPE, format.content_type())], Body::from_stream(pieces)).into_response()
+}

@@ -1,0 +1,295 @@
+//! `/api/v1/status`: how the gateway does. Answers whatever else does not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Number;
+use taximeter_config::{Durability, Limits, Store, UpstreamUrl};
+use taximeter_meter::Dialect;
+use utoipa::ToSchema;
+
+use super::problem::Refused;
+use super::query::{Asked, Nothing};
+use crate::edge::clock;
+use crate::edge::journal::Segments;
+use crate::gateway::Gateway;
+use crate::live::Ride;
+
+/// How the gateway does.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Status {
+    pub(super) version: &'static str,
+    /// Its name on records.
+    pub(super) gateway: String,
+    pub(super) started_at: Timestamp,
+    pub(super) uptime_seconds: f64,
+    /// Whether new requests are refused because it is about to end.
+    pub(super) draining: bool,
+    pub(super) requests: RequestsStatus,
+    /// In order of preference.
+    pub(super) upstreams: Vec<UpstreamStatus>,
+    pub(super) ledger: LedgerStatus,
+    pub(super) store: StoreStatus,
+    /// Where requests are sent to as they end.
+    pub(super) exporters: Vec<Exporter>,
+    /// In force, by their names in the configuration: bytes, seconds or how many.
+    #[schema(value_type = BTreeMap<String, f64>)]
+    pub(super) limits: BTreeMap<&'static str, Number>,
+}
+
+/// What is running.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RequestsStatus {
+    /// All that are on the ledger and not settled.
+    pub(super) open: usize,
+    /// Those that asked for a stream.
+    pub(super) open_streams: usize,
+    /// Request bodies held in memory.
+    pub(super) bodies_bytes: usize,
+}
+
+/// How one upstream does, by what requests have met: it is not asked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UpstreamStatus {
+    pub(super) name: String,
+    /// Without what is secret.
+    pub(super) url: String,
+    /// `gen_ai.provider.name`.
+    pub(super) provider: String,
+    /// As configured.
+    #[schema(value_type = String)]
+    pub(super) dialect: Dialect,
+    /// What an upstream configured as `auto` has shown itself to be; null before, and elsewhere.
+    #[schema(value_type = Option<String>)]
+    pub(super) recognised: Option<Dialect>,
+    pub(super) open_requests: usize,
+    /// `unknown` before the first request, `answering` when the last one was answered, `failing`
+    /// when it was not.
+    pub(super) health: &'static str,
+    /// The last answer below 500; null before.
+    pub(super) answered_at: Option<Timestamp>,
+    /// Failures in a row, up to now.
+    pub(super) failures: u64,
+    /// The last failure, however long ago.
+    pub(super) last_failure: Option<UpstreamFailure>,
+}
+
+/// A request that an upstream has failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UpstreamFailure {
+    pub(super) at: Timestamp,
+    /// `upstream_connect`, `upstream_timeout`, `upstream_reset`, `upstream_protocol`, `status_5xx`;
+    /// within an answer how it ended, `upstream_stalled` and so on.
+    pub(super) cause: &'static str,
+}
+
+/// How the ledger does.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LedgerStatus {
+    /// When an entry counts as written: `os`, `group` or `sync`.
+    pub(super) durability: &'static str,
+    /// Whether requests can be reserved.
+    pub(super) is_open: bool,
+    /// Whether entries are written.
+    pub(super) is_healthy: bool,
+    /// Sequence number of the last entry that is written.
+    pub(super) entries: u64,
+    /// The last of them that the disk is known to have; null before the first sync and with
+    /// `durability: os`.
+    pub(super) synced_entries: Option<u64>,
+    pub(super) last_sync_at: Option<Timestamp>,
+    /// Entries that wait to be written, in bytes.
+    pub(super) queued_bytes: usize,
+    /// Entries since the start that were not taken: their requests are missing on bills.
+    pub(super) lost_entries: u64,
+    /// Files; null where the directory cannot be read.
+    pub(super) segments: Option<u64>,
+    /// Of all files.
+    pub(super) bytes: Option<u64>,
+}
+
+/// How the store does, which answers questions and makes bills.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StoreStatus {
+    /// `sqlite` or `postgres`.
+    pub(super) kind: &'static str,
+    /// Without what is secret.
+    pub(super) place: String,
+    /// Entries of this gateway's ledger that it does not have yet.
+    pub(super) pending_entries: u64,
+    /// When it last had all that there was.
+    pub(super) fed_at: Option<Timestamp>,
+    /// Why it does not take what is new; null when it does.
+    pub(super) fault: Option<String>,
+}
+
+/// A receiver.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Exporter {
+    /// `cloudevents`.
+    pub(super) kind: &'static str,
+    /// Without what is secret.
+    pub(super) url: String,
+}
+
+/// How the gateway does
+#[utoipa::path(get, path = "/api/v1/status", tag = "status", responses(
+    (status = 200, description = "How it does", body = Status),
+    Refused,
+))]
+pub(super) async fn status(
+    State(gateway): State<Arc<Gateway>>,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Json<Status> {
+    let rides = gateway.live.rides();
+    let config = &gateway.config;
+    let upstreams = 0..config.upstreams.len();
+    // The disk may be slow, and this thread has others to answer.
+    let journal = gateway.journal.clone();
+    let segments = tokio::task::spawn_blocking(move || journal.segments().ok()).await;
+    let push = config.export.push.as_ref();
+    let url = |url: &UpstreamUrl| Exporter { kind: "cloudevents", url: shown(url) };
+    Json(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        gateway: gateway.id.clone(),
+        started_at: gateway.started_at,
+        uptime_seconds: (clock::now() - gateway.started).as_secs_f64(),
+        draining: gateway.is_draining(),
+        requests: RequestsStatus {
+            open: rides.len(),
+            open_streams: rides.iter().filter(|ride| ride.boarding.stream).count(),
+            bodies_bytes: gateway.bodies_bytes(),
+        },
+        upstreams: upstreams.map(|index| upstream(&gateway, index, &rides)).collect(),
+        ledger: ledger(&gateway, segments.ok().flatten()),
+        store: store(&gateway),
+        exporters: push.map(|push| url(&push.url)).into_iter().collect(),
+        limits: limits(&config.limits),
+    })
+}
+
+fn upstream(gateway: &Gateway, index: usize, rides: &[Arc<Ride>]) -> UpstreamStatus {
+    let (upstream, known) = (gateway.upstream(index), gateway.health(index).known());
+    let shown_dialect = gateway.dialect(index);
+    let recognised = upstream.dialect == Dialect::Auto && shown_dialect != Dialect::Auto;
+    UpstreamStatus {
+        name: upstream.name.clone(),
+        url: shown(&upstream.url),
+        provider: gateway.provider(index).to_owned(),
+        dialect: upstream.dialect,
+        recognised: recognised.then_some(shown_dialect),
+        open_requests: rides.iter().filter(|ride| ride.boarding.upstream == index).count(),
+        health: match (known.failures, known.answered_at) {
+            (0, None) => "unknown",
+            (0, Some(_)) => "answering",
+            _ => "failing",
+        },
+        answered_at: known.answered_at,
+        failures: known.failures,
+        last_failure: known
+            .last_failure
+            .map(|failure| UpstreamFailure { at: failure.at, cause: failure.cause }),
+    }
+}
+
+fn shown(url: &UpstreamUrl) -> String {
+    let scheme = if url.tls { "https" } else { "http" };
+    format!("{scheme}://{}{}", url.authority(), url.prefix)
+}
+
+fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
+    let (journal, state) = (&gateway.journal, gateway.journal.state());
+    let entries = journal.sequence();
+    LedgerStatus {
+        durability: match gateway.config.ledger.durability {
+            Durability::Os => "os",
+            Durability::Group => "group",
+            Durability::Sync => "sync",
+        },
+        is_open: journal.is_open(),
+        is_healthy: journal.is_healthy(),
+        entries,
+        synced_entries: state.synced.map(|(seq, _)| seq),
+        last_sync_at: state.synced.map(|(_, at)| at),
+        queued_bytes: state.queued_bytes,
+        lost_entries: state.lost,
+        segments: segments.map(|segments| segments.count),
+        bytes: segments.map(|segments| segments.bytes),
+    }
+}
+
+fn store(gateway: &Gateway) -> StoreStatus {
+    let state = gateway.feeding.state();
+    let (kind, place) = match &gateway.config.ledger.store {
+        Store::Sqlite => ("sqlite", gateway.config.data_dir.display().to_string()),
+        Store::Postgres(url) => ("postgres", url.to_string()),
+    };
+    let pending_entries = gateway.pending_entries();
+    StoreStatus { kind, place, pending_entries, fed_at: state.fed_at, fault: state.fault }
+}
+
+fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
+    // Named one by one, so that a new one is missed here.
+    let Limits {
+        header_bytes_max,
+        headers_max,
+        uri_bytes_max,
+        header_read_timeout,
+        body_bytes_max,
+        body_read_timeout,
+        bodies_total_bytes_max,
+        idle_timeout,
+        connections_max,
+        http2_streams_max,
+        upstream_connect_timeout,
+        upstream_head_timeout,
+        upstream_idle_timeout,
+        request_timeout,
+        upstream_keep_alive,
+        client_write_timeout,
+        decode_bytes_max,
+        decode_ratio_max,
+        relay_buffer_bytes,
+        drain,
+        ledger_write_timeout,
+        ledger_queue_bytes_max,
+        ledger_segment_bytes,
+    } = limits;
+    let counts = [
+        ("header_bytes_max", *header_bytes_max),
+        ("headers_max", *headers_max),
+        ("uri_bytes_max", *uri_bytes_max),
+        ("body_bytes_max", *body_bytes_max),
+        ("bodies_total_bytes_max", *bodies_total_bytes_max),
+        ("connections_max", *connections_max),
+        ("http2_streams_max", *http2_streams_max as usize),
+        ("decode_bytes_max", *decode_bytes_max),
+        ("decode_ratio_max", *decode_ratio_max as usize),
+        ("relay_buffer_bytes", *relay_buffer_bytes),
+        ("ledger_queue_bytes_max", *ledger_queue_bytes_max),
+        ("ledger_segment_bytes", *ledger_segment_bytes),
+    ];
+    let times = [
+        ("header_read_timeout_seconds", header_read_timeout),
+        ("body_read_timeout_seconds", body_read_timeout),
+        ("idle_timeout_seconds", idle_timeout),
+        ("upstream_connect_timeout_seconds", upstream_connect_timeout),
+        ("upstream_head_timeout_seconds", upstream_head_timeout),
+        ("upstream_idle_timeout_seconds", upstream_idle_timeout),
+        ("request_timeout_seconds", request_timeout),
+        ("upstream_keep_alive_seconds", upstream_keep_alive),
+        ("client_write_timeout_seconds", client_write_timeout),
+        ("drain_seconds", drain),
+        ("ledger_write_timeout_seconds", ledger_write_timeout),
+    ];
+    let counts = counts.into_iter().map(|(name, count)| (name, Number::from(count)));
+    let times = times.into_iter().filter_map(|(name, time)| {
+        let whole = (time.subsec_nanos() == 0).then(|| Number::from(time.as_secs()));
+        Some((name, whole.or_else(|| Number::from_f64(time.as_secs_f64()))?))
+    });
+    counts.chain(times).collect()
+}

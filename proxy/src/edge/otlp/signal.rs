@@ -1,0 +1,22 @@
+//! The kinds of telemetry.
+
+/// One kind of telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Signal {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Path of its gRPC method.
+    pub(crate) method: &'static str,
+}
+
+/// Spans.
+pub(crate) const TRACES: Signal = Signal {
+    name: "traces",
+    method: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+};
+
+/// Metrics.
+pub(crate) const METRICS: Signal = Signal {
+    name: "metrics",
+    method: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+};

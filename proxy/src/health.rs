@@ -1,0 +1,95 @@
+//! How an upstream does, by what requests have met.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use jiff::Timestamp;
+
+/// Before the first answer.
+const NEVER: i64 = i64::MIN;
+
+/// How one upstream does.
+#[derive(Debug)]
+pub(crate) struct Health {
+    /// Microseconds since 1970.
+    answered_at: AtomicI64,
+    /// Since the last answer.
+    failures: AtomicU64,
+    last_failure: Mutex<Option<Failure>>,
+}
+
+/// A request that an upstream has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) at: Timestamp,
+    /// One of a few words.
+    pub(crate) cause: &'static str,
+}
+
+/// What is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The last answer below 500.
+    pub(crate) answered_at: Option<Timestamp>,
+    /// Failures in a row, up to now.
+    pub(crate) failures: u64,
+    /// The last one, however long ago.
+    pub(crate) last_failure: Option<Failure>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            answered_at: AtomicI64::new(NEVER),
+            failures: AtomicU64::new(0),
+            last_failure: Mutex::new(None),
+        }
+    }
+}
+
+impl Health {
+    /// It has answered.
+    pub(crate) fn answered(&self, at: Timestamp) {
+        self.answered_at.store(at.as_microsecond(), Relaxed);
+        // A failure is rare: the line is not written to while there is none.
+        if self.failures.load(Relaxed) > 0 {
+            self.failures.store(0, Relaxed);
+        }
+    }
+
+    /// It has not, or has failed in the middle of it.
+    pub(crate) fn failed(&self, at: Timestamp, cause: &'static str) {
+        self.failures.fetch_add(1, Relaxed);
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(Failure { at, cause });
+    }
+
+    /// What is known now.
+    pub(crate) fn known(&self) -> Known {
+        let answered_at = Some(self.answered_at.load(Relaxed)).filter(|at| *at != NEVER);
+        Known {
+            answered_at: answered_at.and_then(|at| Timestamp::from_microsecond(at).ok()),
+            failures: self.failures.load(Relaxed),
+            last_failure: *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_until_the_next_answer() {
+        let (health, at) = (Health::default(), "2026-11-20T16:00:00Z".parse().unwrap());
+        assert_eq!(health.known(), Known { answered_at: None, failures: 0, last_failure: None });
+        health.failed(at, "upstream_connect");
+        health.failed(at, "upstream_reset");
+        let failure = Some(Failure { at, cause: "upstream_reset" });
+        assert_eq!(health.known(), Known { answered_at: None, failures: 2, last_failure: failure });
+        health.answered(at);
+        let known = Known { answered_at: Some(at), failures: 0, last_failure: failure };
+        assert_eq!(health.known(), known);
+    }
+}

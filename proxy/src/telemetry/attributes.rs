@@ -1,0 +1,172 @@
+//! What tells one kind of request from another, and the attributes that follow from it.
+
+use ::metrics::Label;
+use http::Method;
+use taximeter_ledger::End;
+
+use super::bounded::OTHER;
+use super::names::key;
+
+/// The version of HTTP that we speak to engines.
+const UPSTREAM_PROTOCOL_VERSION: &str = "1.1";
+
+/// What tells one kind of request from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Kind {
+    pub(super) tenant: Box<str>,
+    pub(super) operation: Box<str>,
+    pub(super) upstream: Box<str>,
+    pub(super) provider: Box<str>,
+    pub(super) request_model: Option<Box<str>>,
+    pub(super) response_model: Option<Box<str>>,
+    pub(super) error_type: Option<Box<str>>,
+    /// `None` for one that is on no record.
+    pub(super) end: Option<End>,
+    pub(super) method: &'static str,
+    pub(super) route: Box<str>,
+    pub(super) status: Option<u16>,
+}
+
+impl Kind {
+    /// Without what clients and engines can choose: what is left is a small fixed set.
+    pub(super) fn collapse(&mut self) {
+        self.tenant = OTHER.into();
+        let chosen = [&mut self.request_model, &mut self.response_model, &mut self.error_type];
+        for word in chosen.into_iter().flatten() {
+            *word = OTHER.into();
+        }
+    }
+
+    /// Which instruments of the latest generation it is for.
+    pub(super) fn work(&self) -> Work {
+        match &*self.operation {
+            "chat" | "text_completion" | "generate_content" => Work::Inference,
+            "embeddings" => Work::Embeddings,
+            _ => Work::Other,
+        }
+    }
+}
+
+/// What an operation is, as far as the latest generation has instruments of its own for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Inference,
+    Embeddings,
+    Other,
+}
+
+/// Where an upstream is, for `server.address`.
+#[derive(Debug, Clone)]
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) port: u16,
+}
+
+/// The attributes of one kind of request.
+pub(super) struct Attributes {
+    ride: Vec<Label>,
+    /// `error.type`, on those instruments that have it.
+    pub(super) error: Option<Label>,
+    pub(super) work: Work,
+    /// On the HTTP instrument that faces clients.
+    pub(super) http_server: Vec<Label>,
+    /// On the one that faces the engine; `None` without a known engine.
+    pub(super) http_client: Option<Vec<Label>>,
+}
+
+impl Attributes {
+    pub(super) fn new(kind: &Kind, server: Option<&Server>) -> Self {
+        let mut ride = vec![
+            label(key::GEN_AI_OPERATION_NAME, &kind.operation),
+            label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
+            label(key::TENANT, &kind.tenant),
+        ];
+        let place = server.map(|server| {
+            [
+                label(key::SERVER_ADDRESS, &server.address),
+                label(key::SERVER_PORT, &server.port.to_string()),
+            ]
+        });
+        ride.extend(place.iter().flatten().cloned());
+        for (key, model) in [
+            (key::GEN_AI_REQUEST_MODEL, &kind.request_model),
+            (key::GEN_AI_RESPONSE_MODEL, &kind.response_model),
+        ] {
+            ride.extend(model.as_deref().map(|model| label(key, model)));
+        }
+        let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
+        Self {
+            ride,
+            work: kind.work(),
+            http_server: http_server(kind.method, Some(&kind.route), kind.status, &kind.tenant),
+            http_client: place.map(|place| http_client(kind, place, error.clone())),
+            error,
+        }
+    }
+
+    /// Those of the GenAI instruments, and more.
+    pub(super) fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
+        self.ride.iter().cloned().chain(more).collect()
+    }
+}
+
+fn label(key: &'static str, value: &str) -> Label {
+    Label::new(key, value.to_owned())
+}
+
+fn http_client(kind: &Kind, place: [Label; 2], error: Option<Label>) -> Vec<Label> {
+    let mut labels = vec![
+        Label::new(key::HTTP_REQUEST_METHOD, kind.method),
+        Label::new(key::NETWORK_PROTOCOL_VERSION, UPSTREAM_PROTOCOL_VERSION),
+    ];
+    labels.extend(place);
+    let status =
+        kind.status.map(|status| label(key::HTTP_RESPONSE_STATUS_CODE, &status.to_string()));
+    match kind.status.filter(|status| *status >= 400) {
+        Some(status) => labels.push(label(key::ERROR_TYPE, &status.to_string())),
+        None => labels.extend(error),
+    }
+    labels.extend(status);
+    labels
+}
+
+/// A method from the fixed set that OpenTelemetry knows.
+pub(super) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::CONNECT => "CONNECT",
+        Method::TRACE => "TRACE",
+        _ => "_OTHER",
+    }
+}
+
+/// Attributes of `http.server.request.duration`; an empty tenant is none.
+pub(super) fn http_server(
+    method: &'static str,
+    route: Option<&str>,
+    status: Option<u16>,
+    tenant: &str,
+) -> Vec<Label> {
+    let mut labels =
+        vec![Label::new(key::HTTP_REQUEST_METHOD, method), Label::new(key::URL_SCHEME, "http")];
+    labels.extend(route.map(|route| label(key::HTTP_ROUTE, route)));
+    match status {
+        Some(status) => {
+            let status_text = status.to_string();
+            if status >= 500 {
+                labels.push(Label::new(key::ERROR_TYPE, status_text.clone()));
+            }
+            labels.push(Label::new(key::HTTP_RESPONSE_STATUS_CODE, status_text));
+        }
+        None => labels.push(Label::new(key::ERROR_TYPE, "client_disconnect")),
+    }
+    labels.extend((!tenant.is_empty()).then(|| label(key::TENANT, tenant)));
+    labels
+}

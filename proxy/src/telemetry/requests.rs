@@ -1,0 +1,179 @@
+//! The series of all kinds of requests seen so far: found by one look-up. Attributes that a client
+//! or an engine can choose have a named maximum; what comes after it shares `other`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::metrics::Label;
+use dashmap::DashMap;
+use http::Method;
+use taximeter_ledger::Record;
+use taximeter_meter::Measurement;
+
+use super::attributes::{Attributes, Kind, Server, http_server, method_label};
+use super::bounded::{Bounded, OTHER};
+use super::exemplar::Origin;
+use super::instruments::Instruments;
+use super::series::KindSeries;
+
+/// Model names that get a label of their own.
+const MODELS_MAX: usize = 200;
+/// Error words of engines that get a label of their own.
+const ERRORS_MAX: usize = 50;
+/// Kinds of requests that get series of their own.
+const KINDS_MAX: usize = 2_000;
+
+/// A request that an engine was sent, and that is on no record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failed<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) upstream: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) request_model: Option<&'a str>,
+    /// What the engine answered.
+    pub(crate) status: Option<u16>,
+    /// From the first byte that was sent.
+    pub(crate) duration: Duration,
+}
+
+/// The series of all kinds of requests seen so far.
+pub(super) struct Requests {
+    kinds: DashMap<Kind, Arc<KindSeries>>,
+    tenants: Bounded,
+    models: Bounded,
+    errors: Bounded,
+    servers: Vec<Server>,
+}
+
+impl Requests {
+    pub(super) fn new(tenants_max: usize, servers: Vec<Server>) -> Self {
+        Self {
+            kinds: DashMap::new(),
+            tenants: Bounded::new(tenants_max),
+            models: Bounded::new(MODELS_MAX),
+            errors: Bounded::new(ERRORS_MAX),
+            servers,
+        }
+    }
+
+    /// Attributes of an HTTP request that is no kind of ours.
+    pub(super) fn http(
+        &self,
+        method: &Method,
+        route: Option<&str>,
+        status: Option<u16>,
+        tenant: Option<&str>,
+    ) -> Vec<Label> {
+        let tenant = tenant.map_or("", |tenant| self.tenants.label(tenant));
+        http_server(method_label(method), route, status, tenant)
+    }
+
+    /// Records one request everywhere.
+    pub(super) fn record(
+        &self,
+        to: &Instruments,
+        method: &Method,
+        record: &Record,
+        measurement: &Measurement,
+        origin: Origin,
+    ) {
+        // Names that no engine has answered to never become a label.
+        let served = record.status.is_some_and(|status| status < 400);
+        let model = |name: &Option<String>| {
+            name.as_deref().map(|name| {
+                let known = |name| self.models.label_if_known(name);
+                if served { self.models.label(name) } else { known(name) }.into()
+            })
+        };
+        let kind = Kind {
+            tenant: self.tenants.label(record.tenant.as_str()).into(),
+            operation: record.operation.as_str().into(),
+            upstream: record.upstream.as_str().into(),
+            provider: record.provider.as_str().into(),
+            request_model: model(&record.request_model),
+            response_model: model(&record.response_model),
+            error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
+            end: Some(record.end),
+            method: method_label(method),
+            route: record.route.as_str().into(),
+            status: record.status,
+        };
+        self.series(kind).record(to, record, measurement, origin);
+    }
+
+    /// Records a request that used nothing.
+    pub(super) fn fail(
+        &self,
+        to: &Instruments,
+        method: &Method,
+        tenant: &str,
+        failed: &Failed<'_>,
+        took: Duration,
+        origin: Origin,
+    ) {
+        let status = failed.status.map(|status| status.to_string());
+        let kind = Kind {
+            tenant: self.tenants.label(tenant).into(),
+            operation: failed.operation.into(),
+            upstream: failed.upstream.into(),
+            provider: failed.provider.into(),
+            request_model: failed.request_model.map(|m| self.models.label_if_known(m).into()),
+            response_model: None,
+            error_type: Some(status.as_deref().unwrap_or(OTHER).into()),
+            end: None,
+            method: method_label(method),
+            route: "".into(),
+            status: failed.status,
+        };
+        self.series(kind).fail(to, took, failed.duration, origin);
+    }
+
+    fn series(&self, mut kind: Kind) -> Arc<KindSeries> {
+        if let Some(series) = self.kinds.get(&kind) {
+            return series.clone();
+        }
+        if self.kinds.len() >= KINDS_MAX {
+            kind.collapse();
+        }
+        let server = self.servers.iter().find(|server| *server.name == *kind.upstream);
+        let series = Arc::new(KindSeries::new(Attributes::new(&kind, server)));
+        self.kinds.entry(kind).or_insert(series).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use taximeter_config::GenAi;
+    use taximeter_ledger::RequestId;
+
+    use super::*;
+
+    #[test]
+    fn a_million_names_that_nobody_serves_change_nothing() {
+        let instruments = Instruments::new(GenAi::Both);
+        let requests = Requests::new(3, Vec::new());
+        let id = RequestId(uuid::Uuid::nil());
+        let origin = Origin { request: id, trace: None, at: Timestamp::UNIX_EPOCH };
+        let fail = |nth: usize| {
+            let (tenant, model) = (format!("tenant-{nth}"), format!("model-{nth}"));
+            let failed = Failed {
+                operation: "chat",
+                upstream: "e",
+                provider: "vllm",
+                request_model: Some(&model),
+                status: Some(404),
+                duration: Duration::ZERO,
+            };
+            let took = Duration::ZERO;
+            requests.fail(&instruments, &Method::POST, &tenant, &failed, took, origin);
+        };
+        (0..10).for_each(fail);
+        let series = instruments.readings().len();
+        // Three tenants and the rest, of whom each has the same few instruments.
+        assert_eq!((requests.kinds.len(), series % 4), (4, 0));
+        (10..1_000_000).for_each(fail);
+        assert_eq!((requests.kinds.len(), instruments.readings().len()), (4, series));
+        assert!(requests.models.label_if_known("model-7") == OTHER);
+    }
+}

@@ -1,0 +1,306 @@
+//! The spans of one request, made when it has ended: one that faces the client, one of what the
+//! engine does, and one for each stage between them. Each stage begins where the one before ended.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use jiff::Timestamp;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use taximeter_config::GenAi;
+use taximeter_ledger::{Record, RequestId};
+
+use taximeter_pricing::Flag;
+
+use super::attributes::method_label;
+use super::message::{chosen, int, nanoseconds, pair, text, texts};
+use super::names::key;
+use super::trace::{CLIENT, Place, SERVER, STAGES};
+
+/// When the stages before the engine ended, as far as a request came.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Laps {
+    pub(crate) identified: Option<Instant>,
+    /// The body is read.
+    pub(crate) read: Option<Instant>,
+    pub(crate) routed: Option<Instant>,
+    /// It is on the ledger.
+    pub(crate) admitted: Option<Instant>,
+}
+
+/// A request that has ended, or was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended<'a> {
+    pub(crate) request: RequestId,
+    pub(crate) place: Place,
+    /// When its head was read.
+    pub(crate) started: Instant,
+    /// The same on the wall.
+    pub(crate) started_at: Timestamp,
+    pub(crate) laps: Laps,
+    pub(crate) method: &'a Method,
+    /// Without the query.
+    pub(crate) path: &'a str,
+    /// Template; `None` where no route matched.
+    pub(crate) route: Option<&'static str>,
+    pub(crate) tenant: Option<&'a str>,
+    /// What the client saw; `None` when it left before.
+    pub(crate) status: Option<u16>,
+    /// `error.type`; `None` on success.
+    pub(crate) error: Option<&'a str>,
+    /// Our own word, where we refused it.
+    pub(crate) code: Option<&'static str>,
+    /// What an engine had of it.
+    pub(crate) attempt: Option<Attempt<'a>>,
+}
+
+/// What an engine had of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) upstream: &'a str,
+    pub(crate) server: (&'a str, u16),
+    pub(crate) request_model: Option<&'a str>,
+    /// How many answers were asked for at once.
+    pub(crate) choices: u64,
+    /// When its first byte was sent; `None` where nothing was.
+    pub(crate) sent_at: Option<Instant>,
+    /// When it was over.
+    pub(crate) ended_at: Instant,
+    /// `None` where it used nothing.
+    pub(crate) record: Option<&'a Record>,
+}
+
+impl Ended<'_> {
+    /// Whether it went wrong on our side or the engine's, or its client left: what a client did
+    /// wrong is no failure.
+    fn server_error(&self) -> Option<String> {
+        match self.status {
+            Some(status) if status >= 500 => Some(status.to_string()),
+            Some(status) if status >= 400 => None,
+            _ => self.error.map(str::to_owned),
+        }
+    }
+
+    /// All its spans, the one that faces the client first.
+    pub(crate) fn spans(&self, genai: GenAi) -> Spans {
+        let mut spans = vec![self.server()];
+        let laps = &self.laps;
+        let mut stages = Stages { ended: self, number: STAGES, at: self.started };
+        for (name, end) in [
+            ("identify", laps.identified),
+            ("body", laps.read),
+            ("route", laps.routed),
+            ("admit", laps.admitted),
+        ] {
+            spans.extend(stages.next(name, end, SERVER));
+        }
+        let began = (self.started, nanoseconds(self.started_at));
+        let Some(attempt) = &self.attempt else { return Spans { all: spans, last: None, began } };
+        spans.push(self.client(attempt, stages.at, genai));
+        spans.extend(stages.next("connect", attempt.sent_at.or(Some(attempt.ended_at)), CLIENT));
+        if attempt.sent_at.is_some() {
+            let stream = attempt.record.filter(|record| record.stream);
+            let first = stream.and_then(|record| record.timing.time_to_first_chunk);
+            let first = first.map(|seconds| self.started + Duration::from_secs_f64(seconds));
+            spans.extend(stages.next("prefill", first, CLIENT));
+            let rest = if first.is_some() { "stream" } else { "answer" };
+            spans.extend(stages.next(rest, Some(attempt.ended_at), CLIENT));
+        }
+        let last = stages.next("settle", Some(stages.at), SERVER);
+        Spans { all: spans, last, began }
+    }
+
+    fn at(&self, instant: Instant) -> u64 {
+        wall((self.started, nanoseconds(self.started_at)), instant)
+    }
+
+    fn span(&self, number: u64, name: String, kind: SpanKind) -> Span {
+        Span {
+            trace_id: self.place.trace_id.into(),
+            span_id: self.place.span(number).into(),
+            name,
+            kind: kind.into(),
+            flags: u32::from(self.place.sampled),
+            ..Span::default()
+        }
+    }
+
+    fn server(&self) -> Span {
+        let method = method_label(self.method);
+        let name = match self.route {
+            Some(route) => format!("{method} {route}"),
+            None => method.to_owned(),
+        };
+        let mut attributes = vec![
+            text(key::HTTP_REQUEST_METHOD, method),
+            text(key::URL_PATH, &chosen(self.path)),
+            text(key::URL_SCHEME, "http"),
+            text(key::REQUEST_ID, &self.request.to_string()),
+        ];
+        attributes.extend(self.route.map(|route| text(key::HTTP_ROUTE, route)));
+        attributes.extend(self.status.map(|it| int(key::HTTP_RESPONSE_STATUS_CODE, it.into())));
+        attributes.extend(self.tenant.map(|tenant| text(key::TENANT, tenant)));
+        attributes.extend(self.code.map(|code| text(key::CODE, code)));
+        let error = self.server_error();
+        attributes.extend(error.iter().map(|word| text(key::ERROR_TYPE, word)));
+        Span {
+            parent_span_id: self.place.parent.map(Vec::from).unwrap_or_default(),
+            start_time_unix_nano: self.at(self.started),
+            attributes,
+            status: status(error.is_some()),
+            ..self.span(SERVER, name, SpanKind::Server)
+        }
+    }
+
+    fn client(&self, attempt: &Attempt<'_>, from: Instant, genai: GenAi) -> Span {
+        let name = match attempt.request_model {
+            Some(model) => format!("{} {}", attempt.operation, chosen(model)),
+            None => attempt.operation.to_owned(),
+        };
+        let mut attributes = attempt.attributes(genai);
+        attributes.extend(self.tenant.map(|tenant| text(key::TENANT, tenant)));
+        attributes.extend(self.error.map(|word| text(key::ERROR_TYPE, &chosen(word))));
+        Span {
+            parent_span_id: self.place.span(SERVER).into(),
+            start_time_unix_nano: self.at(from),
+            end_time_unix_nano: self.at(attempt.ended_at),
+            attributes,
+            status: status(self.error.is_some()),
+            ..self.span(CLIENT, name, SpanKind::Client)
+        }
+    }
+}
+
+/// The spans of one request, of which the last ones have not ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spans {
+    all: Vec<Span>,
+    /// The stage that goes on.
+    last: Option<Span>,
+    began: (Instant, u64),
+}
+
+impl Spans {
+    /// All of them, ended now.
+    pub(crate) fn finish(mut self, now: Instant) -> Vec<Span> {
+        let now = wall(self.began, now);
+        for span in self.all.first_mut().into_iter().chain(&mut self.last) {
+            span.end_time_unix_nano = now.max(span.start_time_unix_nano);
+        }
+        self.all.extend(self.last);
+        self.all
+    }
+}
+
+/// The wall's time of an instant, by what it was when a request began.
+fn wall((instant, nanos): (Instant, u64), at: Instant) -> u64 {
+    let since = at.saturating_duration_since(instant).as_nanos();
+    nanos.saturating_add(since.try_into().unwrap_or(u64::MAX))
+}
+
+/// The stages of a request, one after another.
+struct Stages<'a> {
+    ended: &'a Ended<'a>,
+    number: u64,
+    /// When the last one ended.
+    at: Instant,
+}
+
+impl Stages<'_> {
+    /// The next one, if it has ended.
+    fn next(&mut self, name: &str, end: Option<Instant>, parent: u64) -> Option<Span> {
+        let end = end?.max(self.at);
+        let start = std::mem::replace(&mut self.at, end);
+        self.number += 1;
+        Some(Span {
+            parent_span_id: self.ended.place.span(parent).into(),
+            start_time_unix_nano: self.ended.at(start),
+            end_time_unix_nano: self.ended.at(end),
+            ..self.ended.span(self.number, name.to_owned(), SpanKind::Internal)
+        })
+    }
+}
+
+impl Attempt<'_> {
+    fn attributes(&self, genai: GenAi) -> Vec<KeyValue> {
+        let (address, port) = self.server;
+        let mut all = vec![
+            text(key::GEN_AI_OPERATION_NAME, self.operation),
+            text(key::GEN_AI_PROVIDER_NAME, self.provider),
+            text(key::SERVER_ADDRESS, address),
+            int(key::SERVER_PORT, port.into()),
+            text(key::UPSTREAM, self.upstream),
+        ];
+        all.extend(self.request_model.map(|model| text(key::GEN_AI_REQUEST_MODEL, &chosen(model))));
+        if self.choices != 1 {
+            all.push(int(key::GEN_AI_REQUEST_CHOICE_COUNT, self.choices));
+        }
+        if let Some(record) = self.record {
+            said(record, &mut all);
+            used(record, genai, &mut all);
+        }
+        all
+    }
+}
+
+/// What the engine said of its answer.
+fn said(record: &Record, all: &mut Vec<KeyValue>) {
+    for (key, value) in [
+        (key::GEN_AI_RESPONSE_MODEL, &record.response_model),
+        (key::GEN_AI_RESPONSE_ID, &record.response_id),
+    ] {
+        all.extend(value.as_deref().map(|value| text(key, &chosen(value))));
+    }
+    if !record.finish_reasons.is_empty() {
+        all.push(texts(key::GEN_AI_RESPONSE_FINISH_REASONS, &record.finish_reasons));
+    }
+    if record.stream {
+        all.push(pair(key::GEN_AI_REQUEST_STREAM, Value::BoolValue(true)));
+        let first = record.timing.time_to_first_chunk;
+        all.extend(first.map(|seconds| {
+            pair(key::GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Value::DoubleValue(seconds))
+        }));
+    }
+    all.push(text(key::END, record.end.as_str()));
+}
+
+/// What it used, where that is known from, and what it costs.
+fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
+    let usage = &record.usage;
+    let (older, newer) = (genai != GenAi::Latest, genai != GenAi::V1_41);
+    for (key, tokens, is_told) in [
+        (key::GEN_AI_USAGE_INPUT_TOKENS, usage.input_tokens, true),
+        (key::GEN_AI_USAGE_OUTPUT_TOKENS, usage.output_tokens, true),
+        (key::GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, usage.cache_read_input_tokens, true),
+        (key::GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS, usage.cache_write_input_tokens, older),
+        (key::GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, usage.cache_write_input_tokens, newer),
+        (key::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, usage.reasoning_output_tokens, true),
+    ] {
+        all.extend(tokens.filter(|_| is_told).map(|tokens| int(key, tokens)));
+    }
+    all.push(text(key::SOURCE, usage.source.as_str()));
+    if !usage.flags.is_empty() {
+        all.push(texts(key::FLAGS, &words(&usage.flags)));
+    }
+    if let Some(cost) = &record.cost {
+        // A decimal number is exact as text, and as nothing else.
+        all.push(text(key::COST_AMOUNT, &cost.amount.normalize().to_string()));
+        all.push(text(key::CURRENCY, &cost.currency));
+    }
+}
+
+/// Flags by the words that records have for them.
+fn words(flags: &[Flag]) -> Vec<String> {
+    let words = serde_json::to_value(flags).unwrap_or_default();
+    let words = words.as_array().into_iter().flatten();
+    words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+fn status(failed: bool) -> Option<Status> {
+    failed.then(|| Status { code: StatusCode::Error.into(), message: String::new() })
+}

@@ -1,0 +1,188 @@
+//! Which requests have spans, and the spans on their way to a collector: a bounded queue, read in
+//! batches.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+use prost::Message as _;
+use taximeter_config::{GenAi, Sampling};
+use taximeter_ledger::{RecordTiming, RequestId};
+
+use super::message::{resource, scope};
+use super::trace::Place;
+use super::trace_context::TraceContext;
+use crate::edge::otlp::{Batch, Source};
+
+/// Requests whose spans may wait for the collector; those beyond it are dropped and counted.
+const REQUESTS_QUEUED_MAX: usize = 2_048;
+/// Requests in one push: their spans stay far below what collectors take, which is 4 MiB.
+const BATCH_REQUESTS_MAX: usize = 200;
+
+/// Which requests have spans, and the spans on their way.
+pub(crate) struct Traces {
+    sampling: Sampling,
+    pub(crate) genai: GenAi,
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct Queue(Mutex<VecDeque<Vec<Span>>>);
+
+impl Traces {
+    pub(super) fn new(sampling: Sampling, genai: GenAi) -> Self {
+        Self { sampling, genai, queue: Arc::default() }
+    }
+
+    /// Where a request stands, whose caller said `caller`.
+    pub(crate) fn place(&self, request: RequestId, caller: Option<TraceContext>) -> Place {
+        Place::new(request, caller, |caller, trace_id| match caller {
+            Some(keeps) if self.sampling.heeds_parent => keeps,
+            _ => self.sampling.ratio.keeps(trace_id),
+        })
+    }
+
+    /// Whether the spans of a request are kept, now that it has ended.
+    pub(crate) fn keeps(&self, place: &Place, failed: bool, timing: Option<&RecordTiming>) -> bool {
+        let always = &self.sampling.always;
+        let is_over = |seconds: Option<f64>, limit: Duration| {
+            seconds.is_some_and(|seconds| seconds > limit.as_secs_f64())
+        };
+        place.sampled
+            || always.errors && failed
+            || timing.is_some_and(|timing| {
+                is_over(timing.time_to_first_token, always.slow_first_token)
+                    || is_over(timing.longest_stall, always.stall)
+            })
+    }
+
+    /// Puts the spans of a request on their way.
+    ///
+    /// Errors: too many wait already; how many spans are dropped.
+    pub(crate) fn queue(&self, spans: Vec<Span>) -> Result<(), usize> {
+        let mut queued = self.queue.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if queued.len() >= REQUESTS_QUEUED_MAX {
+            return Err(spans.len());
+        }
+        queued.push_back(spans);
+        Ok(())
+    }
+
+    /// What is on its way, as batches.
+    pub(crate) fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
+        SpansSource { queue: self.queue.clone(), resource: resource(of), round: VecDeque::new() }
+    }
+}
+
+/// Spans as a source of batches.
+struct SpansSource {
+    queue: Arc<Queue>,
+    resource: Resource,
+    /// What is left of the round.
+    round: VecDeque<Vec<Span>>,
+}
+
+impl Source for SpansSource {
+    fn begin(&mut self) {
+        self.round =
+            std::mem::take(&mut *self.queue.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn next(&mut self) -> Option<Batch> {
+        let requests = self.round.len().min(BATCH_REQUESTS_MAX);
+        let spans: Vec<Span> = self.round.drain(..requests).flatten().collect();
+        let items = spans.len();
+        let request = || ExportTraceServiceRequest {
+            resource_spans: vec![ResourceSpans {
+                resource: Some(self.resource.clone()),
+                scope_spans: vec![ScopeSpans {
+                    scope: Some(scope()),
+                    spans,
+                    ..ScopeSpans::default()
+                }],
+                ..ResourceSpans::default()
+            }],
+        };
+        (items > 0).then(|| Batch { body: request().encode_to_vec().into(), items })
+    }
+
+    fn taken(&mut self) {}
+
+    fn abandon(&mut self) -> usize {
+        std::mem::take(&mut self.round).iter().map(Vec::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taximeter_config::{Always, Ratio};
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ID: RequestId = RequestId(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001));
+
+    fn traces(ratio: Ratio, heeds_parent: bool) -> Traces {
+        let always = Always {
+            errors: true,
+            slow_first_token: Duration::from_secs(2),
+            stall: Duration::from_secs(1),
+        };
+        Traces::new(Sampling { ratio, heeds_parent, always }, GenAi::V1_41)
+    }
+
+    fn caller(sampled: bool) -> Option<TraceContext> {
+        Some(TraceContext { trace_id: [7; 16], parent: [8; 8], sampled })
+    }
+
+    #[test]
+    fn the_caller_decides_and_the_ratio_where_there_is_none() {
+        let none = traces(Ratio::NONE, true);
+        let own = none.place(ID, None);
+        assert_eq!((own.trace_id, own.parent, own.sampled), (ID.0.into_bytes(), None, false));
+        let theirs = none.place(ID, caller(true));
+        assert_eq!((theirs.trace_id, theirs.parent), ([7; 16], Some([8; 8])));
+        assert!(theirs.sampled);
+        assert!(!traces(Ratio::ALL, true).place(ID, caller(false)).sampled);
+        assert!(traces(Ratio::ALL, false).place(ID, caller(false)).sampled);
+    }
+
+    #[test]
+    fn what_failed_was_late_or_stalled_is_kept_whatever_was_decided() {
+        let traces = traces(Ratio::NONE, true);
+        let place = traces.place(ID, caller(false));
+        let timing = |first, stall| RecordTiming {
+            time_to_first_token: first,
+            longest_stall: stall,
+            ..RecordTiming::default()
+        };
+        assert!(!traces.keeps(&place, false, Some(&timing(Some(2.0), Some(1.0)))));
+        assert!(traces.keeps(&place, false, Some(&timing(Some(2.1), None))));
+        assert!(traces.keeps(&place, false, Some(&timing(None, Some(1.1)))));
+        assert!(traces.keeps(&place, true, None));
+        assert!(traces.keeps(&traces.place(ID, caller(true)), false, None));
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_leaves_in_batches() {
+        let traces = traces(Ratio::ALL, true);
+        let mut source = traces.source(&BTreeMap::new());
+        let request = || vec![Span::default(), Span::default()];
+        for _ in 0..REQUESTS_QUEUED_MAX {
+            assert_eq!(traces.queue(request()), Ok(()));
+        }
+        assert_eq!(traces.queue(request()), Err(2));
+        source.begin();
+        assert_eq!(traces.queue(request()), Ok(()), "a round makes room");
+        let first = source.next().unwrap();
+        assert_eq!(first.items, 2 * BATCH_REQUESTS_MAX);
+        let sent = ExportTraceServiceRequest::decode(&*first.body).unwrap();
+        assert_eq!(sent.resource_spans[0].scope_spans[0].spans.len(), first.items);
+        source.taken();
+        assert_eq!(source.abandon(), 2 * (REQUESTS_QUEUED_MAX - BATCH_REQUESTS_MAX));
+        assert_eq!(source.next(), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a configuration adds to what requests owe: shares of GPUs, and what is free each month. Bills,
+//! exports and statements are all made of what it shows, so that they come to the same.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use taximeter_billing::{
+    Allowances, BillError, BillRow, Credit, GpuShares, Hour, HourKey, Period, PeriodError, Run,
+    Unit, Zone, hour_of,
+};
+use taximeter_config::{Config, Upstream};
+use taximeter_pricing::{Allowance, GpuPrice};
+
+use crate::edge::store::{Filter, Store, StoreError};
+
+/// The longest that a request may run (`limits.request_timeout_seconds`): those that were admitted
+/// this long before a period may have run into it.
+const RUN_MAX: SignedDuration = SignedDuration::from_hours(24);
+
+/// What is owed beside what the store has by the hour. Nothing of it without a configuration.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Terms {
+    allowances: BTreeMap<String, Allowance>,
+    gpus: Vec<Gpus>,
+}
+
+#[derive(Debug, Clone)]
+struct Gpus {
+    upstream: String,
+    provider: String,
+    price: GpuPrice,
+}
+
+/// Which part of the ledger is billed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) period: Period,
+    /// Whose months allowances are for.
+    pub(crate) zone: &'a Zone,
+    /// The shortest part of its calendar that the bill tells apart; at most a month.
+    pub(crate) unit: Unit,
+    /// `None` is all.
+    pub(crate) tenant: Option<&'a str>,
+    /// GPUs cost up to here, and not yet what is to come.
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> Scope<'a> {
+    /// By the months of UTC, as exports are.
+    pub(crate) const fn in_utc(period: Period, tenant: Option<&'a str>, now: Timestamp) -> Self {
+        static UTC: Zone = Zone::UTC;
+        Self { period, zone: &UTC, unit: Unit::Month, tenant, now }
+    }
+}
+
+/// Where an hour comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Requests and their corrections.
+    Ledger,
+    /// Shares of GPUs, and what of them was idle.
+    Gpus,
+}
+
+impl Terms {
+    /// Those of a configuration.
+    pub(crate) fn of(config: &Config) -> Self {
+        let gpus = |upstream: &Upstream| {
+            let (name, provider) = (upstream.name.clone(), upstream.provider.clone());
+            Some(Gpus { upstream: name, provider, price: upstream.gpu.clone()? })
+        };
+        let tenants = config.tenants.list.iter();
+        Self {
+            allowances: tenants
+                .filter_map(|tenant| Some((tenant.name.clone(), tenant.allowance.clone()?)))
+                .collect(),
+            gpus: config.upstreams.iter().filter_map(gpus).collect(),
+        }
+    }
+
+    /// Whether there are GPUs, which cost more as time goes by.
+    pub(crate) const fn have_gpus(&self) -> bool {
+        !self.gpus.is_empty()
+    }
+
+    /// Whether a request to `upstream` that was admitted `at` owes a share of GPUs, whatever its
+    /// record says.
+    pub(crate) fn owes_share(&self, upstream: &str, at: Timestamp) -> bool {
+        let at = hour_of(at);
+        self.gpus.iter().any(|gpus| gpus.upstream == upstream && gpus.price.covers(at))
+    }
+
+    /// Shows `visit` every hour that is owed for; what of it is free.
+    ///
+    /// Errors: `visit`'s own; the store's; sums that cannot be kept exactly; a period of too many
+    /// parts.
+    pub(crate) fn hours<E: From<StoreError> + From<BillError> + From<PeriodError>>(
+        &self,
+        store: &mut Store,
+        scope: Scope<'_>,
+        mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
+    ) -> Result<Vec<Credit>, E> {
+        let (zone, of) = (scope.zone.clone(), self.allowances.clone());
+        let mut allowances = Allowances::new(scope.period, zone, of);
+        if let Some(before) = allowances.before() {
+            let before = Scope { period: before, ..scope };
+            self.owed(store, before, |_, key, hour| Ok::<_, E>(allowances.add_before(key, hour)?))?;
+        }
+        self.owed(store, scope, |origin, key, hour| {
+            allowances.add(key, hour)?;
+            visit(origin, key, hour)
+        })?;
+        Ok(allowances.credits()?)
+    }
+
+    fn owed<E: From<StoreError> + From<BillError> + From<PeriodError>>(
+        &self,
+        store: &mut Store,
+        scope: Scope<'_>,
+        mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let shares = self.shares(store, scope)?;
+        for part in scope.period.parts(scope.unit, scope.zone)? {
+            store.hours(part, scope.tenant, |key, hour| {
+                match shares.iter().find_map(|shares| shares.instead_of(key, hour)) {
+                    Some((key, hour)) => visit(Origin::Ledger, &key, &hour),
+                    None => visit(Origin::Ledger, key, hour),
+                }
+            })?;
+        }
+        for shares in shares {
+            for (key, hour) in shares.finish()? {
+                if scope.tenant.is_none_or(|tenant| tenant == key.tenant) {
+                    visit(Origin::Gpus, &key, &hour)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The GPUs with all who used them, whoever is billed.
+    fn shares(&self, store: &mut Store, scope: Scope<'_>) -> Result<Vec<GpuShares>, StoreError> {
+        let Scope { period, zone, now, .. } = scope;
+        let Ok(past) = Period::new(period.from(), period.to().min(now)) else {
+            return Ok(Vec::new());
+        };
+        let shares = |gpus: &Gpus| {
+            let price = gpus.price.clone();
+            GpuShares::new(&gpus.upstream, &gpus.provider, price, past, zone.clone())
+        };
+        let mut shares: Vec<_> = self.gpus.iter().map(shares).collect();
+        if shares.is_empty() {
+            return Ok(shares);
+        }
+        let from = past.from().checked_sub(RUN_MAX).unwrap_or(Timestamp::MIN);
+        let filter = Filter { tenant: None, from: Some(from), to: Some(past.to()) };
+        let newest = store.newest()?;
+        store.records(&filter, newest, None, |record| {
+            let key = HourKey::of(&BillRow::from(record));
+            let run = Run {
+                started_at: record.started_at,
+                ended_at: record.ended_at,
+                input_tokens: record.usage.input_tokens,
+                output_tokens: record.usage.output_tokens,
+            };
+            for shares in &mut shares {
+                shares.add(&key, &run);
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(shares)
+    }
+}

@@ -1,0 +1,182 @@
+// The console in a real Chromium.
+// usage: node check.mjs DATA_DIR    (NODE_MODULES and TAXIMETER_BINARY as run sets them)
+
+import assert from "node:assert/strict";
+
+import { findings } from "./accessible.mjs";
+import { browser, demo, rides } from "./browser.mjs";
+
+const PAGE_BYTES_MAX = 100 * 1024;
+const [data] = process.argv.slice(2);
+const taxi = await demo(data, 4);
+const { admin } = taxi;
+const chromium = await browser();
+let checks = 0;
+
+const json = async (path) => (await fetch(admin + path)).json();
+const equal = (shown, told, what) => {
+  assert.equal(shown, told, what);
+  checks += 1;
+};
+
+/** A page of which everything odd is kept. */
+const open = async (options) => {
+  const window = await chromium.newContext(options);
+  const page = await window.newPage();
+  const odd = [];
+  page.on("console", (message) => odd.push(`console: ${message.text()}`));
+  page.on("pageerror", (error) => odd.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    if (new URL(request.url()).origin !== admin) odd.push(`asks ${request.url()}`);
+  });
+  return { page, odd, close: () => window.close() };
+};
+
+const settled = async () => {
+  while ((await json("/api/v1/status")).store.pending_entries > 0) await new Promise((wake) => setTimeout(wake, 50));
+};
+
+const paths = async () => {
+  const { records } = await json("/api/v1/records?limit=200");
+  const streamed = records.find((record) => record.stream && record.end === "complete");
+  const left = records.find((record) => record.end === "client_left");
+  return [
+    "/", "/?span=day&by=model", "/?span=week&zone=Asia%2FTokyo", "/live", "/requests", "/requests?tenant=acme",
+    `/requests/${streamed.id}`, `/requests/${left.id}`, "/bill", "/bill?tenant=globex", "/prices", "/prices?model=o4-mini",
+    "/upstreams",
+  ];
+};
+
+/** Every page, in each width and light: it loads, asks nobody else, and everybody can use it. */
+const everyPage = async () => {
+  for (const width of [1280, 390]) {
+    for (const colorScheme of ["light", "dark"]) {
+      const { page, odd, close } = await open({ viewport: { width, height: 900 }, colorScheme });
+      for (const path of await paths()) {
+        const answer = await page.goto(admin + path, { waitUntil: "load" });
+        const what = `${path} at ${width} px, ${colorScheme}`;
+        equal(answer.status(), 200, what);
+        assert.ok((await answer.body()).length <= PAGE_BYTES_MAX, what);
+        await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
+        equal((await page.evaluate(findings)).join("\n"), "", what);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        assert.ok(overflow <= 0, `${what} is ${overflow} px too wide`);
+        equal(odd.join("\n"), "", what);
+      }
+      await close();
+    }
+  }
+};
+
+const value = (page, selector) => page.locator(`${selector} data`).first().getAttribute("value");
+
+/** Figures are the API's. */
+const figures = async () => {
+  const { page, close } = await open();
+  await page.goto(`${admin}/`);
+  const asked = await page.locator("[data-api=usage]").getAttribute("href");
+  const usage = await json(asked);
+  const by = await json(asked.replace(/by=[^&]*/, "by=tenant"));
+  equal(await value(page, "[data-total=billed]"), usage.total.billed_cost, "billed");
+  equal(await value(page, "[data-total=requests]"), String(usage.total.requests.count), "requests");
+  equal(await value(page, "[data-total=input]"), String(usage.total.requests.input_tokens), "input");
+  equal(await value(page, "[data-total=output]"), String(usage.total.requests.output_tokens), "output");
+  equal(await value(page, "[data-source=reported]"), String(usage.total.requests.reported), "reported");
+  equal(await value(page, "[data-source=counted]"), String(usage.total.requests.counted), "counted");
+  for (const line of by.lines) {
+    const row = page.getByRole("region", { name: "Tenants" }).getByRole("row", { name: line.keys.tenant });
+    const shown = await row.locator("data").evaluateAll((all) => all.map((one) => one.value));
+    const { requests } = line;
+    const told = [line.contracted_cost, requests.count, requests.input_tokens, requests.output_tokens];
+    equal(shown.join(), told.join(), line.keys.tenant);
+  }
+  await page.goto(`${admin}/bill`);
+  const bill = await json(await page.locator("[data-api=usage]").getAttribute("href"));
+  equal(await value(page, "[data-total=billed]"), bill.total.billed_cost, "the bill");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"), page.getByRole("link", { name: /CSV/ }).click(),
+  ]);
+  assert.ok((await (await fetch(download.url())).text()).includes("BilledCost"), "a FOCUS file");
+  await page.goto(`${admin}/requests`);
+  const { records } = await json("/api/v1/records?limit=50");
+  const links = await page.locator("tbody th a").evaluateAll((all) => all.map((link) => link.pathname));
+  equal(links.join(), records.map((record) => `/requests/${record.id}`).join(), "requests");
+  const { record } = await json(`/api/v1/records/${records.at(-1).id}`);
+  await page.goto(`${admin}/requests/${record.id}`);
+  const lines = page.getByRole("region", { name: "Price" }).locator("tbody tr");
+  equal(await lines.count(), record.cost.lines.length, "price lines");
+  for (const [index, line] of record.cost.lines.entries()) {
+    const shown = await lines.nth(index).locator("data").evaluateAll((all) => all.map((one) => Number(one.value)));
+    const told = [Number(line.tokens ?? line.quantity), Number(line.unit_price), Number(line.amount)];
+    equal(shown.join(), told.join(), line.meter);
+  }
+  await close();
+};
+
+/** A request that begins is seen without loading the page again, and not while it is paused. */
+const live = async () => {
+  const { page, odd, close } = await open();
+  await page.goto(`${admin}/live`);
+  await page.getByText("Nothing is running.").waitFor();
+  const running = rides(taxi);
+  await page.locator("#live-rows tr", { hasText: "generating" }).waitFor();
+  const cells = await page.locator("#live-rows tr").first().locator("th, td").allTextContents();
+  equal(cells.slice(0, 2).join(), "acme,gpt-5.4-mini", "whose it is");
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByText("paused").waitFor();
+  await running.stop();
+  equal(await page.locator("#live-rows tr").count(), 1, "what is paused stays");
+  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByText("Nothing is running.").waitFor();
+  equal(odd.join("\n"), "", "the live page");
+  await close();
+};
+
+/** Without a script all but the movement is there. */
+const withoutScript = async () => {
+  const { page, odd, close } = await open({ javaScriptEnabled: false });
+  const answer = await page.goto(`${admin}/?by=model`);
+  assert.match(await answer.text(), /data-total="billed"><data value="0\.\d+">/);
+  await page.getByRole("link", { name: "by upstream" }).click();
+  assert.match(page.url(), /by=upstream/);
+  await page.locator("summary").first().click();
+  assert.ok(await page.locator("details table").first().isVisible(), "the numbers of a chart");
+  const running = rides(taxi);
+  await page.goto(`${admin}/live`);
+  await page.locator("#live-rows tr").waitFor({ timeout: 15_000 });
+  await running.stop();
+  equal(odd.join("\n"), "", "without a script");
+  await close();
+};
+
+/** By keyboard: first past the navigation, then everywhere, and one sees where one is. */
+const keyboard = async () => {
+  const { page, close } = await open();
+  await page.goto(`${admin}/requests`);
+  await page.keyboard.press("Tab");
+  equal(await page.evaluate(() => document.activeElement.className), "skip", "first");
+  assert.ok((await page.locator(".skip").boundingBox()).x >= 0, "it is seen");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  equal(await page.evaluate(() => document.activeElement.id), "tenant", "behind the navigation");
+  const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+  equal(outline, "solid", "where one is");
+  await page.keyboard.type("globex");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/tenant=globex/);
+  const tenants = await page.locator("tbody td:nth-child(2)").allTextContents();
+  equal([...new Set(tenants)].join(), "globex", "what was found");
+  await close();
+};
+
+try {
+  await settled();
+  for (const check of [everyPage, figures, live, withoutScript, keyboard]) {
+    await check();
+    await settled();
+  }
+  console.log(`console: ${checks} checks passed`);
+} finally {
+  await chromium.close();
+  await taxi.stop();
+}

@@ -1,0 +1,271 @@
+//! The console: pages that are whole, keep to their own files, say what the API says, and show
+//! whatever names come as names.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{BY_HEADER, await_store, list, metered, with};
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::gateway::{Gateway, Setup};
+use crate::http::{Message, json_answer};
+
+/// Most bytes of a page.
+const PAGE_BYTES_MAX: usize = 100 << 10;
+/// What a browser asks for.
+const BROWSER: &str = "Accept: text/html,application/xhtml+xml\r\n";
+/// Elements that have no end.
+const VOID: [&str; 4] = ["meta", "link", "input", "img"];
+
+/// The pages, and that of every record.
+fn pages(gateway: &Gateway) -> Vec<String> {
+    let mut pages: Vec<_> = [
+        "/",
+        "/?span=day&by=model",
+        "/?span=week&by=upstream&zone=Asia%2FKolkata",
+        "/?from=2020-01-01&to=2025-12-31&by=provider&tenant=acme&zone=America%2FNew_York",
+        "/live",
+        "/requests",
+        "/requests?tenant=acme&model=&end=complete&order=oldest",
+        "/bill",
+        "/bill?month=2024-02&tenant=acme",
+        "/prices",
+        "/prices?contains=gpt",
+        "/prices?model=gpt-4o-mini",
+        "/upstreams",
+    ]
+    .map(str::to_owned)
+    .into();
+    let records = gateway.admin("/api/v1/records").json();
+    let ids = list(&records["records"]).iter().map(|record| record["id"].as_str().expect("an id"));
+    pages.extend(ids.map(|id| format!("/requests/{id}")));
+    pages
+}
+
+/// A page, if it is one and whole; its text.
+fn page(answer: &Message) -> String {
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let policy = answer.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    let text = answer.text();
+    assert!(text.len() <= PAGE_BYTES_MAX, "{} bytes", text.len());
+    assert!(text.starts_with("<!DOCTYPE html><html lang=\"en\">"));
+    let mut open = Vec::new();
+    for tag in text.split('<').skip(2) {
+        let (tag, _) = tag.split_once('>').expect("a tag that ends");
+        let name = tag.split([' ', '\n']).next().expect("a name");
+        if let Some(name) = name.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "it ends what began last");
+        } else {
+            let inline = |word: &str| word.contains('=') && word.starts_with("on");
+            let inline = tag.contains(" style=") || tag.split(' ').any(inline);
+            assert!(!inline, "nothing inline: {tag}");
+            for address in [" href=\"", " src=\"", " action=\""] {
+                if let Some((_, rest)) = tag.split_once(address) {
+                    let own = rest.starts_with('/') && !rest.starts_with("//");
+                    assert!(own || rest.starts_with('#'), "only what is ours: {tag}");
+                }
+            }
+            if !VOID.contains(&name) {
+                open.push(name);
+            }
+        }
+    }
+    assert!(open.is_empty(), "everything ends: {open:?}");
+    text.to_owned()
+}
+
+/// The exact value behind the figure that is marked so.
+fn figure<'a>(page: &'a str, mark: &str) -> &'a str {
+    let rest = page.split_once(mark).expect("the mark").1;
+    let value = rest.split_once("value=\"").expect("a value").1;
+    value.split_once('"').expect("its end").0
+}
+
+#[test]
+fn every_page_is_whole_and_keeps_to_its_own_files() {
+    let (_engine, gateway) = metered();
+    for path in pages(&gateway) {
+        let answer = gateway.admin(&path);
+        assert_eq!(answer.status(), 200, "{path}");
+        page(&answer);
+    }
+    for (path, kind) in [
+        ("/console/style.css", "text/css; charset=utf-8"),
+        ("/console/live.js", "text/javascript; charset=utf-8"),
+        ("/console/icon.svg", "image/svg+xml"),
+    ] {
+        let file = gateway.admin(path);
+        assert_eq!((file.status(), file.header("content-type")), (200, Some(kind)));
+        assert!(!file.text().contains("//fonts") && !file.text().contains("https://"), "{path}");
+    }
+}
+
+#[test]
+fn a_gateway_without_requests_has_pages_too() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for path in pages(&gateway) {
+        let answer = gateway.admin(&path);
+        assert_eq!(answer.status(), 200, "{path}");
+        page(&answer);
+    }
+    let overview = page(&gateway.admin("/"));
+    assert!(overview.contains("No request was admitted in this period."));
+}
+
+#[test]
+fn figures_are_those_of_the_api() {
+    let (_engine, gateway) = metered();
+    let usage = gateway.admin("/api/v1/usage?by=tenant").json();
+    let (total, requests) = (&usage["total"], &usage["total"]["requests"]);
+    for path in ["/", "/?zone=Europe%2FBerlin&by=model", "/?span=day", "/?span=week&by=upstream"] {
+        let overview = page(&gateway.admin(path));
+        let shown = |mark: &str| figure(&overview, &format!("data-{mark}")).to_owned();
+        assert_eq!(Value::from(shown("total=\"billed\"")), total["billed_cost"], "{path}");
+        for (mark, member) in [
+            ("total=\"requests\"", "count"),
+            ("total=\"input\"", "input_tokens"),
+            ("total=\"output\"", "output_tokens"),
+            ("source=\"reported\"", "reported"),
+            ("source=\"counted\"", "counted"),
+            ("source=\"unknown\"", "unknown_usage"),
+        ] {
+            assert_eq!(shown(mark), requests[member].to_string(), "{path} {member}");
+        }
+        for line in list(&usage["lines"]) {
+            let name = line["keys"]["tenant"].as_str().expect("a tenant");
+            let cost = figure(&overview, &format!("<bdi>{name}</bdi></a></th>"));
+            assert_eq!(Value::from(cost), line["contracted_cost"], "{path} {name}");
+        }
+    }
+    let bill = page(&gateway.admin("/bill"));
+    assert_eq!(Value::from(figure(&bill, "data-total=\"billed\"")), total["billed_cost"]);
+    let zeta = page(&gateway.admin("/?tenant=zeta"));
+    let of_zeta = gateway.admin("/api/v1/usage?tenant=zeta").json();
+    let billed = Value::from(figure(&zeta, "data-total=\"billed\""));
+    assert_eq!(billed, of_zeta["total"]["billed_cost"]);
+}
+
+#[test]
+fn the_unknown_is_said_and_is_no_zero() {
+    let (_engine, gateway) = metered();
+    for record in gateway.records() {
+        let path = format!("/requests/{}", record["id"].as_str().expect("an id"));
+        let text = page(&gateway.admin(&path));
+        let (_, fare) = text.split_once("class=\"digits\">").expect("the fare");
+        match record["cost"]["amount"].as_str() {
+            Some(_) => {
+                let amount = figure(fare, "data-total=\"cost\"");
+                let (shown, exact) = (amount.parse::<f64>(), record["cost"]["amount"].as_str());
+                assert_eq!(shown.ok(), exact.and_then(|exact| exact.parse().ok()));
+            }
+            None => assert!(fare.starts_with("<span class=\"unknown\">unknown</span>"), "{fare}"),
+        }
+    }
+    let overview = page(&gateway.admin("/"));
+    assert!(overview.contains("The cost of <data value=\"1\">1</data> requests is unknown"));
+}
+
+#[test]
+fn names_are_shown_as_names_whatever_they_are() {
+    let engine = Engine::start();
+    let tenants = format!("tenants: {{{BY_HEADER}}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&tenants).start();
+    let long = "<b>".repeat(100_000);
+    // What is asked for has no control characters and is short; what answers may be anything.
+    for (asked, answered) in [
+        ("<img src=x onerror=alert(1)>", "<img src=x onerror=alert(1)>"),
+        ("\\\"><script>alert(2)</script>", "\\\"><script>alert(2)</script>"),
+        ("reversed", "\\u202egnp.elif\\u0000\\u001b[31m"),
+        ("שלום <i>", "שלום <i>"),
+        ("long", &long),
+    ] {
+        let mut client = gateway.chat(
+            "x-tenant-id: acme&co'\r\nx-request-id: <u>id</u>\r\n",
+            CHAT.replace("gpt-4o-mini", asked),
+        );
+        engine.answer_once(&json_answer(CHAT_ANSWER.replace("gpt-4o-mini-2024-07-18", answered)));
+        assert_eq!(client.answer().status(), 200);
+    }
+    await_store(&gateway);
+    let mut paths = pages(&gateway);
+    paths.extend(
+        ["/?by=model", "/requests?model=%3Cimg+src%3Dx%3E", "/bill?tenant=%3Cb%3E"]
+            .map(str::to_owned),
+    );
+    for path in paths {
+        let text = page(&gateway.admin(&path));
+        for hostile in ["<img src=x", "<b><b>", "<i>", "<u>", "\u{202e}", "\u{1b}", "<script>"] {
+            assert!(!text.contains(hostile), "{path} has {hostile}");
+        }
+    }
+    let overview = page(&gateway.admin("/?by=model"));
+    assert!(overview.contains("<bdi>&lt;img src=x onerror=alert(1)&gt;</bdi>"));
+    assert!(overview.contains("<bdi>\u{fffd}gnp.elif\u{fffd}\u{fffd}[31m</bdi>"));
+    assert!(overview.contains("<bdi>acme&amp;co'</bdi>"));
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_on_a_page_to_people_and_as_a_problem_to_programs() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for (path, status, said) in [
+        ("/nothing", 404, "there is no /nothing here"),
+        ("/requests/1", 404, "there is no record"),
+        ("/?zone=Mars", 400, "Europe/Berlin"),
+        ("/?span=century", 400, "last-month"),
+        ("/?by=colour", 400, "upstream"),
+        ("/?colour=red", 400, "colour"),
+        ("/?from=2026-11-02&to=2026-11-01", 400, "not after its start"),
+        ("/?from=1990-01-01&to=2026-01-01", 422, "shorter period"),
+        ("/bill?month=1", 400, "2026-11"),
+        ("/requests?limit=101", 400, "from 1 to 100"),
+    ] {
+        let shown = with(&gateway, path, BROWSER);
+        assert_eq!(shown.status(), status, "{path}");
+        assert!(page(&shown).contains(said), "{path}: {}", shown.text());
+        let problem = gateway.admin(path);
+        assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{path}");
+        assert_eq!(problem.json()["status"], status);
+    }
+    let api = with(&gateway, "/api/v1/usage?month=x", BROWSER);
+    assert_eq!(api.header("content-type"), Some("application/problem+json"));
+}
+
+#[test]
+fn where_there_is_a_token_pages_need_it_and_say_so() {
+    let engine = Engine::start();
+    let token = "admin_token: correct-horse-battery";
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(token).start();
+    let basic = format!("{BROWSER}Authorization: Basic OmNvcnJlY3QtaG9yc2UtYmF0dGVyeQ==\r\n");
+    for path in ["/", "/live", "/requests", "/requests/1", "/bill", "/prices", "/upstreams"] {
+        let refused = with(&gateway, path, BROWSER);
+        assert_eq!(refused.status(), 401, "{path}");
+        assert!(page(&refused).contains("admin_token"));
+        let challenges = refused.headers.iter().filter(|(name, _)| name == "www-authenticate");
+        assert_eq!(challenges.count(), 2, "{path}");
+        assert_ne!(with(&gateway, path, &basic).status(), 401, "{path}");
+    }
+    assert_eq!(with(&gateway, "/console/style.css", "").status(), 200, "for the page above");
+    assert_eq!(with(&gateway, "/console/../api/v1/status", "").status(), 404, "no way around");
+}
+
+#[test]
+fn pages_of_requests_follow_each_other() {
+    let (_engine, gateway) = metered();
+    let (mut path, mut seen) = ("/requests?limit=1&zone=Asia%2FTokyo".to_owned(), BTreeSet::new());
+    loop {
+        let text = page(&gateway.admin(&path));
+        let row = text.split_once("<tbody>").expect("rows").1;
+        let id = row.split_once("/requests/").expect("a link").1;
+        assert!(seen.insert(id.split_once('?').expect("its zone").0.to_owned()), "each once");
+        let Some((_, next)) = text.split_once("rel=\"next\" href=\"") else { break };
+        path = next.split_once('"').expect("its end").0.replace("&amp;", "&");
+        assert!(path.contains("zone=Asia%2FTokyo"), "{path}");
+    }
+    assert_eq!(seen.len(), 4);
+}

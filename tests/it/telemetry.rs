@@ -1,0 +1,271 @@
+//! `/metrics`: both generations of the GenAI conventions, formats, examples, and limits.
+
+use std::collections::BTreeSet;
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::fixtures::{
+    CHAT, CHAT_ANSWER, DONE, EMBEDDINGS, EMBEDDINGS_ANSWER, HELLO, STOP, STREAM_CHAT, USAGE, WORLD,
+};
+use crate::gateway::{Gateway, Setup};
+use crate::http::{answer, bare, json_answer, post, stream_answer};
+
+const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3";
+
+/// A gateway of this generation that has served a chat, a stream and embeddings.
+fn after_rides(engine: &Engine, genai: &str) -> Gateway {
+    let gateway = Setup::before(engine)
+        .upstream("dialect: openai")
+        .with(&format!("telemetry: {{genai: {genai}}}"))
+        .start();
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    client.answer();
+    let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+    engine.answer_once(&stream_answer(&[HELLO, WORLD, STOP, USAGE, DONE]));
+    client.answer();
+    let request = post("/v1/embeddings", "Connection: close\r\n", EMBEDDINGS);
+    let mut client = Client::saying(gateway.address(), &request);
+    engine.answer_once(&json_answer(EMBEDDINGS_ANSWER));
+    client.answer();
+    gateway
+}
+
+/// The sum of all series of this name whose labels have all of these.
+fn sum(text: &str, name: &str, labels: &[&str]) -> Option<f64> {
+    let lines = text.lines().filter(|line| {
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            && labels.iter().all(|label| line.contains(label))
+    });
+    lines.map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+/// Families whose name begins so.
+fn families<'t>(text: &'t str, prefix: &str) -> BTreeSet<&'t str> {
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let names = types.filter_map(|rest| rest.split(' ').next());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+fn scrape(gateway: &Gateway, accept: &str) -> (String, String) {
+    let answer = gateway.scrape(accept);
+    assert_eq!(answer.status(), 200);
+    (answer.header("content-type").unwrap_or_default().to_owned(), answer.text().to_owned())
+}
+
+#[test]
+fn the_generation_of_v1_41_has_tokens_in_one_histogram() {
+    let engine = Engine::start();
+    let gateway = after_rides(&engine, "v1_41");
+    let (_, text) = scrape(&gateway, "");
+    assert_eq!(
+        families(&text, "gen_ai_client_"),
+        [
+            "gen_ai_client_operation_duration_seconds",
+            "gen_ai_client_operation_time_per_output_chunk_seconds",
+            "gen_ai_client_operation_time_to_first_chunk_seconds",
+            "gen_ai_client_token_usage",
+        ]
+        .into()
+    );
+    let tokens = |kind| sum(&text, "gen_ai_client_token_usage_sum", &[kind]);
+    let types: BTreeSet<_> = text
+        .lines()
+        .filter(|line| line.starts_with("gen_ai_client_token_usage_sum"))
+        .filter_map(|line| line.split("gen_ai_token_type=\"").nth(1)?.split('"').next())
+        .collect();
+    assert_eq!(types, ["input", "output"].into(), "cached tokens are no type of their own");
+    assert_eq!(tokens("gen_ai_token_type=\"output\""), Some(200.0));
+    let operations = |name| sum(&text, "gen_ai_client_operation_duration_seconds_count", &[name]);
+    assert_eq!(operations("gen_ai_operation_name=\"chat\""), Some(2.0));
+    assert_eq!(operations("gen_ai_operation_name=\"embeddings\""), Some(1.0));
+}
+
+#[test]
+fn the_latest_generation_has_tokens_in_counters_by_modality() {
+    let engine = Engine::start();
+    let gateway = after_rides(&engine, "latest");
+    let (_, text) = scrape(&gateway, "");
+    let names = families(&text, "gen_ai_client_");
+    for name in [
+        "gen_ai_client_inference_duration_seconds",
+        "gen_ai_client_inference_time_to_first_chunk_seconds",
+        "gen_ai_client_inference_time_per_output_chunk_seconds",
+        "gen_ai_client_inference_usage_input_tokens_total",
+        "gen_ai_client_inference_usage_output_tokens_total",
+        "gen_ai_client_inference_operation_input_tokens",
+        "gen_ai_client_inference_operation_output_tokens",
+        "gen_ai_client_embeddings_duration_seconds",
+        "gen_ai_client_embeddings_operation_input_tokens",
+    ] {
+        assert!(names.contains(name), "{name} in {names:?}");
+    }
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.contains("token_usage") || name.contains("operation_duration"))
+    );
+    let output = "gen_ai_client_inference_usage_output_tokens_total";
+    assert_eq!(sum(&text, output, &["gen_ai_token_modality=\"unknown\""]), Some(200.0));
+    assert_eq!(sum(&text, output, &[]), Some(200.0));
+    assert_eq!(sum(&text, "gen_ai_client_embeddings_duration_seconds_count", &[]), Some(1.0));
+    assert_eq!(sum(&text, "gen_ai_client_inference_duration_seconds_count", &[]), Some(2.0));
+}
+
+#[test]
+fn both_generations_stand_side_by_side_with_the_same_numbers() {
+    let engine = Engine::start();
+    let gateway = after_rides(&engine, "both");
+    let (_, text) = scrape(&gateway, "");
+    let of = |name, label| sum(&text, name, &[label]);
+    assert_eq!(
+        of("gen_ai_client_token_usage_sum", "gen_ai_token_type=\"output\""),
+        of("gen_ai_client_inference_usage_output_tokens_total", ""),
+    );
+    assert_eq!(
+        of("gen_ai_client_operation_duration_seconds_count", "\"chat\""),
+        of("gen_ai_client_inference_duration_seconds_count", ""),
+    );
+    // What has one name is there once.
+    assert_eq!(of("gen_ai_server_request_duration_seconds_count", ""), Some(3.0));
+    assert_eq!(of("http_client_request_duration_seconds_count", ""), Some(3.0));
+}
+
+#[test]
+fn a_request_that_an_engine_refuses_is_an_operation_that_failed() {
+    let engine = Engine::start();
+    let gateway =
+        Setup::before(&engine).upstream("dialect: openai").with("telemetry: {genai: both}").start();
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&answer("429 Busy", "application/json", "{}"));
+    assert_eq!(client.answer().status(), 429);
+    gateway.await_metric("taximeter_voids_total{taximeter_void_reason=\"upstream_refused\"} 1");
+    let (_, text) = scrape(&gateway, "");
+    for name in [
+        "gen_ai_client_operation_duration_seconds_count",
+        "gen_ai_client_inference_duration_seconds_count",
+        "gen_ai_server_request_duration_seconds_count",
+        "http_client_request_duration_seconds_count",
+    ] {
+        assert_eq!(sum(&text, name, &["error_type=\"429\""]), Some(1.0), "{name} in {text}");
+    }
+    // Nobody has served the model: its name is no label.
+    assert!(!text.contains("gpt-4o-mini"), "{text}");
+    let input = "gen_ai_client_inference_usage_input_tokens_total{";
+    assert!(text.lines().any(|line| line.starts_with(input) && line.ends_with(" 0")), "{text}");
+    assert_eq!(sum(&text, "gen_ai_client_token_usage_count", &[]), Some(0.0));
+}
+
+#[test]
+fn openmetrics_shows_the_trace_and_the_request_behind_a_sample() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let headers = format!("Connection: close\r\ntraceparent: 00-{trace}-b7ad6b7169203331-01\r\n");
+    let mut client = gateway.chat(&headers, CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    let id = client.answer().header("x-taximeter-request-id").expect("an id").to_owned();
+    let (content_type, text) = scrape(&gateway, OPENMETRICS);
+    assert_eq!(content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert!(text.ends_with("\n# EOF\n"));
+    let exemplar = format!(" # {{trace_id=\"{trace}\",request_id=\"{id}\"}} ");
+    for name in ["gen_ai_client_operation_duration_seconds", "http_server_request_duration_seconds"]
+    {
+        let bucket = format!("{name}_bucket{{");
+        let mut buckets = text.lines().filter(|line| line.starts_with(&bucket));
+        assert!(buckets.any(|line| line.contains(&exemplar)), "{name}: {text}");
+    }
+    let (content_type, text) = scrape(&gateway, "");
+    assert_eq!(content_type, "text/plain; version=0.0.4; charset=utf-8");
+    assert!(!text.contains(" # {"));
+}
+
+#[test]
+fn the_scope_is_on_every_series_and_what_emits_in_one() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).with("resource: {k8s.pod.name: pod-7}").start();
+    let (_, text) = scrape(&gateway, "");
+    let series: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(series[0].starts_with("target_info{k8s_pod_name=\"pod-7\",service_instance_id="));
+    assert!(series[1..].iter().all(|line| line.contains("{otel_scope_name=\"taximeter\"")));
+    let plain = Setup::before(&engine).with("telemetry: {scope_labels: off}").start();
+    assert!(!scrape(&plain, "").1.contains("otel_scope_name"));
+}
+
+#[test]
+fn names_that_clients_choose_become_no_labels_and_those_of_engines_only_so_many() {
+    const ASKED: usize = 300;
+    const MODELS_MAX: usize = 200;
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai, recount: off")
+        .with("tenants: {header: {name: x-tenant-id, trusted_peers: [127.0.0.1]}}")
+        .with("telemetry: {tenants_max: 3}")
+        .start();
+    let ride = |model: &str, tenant: usize, answered: &[u8]| {
+        let body = CHAT.replace("gpt-4o-mini", model);
+        let mut client =
+            gateway.chat(&format!("X-Tenant-Id: t{tenant}\r\nConnection: close\r\n"), body);
+        engine.answer_once(answered);
+        client.answer();
+    };
+    for nth in 0..ASKED {
+        ride(&format!("guess-{nth}"), nth, &answer("404 No", "application/json", "{}"));
+    }
+    for nth in 0..ASKED {
+        let model = format!("served-{nth}");
+        let answered = CHAT_ANSWER.replace("gpt-4o-mini-2024-07-18", &model);
+        ride(&model, nth, &json_answer(answered));
+    }
+    let (_, text) = scrape(&gateway, "");
+    assert!(!text.contains("guess-"), "{text}");
+    let values = |key: &str| -> BTreeSet<&str> {
+        let quoted = |line| str::split(line, key).nth(1)?.split('"').nth(1);
+        text.lines().filter_map(quoted).collect()
+    };
+    let tenants = values("taximeter_tenant=");
+    assert_eq!(tenants, ["t0", "t1", "t2", "other"].into(), "{text}");
+    let models = values("gen_ai_request_model=");
+    assert!(models.len() <= MODELS_MAX + 1 && models.contains("other"), "{}", models.len());
+}
+
+#[test]
+fn a_hundred_scrapes_at_once_are_answered_or_shed() {
+    let engine = Engine::start();
+    let gateway = after_rides(&engine, "both");
+    let request = bare("GET", "/metrics", "Connection: close\r\n");
+    let admin = gateway.admin_address();
+    let mut scrapes: Vec<_> = (0..100).map(|_| Client::saying(admin, &request)).collect();
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    for scrape in &mut scrapes {
+        let answer = scrape.answer();
+        assert!([200, 503].contains(&answer.status()), "{answer:?}");
+        assert!(answer.status() == 503 || answer.text().contains("taximeter_requests_total{"));
+    }
+    assert_eq!(gateway.admin("/metrics").status(), 200);
+}
+
+#[test]
+fn what_has_not_happened_is_told_as_zero_and_the_process_is_watched() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start();
+    let (_, text) = scrape(&gateway, "");
+    for name in ["taximeter_ledger_entries_lost_total", "taximeter_store_faults_total"] {
+        assert!(families(&text, name).contains(name), "{name}");
+        assert_eq!(sum(&text, name, &[]), Some(0.0), "{name}");
+    }
+    for name in ["process_memory_usage_bytes", "process_unix_file_descriptor_count"] {
+        assert!(sum(&text, name, &[]) > Some(0.0), "{name}");
+    }
+    for mode in ["user", "system"] {
+        let label = format!("cpu_mode=\"{mode}\"");
+        let is_told = |line: &str| line.starts_with("process_cpu_time_") && line.contains(&label);
+        assert!(text.lines().any(is_told), "{mode}");
+    }
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    client.answer();
+    gateway.await_metric("\ntaximeter_store_lag 0\n");
+}

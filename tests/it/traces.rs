@@ -1,0 +1,191 @@
+//! Spans of requests: whose trace they are in, what they say, which are kept.
+
+use std::collections::BTreeMap;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use prost::Message as _;
+
+use crate::collector::attributes;
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
+use crate::gateway::{Gateway, Setup};
+use crate::http::{Message, json_answer, stream_answer};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+const TAKEN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const ERROR: i32 = 2;
+
+/// A gateway that pushes spans to `collector`; `traces` is what its file says of them.
+fn gateway(engine: &Engine, collector: &Engine, traces: &str) -> Gateway {
+    let otlp = format!(
+        "otlp: {{endpoint: 'http://{}', compression: none, interval_seconds: 3600}}",
+        collector.address()
+    );
+    Setup::before(engine)
+        .upstream("dialect: openai")
+        .with(&format!("telemetry: {{{otlp}, traces: {traces}}}"))
+        .start()
+}
+
+/// The next push of spans, by their names.
+fn spans(collector: &Engine) -> BTreeMap<String, Span> {
+    let (mut connection, request) = collector.request();
+    connection.send(TAKEN);
+    assert_eq!(request.first_line, "POST /v1/traces HTTP/1.1");
+    let pushed = ExportTraceServiceRequest::decode(&*request.body).expect("OTLP");
+    let spans = pushed.resource_spans.into_iter().flat_map(|resource| {
+        assert!(resource.resource.is_some());
+        resource.scope_spans.into_iter().flat_map(|scope| {
+            assert_eq!(scope.scope.expect("a scope").name, "taximeter");
+            scope.spans
+        })
+    });
+    spans.map(|span| (span.name.clone(), span)).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn duration(span: &Span) -> u64 {
+    span.end_time_unix_nano - span.start_time_unix_nano
+}
+
+/// Asks for a chat with these headers; what the engine got, and the client.
+fn ride(gateway: &Gateway, engine: &Engine, headers: &str) -> (Message, Message) {
+    let mut client = gateway.chat(&format!("{headers}Connection: close\r\n"), CHAT);
+    let (mut connection, request) = engine.request();
+    connection.send(&json_answer(CHAT_ANSWER));
+    (request, client.answer())
+}
+
+#[test]
+fn a_stream_is_told_in_its_caller_s_trace_by_stages_that_add_up() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    let headers = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\ntracestate: a=1\r\n");
+    let mut client = gateway.chat(&format!("{headers}Connection: close\r\n"), STREAM_CHAT);
+    let (mut connection, request) = engine.request();
+    connection.send(&stream_answer(&[HELLO, WORLD, STOP, USAGE, DONE]));
+    assert_eq!(client.answer().status(), 200);
+    let spans = spans(&collector);
+    let (server, call) = (&spans["POST /v1/chat/completions"], &spans["chat gpt-4o-mini"]);
+    assert!(spans.values().all(|span| hex(&span.trace_id) == TRACE), "{spans:?}");
+    assert_eq!((server.kind, call.kind), (SpanKind::Server as i32, SpanKind::Client as i32));
+    assert_eq!(hex(&server.parent_span_id), CALLER);
+    assert_eq!(call.parent_span_id, server.span_id);
+    let told = format!("00-{TRACE}-{}-01", hex(&call.span_id));
+    assert_eq!(request.header("traceparent"), Some(told.as_str()));
+    assert_eq!(request.header("tracestate"), Some("a=1"));
+    let below = |parent: &Span| {
+        let children = spans.values().filter(|span| span.parent_span_id == parent.span_id);
+        children.map(duration).sum::<u64>()
+    };
+    assert_eq!((below(server), below(call)), (duration(server), duration(call)), "{spans:?}");
+    for stage in ["identify", "body", "route", "admit", "connect", "prefill", "stream", "settle"] {
+        assert_eq!(spans[stage].kind, SpanKind::Internal as i32, "{stage}");
+    }
+    assert_eq!(spans.len(), 10);
+    assert!(spans.values().all(|span| span.status.is_none()), "{spans:?}");
+    let facing = attributes(&server.attributes);
+    assert_eq!(facing["http.response.status_code"], "200");
+    assert_eq!(facing["url.path"], "/v1/chat/completions");
+    let generated = attributes(&call.attributes);
+    for (key, value) in [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.provider.name", "openai"),
+        ("gen_ai.request.model", "gpt-4o-mini"),
+        ("gen_ai.request.stream", "true"),
+        ("gen_ai.response.finish_reasons", "stop"),
+        ("gen_ai.usage.output_tokens", "100"),
+        ("taximeter.usage.source", "reported"),
+        ("taximeter.tenant", "default"),
+        ("taximeter.currency", "USD"),
+    ] {
+        assert_eq!(generated.get(key).map(String::as_str), Some(value), "{key}: {generated:?}");
+    }
+    assert!(generated["gen_ai.response.time_to_first_chunk"].parse::<f64>().is_ok());
+}
+
+#[test]
+fn a_trace_without_a_good_caller_begins_here_under_the_request_s_id() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    let bad = format!("traceparent: 00-{TRACE}-{CALLER}-zz\r\ntracestate: a=1\r\n");
+    let twice = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n").repeat(2);
+    for headers in ["", &bad, &twice] {
+        let (request, answer) = ride(&gateway, &engine, headers);
+        let id = answer.header("x-taximeter-request-id").expect("an id").replace('-', "");
+        let spans = spans(&collector);
+        let server = &spans["POST /v1/chat/completions"];
+        assert_eq!(
+            (hex(&server.trace_id), hex(&server.parent_span_id)),
+            (id.clone(), String::new())
+        );
+        let told = format!("00-{id}-{}-01", hex(&spans["chat gpt-4o-mini"].span_id));
+        assert_eq!(request.header("traceparent"), Some(told.as_str()));
+        assert_eq!(request.header("tracestate"), None);
+    }
+}
+
+#[test]
+fn without_spans_a_trace_s_headers_pass_untouched() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start();
+    for told in [format!("00-{TRACE}-{CALLER}-01"), "nonsense".to_owned()] {
+        let headers = format!("TraceParent: {told}\r\ntracestate: a=1\r\n");
+        let (request, _) = ride(&gateway, &engine, &headers);
+        assert_eq!(request.header("traceparent"), Some(told.as_str()));
+        assert_eq!(request.header("tracestate"), Some("a=1"));
+    }
+}
+
+#[test]
+fn of_what_is_not_sampled_only_failures_are_kept() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{ratio: 0}");
+    let unsampled = format!("traceparent: 00-{TRACE}-{CALLER}-00\r\n");
+    for (headers, trace) in [("", None), (unsampled.as_str(), Some(TRACE))] {
+        let (request, answer) = ride(&gateway, &engine, headers);
+        assert_eq!(answer.status(), 200);
+        assert!(request.header("traceparent").is_some_and(|told| told.ends_with("-00")));
+        let mut client = gateway.chat(&format!("{headers}Connection: close\r\n"), CHAT);
+        let (mut connection, _) = engine.request();
+        connection.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(client.answer().status(), 503);
+        let spans = spans(&collector);
+        let server = &spans["POST /v1/chat/completions"];
+        assert!(trace.is_none_or(|trace| hex(&server.trace_id) == trace));
+        for span in [server, &spans["chat gpt-4o-mini"]] {
+            assert_eq!(span.status.as_ref().expect("failed").code, ERROR);
+            assert_eq!(attributes(&span.attributes)["error.type"], "503");
+        }
+    }
+    let gone = engine.address();
+    drop(engine);
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    assert_eq!(client.answer().status(), 502, "{gone}");
+    let spans = spans(&collector);
+    let server = attributes(&spans["POST /v1/chat/completions"].attributes);
+    assert_eq!(server["error.type"], "502");
+    assert_eq!(
+        server["taximeter.refusal.code"],
+        attributes(&spans["chat gpt-4o-mini"].attributes)["error.type"]
+    );
+    assert!(!spans.contains_key("answer"), "{spans:?}");
+}
+
+#[test]
+fn a_sample_leads_to_its_span() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    ride(&gateway, &engine, "");
+    let spans = spans(&collector);
+    let server = &spans["POST /v1/chat/completions"];
+    let text = gateway.scrape("application/openmetrics-text;version=1.0.0").text().to_owned();
+    let (trace, span) = (hex(&server.trace_id), hex(&server.span_id));
+    assert!(text.contains(&format!("trace_id=\"{trace}\",span_id=\"{span}\",")), "{text}");
+}

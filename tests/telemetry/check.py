@@ -1,0 +1,175 @@
+"""Metrics and spans of the real binary: against the conventions, in each generation, and in the hands of real receivers.
+
+Ends with 1 where anything differs.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections import Counter
+
+import conventions
+import spans
+import stage
+from receivers import Collector, patiently, prometheus, rotel_agent, victoria_metrics
+
+TENANTS, SERIES = 500, 100_000
+MANY = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.0.0.1"]}}}
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+wrong = []
+
+
+def expect(kept, text):
+    if not kept and text not in wrong:
+        wrong.append(text)
+        print(f"WRONG: {text}")
+
+
+def conforms(folder, engine, genai):
+    """Everything that a gateway of this generation pushes; what a summary says of it."""
+    collector = Collector()
+    telemetry = {"genai": genai, "otlp": {"endpoint": collector.url, "interval_seconds": 0.2}, "traces": {}}
+    wanted = conventions.GENERATIONS[genai]
+    with stage.gateway(folder, genai, engine, telemetry) as gateway:
+        gateway.ride()
+        _, text = gateway.metrics()
+    # Its last push was at its end.
+    collector.close()
+    ours = {name for name in collector.metrics if name.startswith("taximeter.")}
+    seen = set(collector.metrics) - ours
+    expect(seen <= set(wanted), f"{genai}: emits {sorted(seen - set(wanted))} too")
+    expect(set(wanted) - seen <= {"gen_ai.client.inference.usage.cache_write.input_tokens"},
+           f"{genai}: never emits {sorted(set(wanted) - seen)}")
+    for name in seen & set(wanted):
+        conventions.metric_faults(name, collector.metrics[name], expect)
+    for name in ours:
+        keys = {pair.key for point in points(collector.metrics[name]) for pair in point.attributes}
+        known = conventions.GENAI_MAY | conventions.TYPE
+        expect(all(key in known or key.startswith("taximeter.") for key in keys), f"{name}: {sorted(keys)}")
+    for key in ("service.name", "service.instance.id", "service.version"):
+        expect(collector.resource.get(key), f"{genai}: the resource has no {key}")
+    promtool(text, genai)
+    kinds = spans.faults(genai, collector.spans, expect)
+    number = sum(len(points(metric)) for metric in collector.metrics.values())
+    return f"{genai:7} {len(seen)} of {len(wanted)} metrics of the conventions, {len(ours)} of ours, {number} data points, {kinds}"
+
+
+def points(metric):
+    return getattr(metric, metric.WhichOneof("data")).data_points
+
+
+def promtool(text, what):
+    """Prometheus' own checker has nothing to say."""
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), capture_output=True, check=False)
+    said = (checked.stdout + checked.stderr).decode().splitlines()
+    # The conventions' own name of a gauge ends as the parts of histograms do.
+    said = [line for line in said if not line.startswith("process_unix_file_descriptor_count ")]
+    expect(checked.returncode in (0, 3) and not said, f"promtool, {what}: {said}")
+
+
+def pushed_to_rotel(folder, engine):
+    with rotel_agent(folder) as (grpc, by_http, log):
+        for name, endpoint, protocol, gzip in (("grpc", grpc, "grpc", "gzip"), ("http", by_http, "http/protobuf", "none")):
+            otlp = {"endpoint": endpoint, "protocol": protocol, "compression": gzip, "interval_seconds": 0.2}
+            with stage.gateway(folder, f"rotel-{name}", engine, {"otlp": otlp, "traces": {}}) as gateway:
+                gateway.ride()
+                patiently(lambda: sent(gateway) > 0, f"a push to rotel ({name})")
+                said = patiently(lambda: found(log, "gen_ai.client.token.usage"), f"rotel ({name})")
+                expect("service.instance.id" in said, f"rotel ({name}) saw no resource")
+                said = patiently(lambda: found(log, "chat gpt-4o-mini"), f"spans at rotel ({name})")
+                expect("taximeter.usage.source" in said, f"rotel ({name}) saw spans without usage")
+            log.write_text("")
+    print("rotel: metrics and spans by gRPC with gzip and by HTTP without arrived")
+
+
+def found(log, text):
+    said = log.read_text(errors="replace")
+    return said if text in said else None
+
+
+def sent(gateway):
+    _, text = gateway.metrics()
+    lines = [line for line in text.splitlines()
+             if line.startswith("taximeter_otlp_items_total{") and '"sent"' in line]
+    return sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+
+
+def pushed_to_victoria_metrics(folder, engine):
+    with victoria_metrics(folder) as store:
+        otlp = {"endpoint": f"{store}/opentelemetry", "protocol": "http/protobuf", "interval_seconds": 0.2}
+        with stage.gateway(folder, "victoria", engine, {"genai": "both", "otlp": otlp}) as gateway:
+            chats = gateway.ride()
+        stage.get(f"{store}/internal/force_flush")
+
+        query = urllib.parse.quote('{__name__="gen_ai.client.operation.duration_count"}')
+
+        def asked():
+            counts = Counter()
+            for series in stage.json_of(f"{store}/api/v1/query?query={query}")["data"]["result"]:
+                if "error.type" not in series["metric"]:
+                    counts[series["metric"]["gen_ai.operation.name"]] += int(series["value"][1])
+            # What was pushed last is there when this is.
+            return dict(counts) if "embeddings" in counts else None
+
+        counts = patiently(asked, "VictoriaMetrics' answer")
+        expect(counts.get("embeddings") == 1 and counts.get("chat", 0) >= chats, f"VictoriaMetrics has {counts}")
+    print(f"VictoriaMetrics: answers for what was pushed: {counts}")
+
+
+def scraped_by_prometheus(folder, engine):
+    with stage.gateway(folder, "scraped", engine, {"genai": "both"}) as gateway:
+        chats = gateway.ride()
+        content_type, text = gateway.metrics(OPENMETRICS)
+        expect(content_type.startswith(OPENMETRICS.split(";")[0]), f"OpenMetrics is {content_type}")
+        expect(text.endswith("# EOF\n") and "trace_id=" in text, "OpenMetrics lacks its end or exemplars")
+        with prometheus(folder, gateway.admin) as server:
+            query = 'gen_ai_client_operation_duration_seconds_count{gen_ai_operation_name="chat",error_type=""}'
+            ask = f"{server}/api/v1/query?query={urllib.parse.quote(f'sum({query})')}"
+            result = patiently(lambda: stage.json_of(ask)["data"]["result"], "a scrape")
+            expect(float(result[0]["value"][1]) >= chats, f"Prometheus has {result}")
+            targets = stage.json_of(f"{server}/api/v1/targets")["data"]["activeTargets"]
+            expect(all(not target["lastError"] for target in targets), f"Prometheus: {targets}")
+            bucket = "gen_ai_client_operation_duration_seconds_bucket"
+            ask = f"{server}/api/v1/query_exemplars?query={bucket}&start=0&end=9999999999"
+            exemplars = patiently(lambda: stage.json_of(ask)["data"], "exemplars")
+            labels = [one["labels"] for series in exemplars for one in series["exemplars"]]
+            expect(any("trace_id" in one for one in labels), f"exemplars have {labels}")
+            expect(all("request_id" in one for one in labels), f"exemplars have {labels}")
+    print(f"Prometheus: scraped in OpenMetrics, {len(labels)} exemplars of operation durations kept")
+
+
+def scraped_with_many_series(folder, engine):
+    """A hundred thousand series, as tenants and routes make them, in one scrape."""
+    with stage.gateway(folder, "many", engine, {"genai": "both", "tenants_max": TENANTS}, MANY) as gateway:
+        for tenant in range(TENANTS):
+            for body in (stage.CHAT, {**stage.CHAT, "stream": True, "max_tokens": 3}):
+                assert gateway.ask("/v1/chat/completions", body, x_tenant_id=f"t{tenant}") == 200
+        begun = time.monotonic()
+        _, text = gateway.metrics(OPENMETRICS)
+        took = time.monotonic() - begun
+    series = [line.split(" # ")[0].rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")]
+    expect(len(series) >= SERIES and len(series) == len(set(series)), f"{len(series)} series, {len(set(series))} told apart")
+    print(f"a scrape of {len(series)} series, {len(text) >> 20} MiB: {took:.2f} s")
+
+
+def main():
+    held = conventions.table_faults(expect)
+    print(f"conventions: {held['package']} metrics held against PyPI's package, {held['registry']} against the registries")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        with stage.engine(folder) as engine:
+            for genai in ("v1_41", "latest", "both"):
+                print(conforms(folder, engine, genai))
+            pushed_to_rotel(folder, engine)
+            pushed_to_victoria_metrics(folder, engine)
+            scraped_by_prometheus(folder, engine)
+            scraped_with_many_series(folder, engine)
+    print(f"{len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

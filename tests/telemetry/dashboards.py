@@ -1,0 +1,221 @@
+"""Dashboards, alerts and runbooks of deploy/, with a real Prometheus that watches a gateway in all kinds of trouble.
+
+Each panel's query must answer, each alert must have fired and been silent in deploy/prometheus/taximeter.test.yaml, and
+have a page that says what to do. Ends with 1 where anything is wrong.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.parse
+
+import stage
+import yaml
+from receivers import patiently
+
+DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
+RULES = DEPLOY / "prometheus" / "taximeter.rules.yaml"
+RUNBOOKS = DEPLOY / "prometheus" / "runbooks"
+MODELS = ["gpt-4o-mini", "claude-sonnet-4-5"]
+# What Grafana puts in place of its own words.
+MACROS = {"$__rate_interval": "30s", "$__range": "1h", "$job": ".*", "$instance": ".*", "$tenant": ".*", "$model": ".*"}
+wrong = []
+
+
+def expect(kept, text):
+    if not kept:
+        wrong.append(text)
+        print(f"WRONG: {text}")
+
+
+def tool(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    expect(done.returncode == 0, f"{' '.join(map(str, words))}:\n{done.stdout}{done.stderr}")
+
+
+def dashboards(folder):
+    """Those that build.py makes; the ones beside it must be the same."""
+    made = folder / "grafana"
+    made.mkdir()
+    shutil.copy(DEPLOY / "grafana" / "build.py", made)
+    subprocess.run([sys.executable, made / "build.py"], check=True)
+    found = {}
+    for file in sorted(made.glob("*.json")):
+        beside = DEPLOY / "grafana" / file.name
+        expect(beside.read_text() == file.read_text(), f"{beside} is not what build.py makes")
+        found[file.stem] = json.loads(file.read_text())
+    return found
+
+
+def alerts():
+    """By their names: where each one's page is."""
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return {rule["alert"]: rule["annotations"]["runbook"] for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def check_alerts():
+    tests = yaml.safe_load((DEPLOY / "prometheus" / "taximeter.test.yaml").read_text())["tests"]
+    cases = [case for test in tests for case in test.get("alert_rule_test", [])]
+    fired = {case["alertname"] for case in cases if case.get("exp_alerts")}
+    silent = {case["alertname"] for case in cases if not case.get("exp_alerts")}
+    for alert, page in alerts().items():
+        expect(alert in fired and alert in silent, f"{alert} is not seen both firing and silent")
+        page = DEPLOY.parent / page
+        expect(page.exists() and alert in page.read_text(), f"{alert} has no page {page}")
+    known = {pathlib.Path(page).name for page in alerts().values()}
+    expect({page.name for page in RUNBOOKS.iterdir()} == known, "runbooks/ has other pages than there are alerts")
+    tool("promtool", "check", "rules", RULES)
+    tool("promtool", "check", "config", DEPLOY / "prometheus" / "prometheus.yaml")
+    tool("promtool", "test", "rules", DEPLOY / "prometheus" / "taximeter.test.yaml")
+    tool("amtool", "check-config", DEPLOY / "prometheus" / "alertmanager.yaml")
+    return f"{len(alerts())} alerts, each seen firing and silent, each with a page"
+
+
+BAD_HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}"
+ODD_EVENT = b"data: {\"choices\n\ndata: [DONE]\n\n"
+ODD_STREAM = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + ODD_EVENT)
+
+
+@contextlib.contextmanager
+def strange_engine():
+    """One that does not speak HTTP, or sends events that are no JSON: its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    with listener.accept()[0] as client:
+                        client.sendall(ODD_STREAM if b'"odd"' in client.recv(65536) else BAD_HTTP)
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def trouble(gateway):
+    """One round of everything that a panel shows."""
+    chat, stream = stage.CHAT, {**stage.CHAT, "stream": True}
+    gateway.ride()
+    for settings in ["stall_after=2", "die_after=3", "input_tokens=9000", "cached_tokens=50,reasoning_tokens=3", "wrong_length=40"]:
+        gateway.ask("/v1/chat/completions", stream, x_simulate=settings)
+    gateway.ask("/v1/chat/completions", {**chat, "model": "gone"})
+    gateway.ask("/v1/chat/completions", {**chat, "model": "no-http"})
+    gateway.ask("/v1/chat/completions", {**stream, "model": "odd"})
+    gateway.ask("/v1/chat/completions", {**chat, "model": "without-a-price"})
+    with socket.create_connection(gateway.url.removeprefix("http://").split(":")) as client:
+        body = json.dumps(stream).encode()
+        client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nx-simulate: gap_ms=200\r\n"
+                       + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        client.recv(1)
+
+
+def setting(folder, nobody, strange):
+    upstream = {"dialect": "vllm"}
+    rates = {"input": 0.15, "output": 0.60}
+    book = {"version": "2026-11-22", "cache_without_rate": "input", "models": [{"model": model, "rates": rates} for model in MODELS]}
+    (folder / "prices.yaml").write_text(json.dumps(book))
+    return {
+        "limits": {"upstream_idle_timeout_seconds": 1},
+        "prices": {"overrides": str(folder / "prices.yaml")},
+        "upstreams": [
+            {"name": "gone", "url": f"http://{nobody}", "models": ["gone"], **upstream},
+            {"name": "strange", "url": f"http://{strange}", "models": ["no-http", "odd"], **upstream},
+        ],
+    }
+
+
+@contextlib.contextmanager
+def prometheus(folder, gateway):
+    """It scrapes each second, and evaluates our rules as often; its address."""
+    address = f"127.0.0.1:{stage.free_port()}"
+    rules = yaml.safe_load(RULES.read_text())
+    for group in rules["groups"]:
+        group["interval"] = "1s"
+    (folder / "rules.yaml").write_text(json.dumps(rules))
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [str(folder / "rules.yaml")],
+        "scrape_configs": [{"job_name": "taximeter", "static_configs": [{"targets": [gateway.admin.removeprefix("http://")]}]}],
+    }
+    (folder / "prometheus.json").write_text(json.dumps(config))
+    words = ["prometheus", f"--config.file={folder / 'prometheus.json'}", f"--storage.tsdb.path={folder / 'data'}",
+             f"--web.listen-address={address}"]
+    with stage.running(words, folder / "prometheus.log"):
+        url = f"http://{address}"
+        patiently(lambda: stage.get(f"{url}/-/ready")[0] == 200, "Prometheus")
+        yield url
+
+
+def ask(prometheus, query):
+    """Whether Prometheus has an answer, with a number in it.
+
+    Errors: a query that it does not understand.
+    """
+    status, _, body = stage.get(f"{prometheus}/api/v1/query?query={urllib.parse.quote(query)}")
+    answer = json.loads(body)
+    if status != 200 or answer["status"] != "success":
+        raise ValueError(answer.get("error", body))
+    found = answer["data"]["result"]
+    return any(not isinstance(sample, dict) or sample["value"][1] != "NaN" for sample in found)
+
+
+def queries(made):
+    for name, dashboard in made.items():
+        for panel in dashboard["panels"]:
+            for target in panel.get("targets", []):
+                query = target["expr"]
+                for word, value in MACROS.items():
+                    query = query.replace(word, value)
+                yield f"{name}: {panel['title']}: {target['legendFormat']}", query
+
+
+def queries_of_pages():
+    for page in sorted(RUNBOOKS.iterdir()):
+        for block in re.findall(r"```promql\n(.*?)```", page.read_text(), re.DOTALL):
+            yield from ((page.name, line) for line in block.strip().splitlines())
+
+
+def check_queries(folder, made):
+    asked = dict(queries(made))
+    with stage.engine(folder) as engine, strange_engine() as strange:
+        more = setting(folder, f"127.0.0.1:{stage.free_port()}", strange)
+        more["upstreams"].append({"name": "local", "url": f"http://{engine}", "dialect": "vllm"})
+        with stage.gateway(folder, "watched", engine, {}, more) as gateway, prometheus(folder, gateway) as url:
+            waiting = set(asked)
+
+            def all_answer():
+                trouble(gateway)
+                for title in sorted(waiting):
+                    try:
+                        if ask(url, asked[title]):
+                            waiting.discard(title)
+                    except ValueError as fault:
+                        expect(False, f"{title}: {fault}")
+                        waiting.discard(title)
+                return not waiting
+
+            with contextlib.suppress(AssertionError):
+                patiently(all_answer, "an answer to every query")
+            for title in sorted(waiting):
+                expect(False, f"{title}: no answer to {asked[title]}")
+            # What they ask for may not have happened here.
+            for page, query in queries_of_pages():
+                try:
+                    ask(url, query)
+                except ValueError as fault:
+                    expect(False, f"{page}: {query}: {fault}")
+    panels = sum("targets" in panel for dashboard in made.values() for panel in dashboard["panels"])
+    return f"{len(made)} dashboards, {panels} panels, {len(asked)} queries, each answered by Prometheus"
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    made = dashboards(folder)
+    said = [check_alerts(), check_queries(folder, made)]
+for line in said:
+    print(line)
+print(f"{len(wrong)} wrong")
+sys.exit(bool(wrong))

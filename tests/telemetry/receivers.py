@@ -1,0 +1,108 @@
+"""Who receives metrics: a collector of our own that keeps what it gets, and real ones."""
+
+import contextlib
+import gzip
+import http.server
+import pathlib
+import threading
+import time
+
+import rotel
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+import stage
+
+SECONDS_MAX = 120
+
+
+def patiently(look, what):
+    """What `look` finds, once it does."""
+    end = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < end:
+        # Nobody listens yet.
+        with contextlib.suppress(OSError, AssertionError):
+            if found := look():
+                return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not come within {SECONDS_MAX} s")
+
+
+class Collector:
+    """Takes pushes by HTTP; the newest of each metric by its name, and all spans."""
+
+    def __init__(self):
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.headers.get("content-encoding") == "gzip":
+                    body = gzip.decompress(body)
+                if self.path == "/v1/traces":
+                    collector.keep_spans(ExportTraceServiceRequest.FromString(body))
+                else:
+                    collector.keep(ExportMetricsServiceRequest.FromString(body))
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.metrics, self.resource, self.spans = {}, {}, []
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def keep(self, request):
+        for resource in request.resource_metrics:
+            self.resource = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+            for scope in resource.scope_metrics:
+                self.metrics |= {metric.name: metric for metric in scope.metrics}
+
+    def keep_spans(self, request):
+        for resource in request.resource_spans:
+            for scope in resource.scope_spans:
+                self.spans += scope.spans
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@contextlib.contextmanager
+def rotel_agent(folder):
+    """A collector in Rust that prints what it gets: its addresses for gRPC and HTTP, and where it prints."""
+    agent = pathlib.Path(rotel.__file__).parent / "rotel-agent"
+    grpc, by_http = f"127.0.0.1:{stage.free_port()}", f"127.0.0.1:{stage.free_port()}"
+    log = folder / "rotel.log"
+    words = [agent, "start", "--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", by_http, "--exporter", "blackhole",
+             "--debug-log", "metrics", "--debug-log", "traces", "--debug-log-verbosity", "detailed"]
+    with stage.running(words, log, cwd=folder):
+        yield f"http://{grpc}", f"http://{by_http}", log
+
+
+@contextlib.contextmanager
+def victoria_metrics(folder):
+    """A store that takes OTLP: its address."""
+    address = f"127.0.0.1:{stage.free_port()}"
+    words = ["victoria-metrics", f"-httpListenAddr={address}", f"-storageDataPath={folder / 'victoria'}",
+             "-search.latencyOffset=0s"]
+    with stage.running(words, folder / "victoria.log"):
+        url = f"http://{address}"
+        patiently(lambda: stage.get(f"{url}/health")[0] == 200, "VictoriaMetrics")
+        yield url
+
+
+@contextlib.contextmanager
+def prometheus(folder, target):
+    """One that scrapes `target` each second, with exemplars kept: its address."""
+    address = f"127.0.0.1:{stage.free_port()}"
+    config = folder / "prometheus.yml"
+    config.write_text("{global: {scrape_interval: 1s}, scrape_configs: [{job_name: taximeter, static_configs: "
+                      f"[{{targets: ['{target.removeprefix('http://')}']}}]}}]}}\n")
+    words = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'prometheus'}",
+             f"--web.listen-address={address}", "--enable-feature=exemplar-storage"]
+    with stage.running(words, folder / "prometheus.log"):
+        yield f"http://{address}"

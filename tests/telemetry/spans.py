@@ -1,0 +1,74 @@
+"""OpenTelemetry's conventions for spans, and what a request's spans must be to follow them."""
+
+from collections import Counter, defaultdict
+
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes, http_attributes, server_attributes, url_attributes
+
+import conventions
+
+SERVER, CLIENT, INTERNAL = 2, 3, 1
+OK, ERROR = 1, 2
+FACING = {"identify", "body", "route", "admit", "settle"}
+CALLING = {"connect", "prefill", "stream", "answer"}
+HTTP_MUST = {"http.request.method", "url.path", "url.scheme"}
+CALL_MUST = {"gen_ai.operation.name", "gen_ai.provider.name", "server.address", "server.port"}
+# Of the newest documents; the package has the name of before.
+NEWER = {"gen_ai.usage.cache_write.input_tokens"}
+OLDER = {"gen_ai.usage.cache_creation.input_tokens"}
+TOKENS = {f"gen_ai.usage.{part}" for part in (
+    "input_tokens", "output_tokens", "cache_read.input_tokens", "cache_write.input_tokens",
+    "cache_creation.input_tokens", "reasoning.output_tokens")}
+TYPES = {
+    **{key: "int_value" for key in TOKENS | conventions.INTEGERS | {"gen_ai.request.choice.count"}},
+    "gen_ai.request.stream": "bool_value", "gen_ai.response.time_to_first_chunk": "double_value",
+    "gen_ai.response.finish_reasons": "array_value", "taximeter.usage.flags": "array_value",
+}
+
+
+def known(genai):
+    """Every key that spans of this generation may have."""
+    keys = set()
+    for module in (gen_ai_attributes, error_attributes, http_attributes, server_attributes, url_attributes):
+        keys |= {value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
+    if genai != "v1_41":
+        keys |= NEWER
+    return keys - OLDER if genai == "latest" else keys
+
+
+def faults(genai, spans, expect):
+    """Holds all spans against the conventions; how many there are of each kind."""
+    children, may = defaultdict(list), known(genai)
+    for span in spans:
+        children[span.trace_id, span.parent_span_id].append(span)
+    for span in spans:
+        values = {pair.key: pair.value for pair in span.attributes}
+        for key, value in values.items():
+            expect(key in may or key.startswith("taximeter."), f"{genai}: a span has {key}")
+            expect(value.WhichOneof("value") == TYPES.get(key, "string_value"), f"{genai}: {key} is {value}")
+            if key in conventions.ENUMS:
+                expect(value.string_value in conventions.ENUMS[key], f"{genai}: {key} is {value}")
+        failed = span.status.code == ERROR
+        expect(span.status.code != OK, f"{genai}: {span.name} has the status OK")
+        expect(failed == ("error.type" in values), f"{genai}: {span.name} has an error on one side only")
+        expect(span.end_time_unix_nano >= span.start_time_unix_nano > 0, f"{genai}: {span.name} ends before it begins")
+        if span.kind == SERVER:
+            named(genai, span, values, "http.request.method", "http.route", HTTP_MUST, expect)
+        elif span.kind == CLIENT:
+            named(genai, span, values, "gen_ai.operation.name", "gen_ai.request.model", CALL_MUST, expect)
+        else:
+            expect(span.kind == INTERNAL and span.name in FACING | CALLING, f"{genai}: {span.name} is a {span.kind}")
+        below = children[span.trace_id, span.span_id]
+        if below:
+            took = sum(child.end_time_unix_nano - child.start_time_unix_nano for child in below)
+            expect(took == span.end_time_unix_nano - span.start_time_unix_nano,
+                   f"{genai}: the stages of {span.name} do not add up")
+    kinds = Counter(span.kind for span in spans)
+    expect(kinds[SERVER] > kinds[CLIENT] > 0, f"{genai}: spans {dict(kinds)}")
+    return f"{kinds[SERVER]} spans of requests, {kinds[CLIENT]} of engines, {kinds[INTERNAL]} of stages"
+
+
+def named(genai, span, values, first, second, required, expect):
+    words = [values[key].string_value for key in (first, second) if key in values]
+    expect(span.name == " ".join(words), f"{genai}: {span.name} should be {words}")
+    expect(required <= set(values), f"{genai}: {span.name} lacks {sorted(required - set(values))}")

@@ -1,0 +1,126 @@
+"""The simulated engine, gateways before it, and traffic through them; each program is ended by its own id."""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+BINARY = os.environ["TAXIMETER_BINARY"]
+SECONDS_MAX = 60
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+CHAT = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Where to? " * 20}]}
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(words, log, **options):
+    """A program whose words go to the file `log`."""
+    with open(log, "wb") as said:
+        child = subprocess.Popen(words, stdout=said, stderr=subprocess.STDOUT, **options)
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def get(url, headers=None, body=None):
+    """Status, headers and body."""
+    request = urllib.request.Request(url, body, headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+            try:
+                return answer.status, answer.headers, answer.read().decode()
+            except http.client.IncompleteRead as cut:
+                return answer.status, answer.headers, cut.partial.decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.headers, refused.read().decode()
+
+
+def json_of(url):
+    status, _, body = get(url)
+    assert status == 200, f"{url}: {status} {body}"
+    return json.loads(body)
+
+
+@contextlib.contextmanager
+def engine(folder):
+    address = f"127.0.0.1:{free_port()}"
+    words = [BINARY, "simulate", "--listen", address, "--prefill-ms", "2", "--gap-ms", "1", "--output-tokens", "8",
+             "--reasoning-tokens", "3", "--prefix-cache"]
+    with running(words, folder / "engine.log"):
+        yield address
+
+
+class Gateway:
+    """A gateway that has begun to serve."""
+
+    def __init__(self, listening, child):
+        self.url, self.admin = f"http://{listening['listen']}", f"http://{listening['admin']}"
+        self.child = child
+
+    def ask(self, path, body, **headers):
+        sent = {"content-type": "application/json", "traceparent": TRACE}
+        sent |= {name.replace("_", "-"): text for name, text in headers.items()}
+        return get(self.url + path, sent, json.dumps(body).encode())[0]
+
+    def ride(self):
+        """Every kind of request that has metrics of its own; how many chats of them were answered well."""
+        for _ in range(2):
+            assert self.ask("/v1/chat/completions", CHAT) == 200
+            assert self.ask("/v1/chat/completions", {**CHAT, "stream": True}) == 200
+        assert self.ask("/v1/completions", {"model": "gpt-4o-mini", "prompt": "Where to?"}) == 200
+        message = {"model": "claude-sonnet-4-5", "max_tokens": 8, "messages": CHAT["messages"]}
+        assert self.ask("/v1/messages", message) == 200
+        assert self.ask("/v1/embeddings", {"model": "text-embedding-3-small", "input": "Where to?"}) == 200
+        assert self.ask("/v1/chat/completions", CHAT, x_simulate="status=503") == 503
+        assert self.ask("/v1/rerank", {"model": "r", "query": "q", "documents": ["d"]}) != 500
+        self.ask("/v1/chat/completions", {**CHAT, "stream": True}, x_simulate="die_after=3")
+        assert self.ask("/v1/nowhere", {}) == 404
+        return 4
+
+    def metrics(self, accept=""):
+        status, headers, text = get(f"{self.admin}/metrics", {"accept": accept})
+        assert status == 200, status
+        return headers["content-type"], text
+
+
+@contextlib.contextmanager
+def gateway(folder, name, engine_at, telemetry, more=None):
+    """One with these settings under `telemetry`, and more of them."""
+    config = {
+        "listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "data_dir": str(folder / name),
+        "upstreams": [{"name": "local", "url": f"http://{engine_at}", "dialect": "vllm"}],
+        "telemetry": telemetry,
+        **(more or {}),
+    }
+    file = folder / f"{name}.yaml"
+    file.write_text(json.dumps(config))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
+    child = subprocess.Popen([BINARY, "serve", "--config", str(file)], stderr=subprocess.PIPE, text=True,
+                             env=environment)
+    try:
+        for line in child.stderr:
+            if json.loads(line).get("event") == "listening":
+                yield Gateway(json.loads(line), child)
+                break
+        else:
+            raise AssertionError("the gateway did not start")
+    finally:
+        child.terminate()
+        # It says little, so nobody need read along.
+        child.communicate(timeout=SECONDS_MAX)
