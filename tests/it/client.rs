@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::PATIENCE;
 use crate::http::{Message, Unframed, ends, next_chunk, read_head, read_message};
+use crate::patience::PATIENCE;
 
 pub(crate) struct Client {
     stream: TcpStream,

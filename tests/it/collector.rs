@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::PATIENCE;
+use crate::patience::PATIENCE;
 
 /// What a collector was sent at once.
 pub(crate) struct Pushed {

@@ -6,8 +6,8 @@
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use crate::PATIENCE;
 use crate::http::{Message, STREAM_HEAD, Unframed, ends, json_answer, read_head, read_message};
+use crate::patience::PATIENCE;
 
 /// Listens where the gateway expects an engine.
 pub(crate) struct Engine {

@@ -11,10 +11,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::PATIENCE;
 use crate::client::{Client, ask};
 use crate::engine::{Connection, Engine};
 use crate::http::{Message, bare, chunk, post};
+use crate::patience::{Limit, PATIENCE};
 
 /// The binary of this build, made if it is missing or stale.
 pub(crate) fn binary() -> &'static Path {
@@ -34,9 +34,16 @@ pub(crate) fn binary() -> &'static Path {
     })
 }
 
+/// The binary for a command that ends by itself, if need be by a signal.
+pub(crate) fn bounded() -> Command {
+    let mut command = Command::new("timeout");
+    command.arg("--kill-after=5").arg((4 * PATIENCE).as_secs().to_string()).arg(binary());
+    command
+}
+
 /// Runs a command of the binary to its end.
 pub(crate) fn taximeter<S: AsRef<std::ffi::OsStr>>(words: impl IntoIterator<Item = S>) -> Output {
-    let mut command = Command::new(binary());
+    let mut command = bounded();
     command.args(words).stdin(Stdio::null());
     command.output().expect("run taximeter")
 }
@@ -103,7 +110,7 @@ impl Setup {
 
     /// What a gateway says that does not start on what an earlier one left.
     pub(crate) fn refused_in(self, folder: &TempDir) -> Output {
-        let mut serve = self.serve(Command::new(binary()), folder.path());
+        let mut serve = self.serve(bounded(), folder.path());
         serve.stdin(Stdio::null()).output().expect("run the gateway")
     }
 
@@ -161,8 +168,9 @@ impl Gateway {
 
     fn await_listening(&mut self) {
         let mut said = Vec::new();
+        let limit = Limit::begin();
         while self.listen.is_none() {
-            let Ok(line) = self.log.recv_timeout(PATIENCE) else {
+            let Ok(line) = self.log.recv_timeout(limit.left()) else {
                 panic!("the gateway did not start; it said: {said:#?}");
             };
             let event: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -213,8 +221,9 @@ impl Gateway {
 
     /// Waits until this event is in the log; its line.
     pub(crate) fn await_event(&self, name: &str) -> Value {
+        let limit = Limit::begin();
         loop {
-            let line = self.log.recv_timeout(PATIENCE).expect("the event in time");
+            let line = self.log.recv_timeout(limit.left()).expect("the event in time");
             let event: Value = serde_json::from_str(&line).unwrap_or_default();
             if event["event"] == name {
                 return event;
@@ -297,14 +306,16 @@ impl Gateway {
 
     /// Waits until new connections are refused or closed at once: it has begun to drain.
     pub(crate) fn await_refusal(&self) {
-        const TRIES_MAX: usize = 100_000;
-        let served = |_: &usize| {
+        let served = || {
             let request = bare("GET", "/draining", "");
             Client::try_connect(self.address())
                 .and_then(|mut client| client.try_send(&request).and_then(|()| client.try_answer()))
                 .is_ok_and(|answer| answer.status() == 404)
         };
-        assert!((0..TRIES_MAX).take_while(served).count() < TRIES_MAX, "it goes on serving");
+        let limit = Limit::begin();
+        while served() {
+            assert!(!limit.is_over(), "it goes on serving");
+        }
     }
 
     fn signal(&self, name: &str) {
@@ -318,8 +329,9 @@ impl Gateway {
         let mut said = Vec::new();
         // The log ends with the process: waiting for it has a time limit, waiting for the process
         // has none.
+        let limit = Limit::begin();
         loop {
-            match self.log.recv_timeout(PATIENCE) {
+            match self.log.recv_timeout(limit.left()) {
                 Ok(line) => said.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("the gateway does not end: {said:#?}"),
@@ -356,12 +368,14 @@ pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     /// Between two looks, so that they do not keep busy what they wait for.
     const PAUSE: Duration = Duration::from_millis(5);
     let (_sender, nothing) = channel::<()>();
-    (0..PATIENCE.as_millis() / PAUSE.as_millis()).find_map(|_| {
-        look().or_else(|| {
-            let _ = nothing.recv_timeout(PAUSE);
-            None
-        })
-    })
+    let limit = Limit::begin();
+    loop {
+        let there = look();
+        if there.is_some() || limit.is_over() {
+            return there;
+        }
+        let _ = nothing.recv_timeout(PAUSE);
+    }
 }
 
 /// The records of a ledger as the command prints them, wherever its gateway feeds them to.

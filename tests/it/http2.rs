@@ -5,11 +5,11 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use crate::PATIENCE;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, chunks, json_answer};
+use crate::patience::PATIENCE;
 
 type Sender = SendRequest<Full<Bytes>>;
 

@@ -14,12 +14,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use self::judge::Ride;
-use crate::PATIENCE;
 use crate::client::Client;
 use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
 use crate::gateway::Setup;
 use crate::http::post;
 use crate::pacing::{self, LONG_CHAT, SLOW_CHAT, pass};
+use crate::patience::PATIENCE;
 
 /// Set to how many kills there are to be; `tests/soak` does.
 const KILLS_VARIABLE: &str = "TAXIMETER_TEST_KILLS";

@@ -7,7 +7,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{Entry, Framed, Progress, Reader};
+use serde_json::Value;
+use taximeter_ledger::{Entry, Framed, Mark, Progress, Reader};
 
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
@@ -30,6 +31,16 @@ fn read(segment: &Path) -> Vec<Framed> {
     let mut reader = Reader::new(None, 1);
     reader.feed(&fs::read(segment).expect("a segment"));
     std::iter::from_fn(|| reader.next_entry().ok().flatten()).collect()
+}
+
+/// Waits until the journal says that its entries are on the disk up to this one: damage behind that
+/// is what a power cut may leave.
+fn await_sync(data_dir: &Path, seq: &Value) {
+    let seq = seq.as_u64().expect("a number");
+    let last = |segment| Mark::last_in(&fs::read(segment).expect("a segment"));
+    let synced = || segments(data_dir).into_iter().filter_map(last).max();
+    let there = patiently(|| synced().filter(|synced| *synced >= seq));
+    assert!(there.is_some(), "entry {seq} is not synced");
 }
 
 fn progress(data_dir: &Path) -> Vec<Progress> {
@@ -134,6 +145,7 @@ fn a_damaged_journal_starts_nothing_until_it_is_to_be_salvaged() {
     let gateway = before(&engine).start();
     serve(&engine, &gateway, 3);
     let all = gateway.records();
+    await_sync(&gateway.data_dir(), &all[2]["seq"]);
     let folder = gateway.kill();
     let data_dir = folder.path().join("data");
     // A store that is new knows nothing of what was lost.
@@ -163,7 +175,7 @@ fn a_damaged_journal_starts_nothing_until_it_is_to_be_salvaged() {
     assert!(ids.contains(&&all[0]["id"]) && ids.contains(&&all[2]["id"]), "{records:#?}");
     // Its reservation is whole: what it used is not known any more.
     let lost = records.iter().find(|record| record["id"] == all[1]["id"]).expect("a record");
-    assert_eq!((&lost["end"], &lost["cost"]), (&"gateway_died".into(), &serde_json::Value::Null));
+    assert_eq!((&lost["end"], &lost["cost"]), (&"gateway_died".into(), &Value::Null));
     let folder = gateway.kill();
     assert_eq!(before(&engine).start_in(folder).records().len(), 4);
 }

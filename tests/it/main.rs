@@ -5,8 +5,6 @@
 //! fails after `PATIENCE`.
 #![cfg(test)]
 
-use std::time::Duration;
-
 mod client;
 mod collector;
 mod engine;
@@ -14,6 +12,7 @@ mod fixtures;
 mod gateway;
 mod http;
 mod pacing;
+mod patience;
 
 mod api;
 mod bytes_pass;
@@ -55,7 +54,3 @@ mod upstream_framing;
 mod verify;
 mod wires;
 mod zones;
-
-/// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a
-/// failed test.
-const PATIENCE: Duration = Duration::from_secs(30);

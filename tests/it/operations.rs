@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, binary, records, taximeter};
+use crate::gateway::{Gateway, Setup, binary, bounded, records, taximeter};
 use crate::http::{LAST_CHUNK, chunks, json_answer};
 
 const EX_CONFIG: i32 = 64;
@@ -21,8 +21,7 @@ fn a_bad_configuration_is_told_with_line_and_column_and_every_mistake() {
     )
     .expect("write the configuration");
     for command in [["check"].as_slice(), &["serve", "--config"]] {
-        let output =
-            Command::new(binary()).args(command).arg(&file).output().expect("run taximeter");
+        let output = bounded().args(command).arg(&file).output().expect("run taximeter");
         let said =
             String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(EX_CONFIG), "{said}");
@@ -42,7 +41,7 @@ fn a_good_configuration_passes_its_check_and_starts_nothing() {
         data.display()
     );
     std::fs::write(&file, text).expect("write the configuration");
-    let output = Command::new(binary()).arg("check").arg(&file).output().expect("run taximeter");
+    let output = bounded().arg("check").arg(&file).output().expect("run taximeter");
     assert!(output.status.success(), "{output:?}");
     assert!(!data.exists());
 }
@@ -59,7 +58,7 @@ fn a_second_process_on_the_same_data_is_refused() {
     let gateway = Gateway::before(&engine);
     let url = format!("http://{}", engine.address());
     let data_dir = gateway.data_dir();
-    let output = Command::new(binary())
+    let output = bounded()
         .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", &url])
         .arg("--data-dir")
         .arg(&data_dir)

@@ -9,12 +9,12 @@ use std::sync::mpsc::channel;
 use serde_json::Value;
 use taximeter_tests::postgres::{PASSWORD, Server, USER};
 
-use crate::PATIENCE;
 use crate::client::ask;
 use crate::fixtures::CHAT;
 use crate::gateway::{Gateway, Setup, binary, patiently, records_of, taximeter};
 use crate::http::post;
 use crate::pacing::{self, PacingEngine};
+use crate::patience::PATIENCE;
 
 /// Requests that are asked while the server is in one state.
 const SOME: usize = 20;

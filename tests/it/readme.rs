@@ -31,7 +31,7 @@ fn every_configuration_in_the_readme_is_good() {
     for (number, (_, text)) in configurations.iter().enumerate() {
         let file = dir.path().join(format!("{number}.yaml"));
         fs::write(&file, text).unwrap();
-        let checked = std::process::Command::new(gateway::binary())
+        let checked = gateway::bounded()
             .args(["check".as_ref(), file.as_os_str()])
             .env("OPENAI_API_KEY", "sk-x")
             .env("ANTHROPIC_API_KEY", "sk-y")

@@ -256,7 +256,7 @@ fn what_has_not_happened_is_told_as_zero_and_the_process_is_watched() {
         assert!(families(&text, name).contains(name), "{name}");
         assert_eq!(sum(&text, name, &[]), Some(0.0), "{name}");
     }
-    for name in ["process_memory_usage_bytes", "process_unix_file_descriptor_count"] {
+    for name in ["process_memory_usage_bytes", "process_open_fds"] {
         assert!(sum(&text, name, &[]) > Some(0.0), "{name}");
     }
     for mode in ["user", "system"] {

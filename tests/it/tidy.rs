@@ -242,7 +242,7 @@ fn every_example_is_a_good_configuration() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("example.yaml");
         std::fs::write(&file, stood_in).expect("write the example");
-        let mut check = Command::new(crate::gateway::binary());
+        let mut check = crate::gateway::bounded();
         check.arg("check").arg(&file);
         check.envs(named("env").iter().map(|name| (name, "a-secret-for-the-test")));
         let output = check.output().expect("run taximeter");

@@ -271,8 +271,12 @@ impl Spec {
     /// The name of its family in Prometheus: escaped, then the unit; samples of counters have
     /// `_total` behind it.
     ///
-    /// Source: OpenTelemetry compatibility/prometheus, `UnderscoreEscapingWithSuffixes`.
+    /// Source: OpenTelemetry compatibility/prometheus, `UnderscoreEscapingWithSuffixes`. But for one:
+    /// only parts of histograms may end with `_count`, and Prometheus' own clients have a name for it.
     pub(crate) fn prometheus(&self) -> String {
+        if self.name == metric::PROCESS_UNIX_FILE_DESCRIPTOR_COUNT {
+            return "process_open_fds".to_owned();
+        }
         let mut name = escaped(self.name);
         let unit = self.unit_word();
         if !unit.is_empty() && !name.ends_with(unit) {
@@ -311,7 +315,7 @@ mod tests {
             (Instrument::StoreLag, "taximeter_store_lag"),
             (Instrument::ProcessCpuTime, "process_cpu_time_seconds"),
             (Instrument::ProcessMemory, "process_memory_usage_bytes"),
-            (Instrument::ProcessFiles, "process_unix_file_descriptor_count"),
+            (Instrument::ProcessFiles, "process_open_fds"),
         ] {
             assert_eq!(instrument.spec().prometheus(), name);
         }

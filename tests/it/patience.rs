@@ -1,0 +1,29 @@
+//! How long anything is waited for.
+
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a
+/// failed test.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The end of a wait that has several steps.
+pub(crate) struct Limit(Instant);
+
+impl Limit {
+    /// A wait begins.
+    #[expect(clippy::disallowed_methods, reason = "what never comes has no time of its own")]
+    pub(crate) fn begin() -> Self {
+        Self(Instant::now() + PATIENCE)
+    }
+
+    /// What is left of it.
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    pub(crate) fn left(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+}
