@@ -44,6 +44,8 @@ pub(crate) struct Ride {
     first_token: AtomicU64,
     /// Microseconds from the start to the latest.
     latest_token: AtomicU64,
+    /// Microseconds between two of them that came one after the other, at most.
+    longest_stall: AtomicU64,
     chunks: AtomicU64,
     input_tokens: AtomicU64,
     output_tokens: AtomicU64,
@@ -79,6 +81,8 @@ pub(crate) struct Seen {
     pub(crate) time_to_first_token: Option<Duration>,
     /// From the start to the latest generated content.
     pub(crate) time_to_latest_token: Option<Duration>,
+    /// The longest between two reads with generated content; `None` before the second.
+    pub(crate) longest_stall: Option<Duration>,
     /// Events with generated content.
     pub(crate) output_chunks: u64,
     /// As the ledger was last told, at most a second ago; streams only.
@@ -108,6 +112,7 @@ impl Live {
             stage: AtomicU8::new(Stage::Reserved as u8),
             first_token: AtomicU64::new(UNKNOWN),
             latest_token: AtomicU64::new(UNKNOWN),
+            longest_stall: AtomicU64::new(UNKNOWN),
             chunks: AtomicU64::new(0),
             input_tokens: AtomicU64::new(UNKNOWN),
             output_tokens: AtomicU64::new(UNKNOWN),
@@ -140,6 +145,12 @@ impl Seat {
         if ride.chunks.load(Relaxed) == 0 {
             ride.first_token.store(micros, Relaxed);
             self.reached(Stage::Generating);
+        } else {
+            let stall = micros.saturating_sub(ride.latest_token.load(Relaxed));
+            let longest = ride.longest_stall.load(Relaxed);
+            if longest == UNKNOWN || stall > longest {
+                ride.longest_stall.store(stall, Relaxed);
+            }
         }
         ride.latest_token.store(micros, Relaxed);
         ride.chunks.store(chunks, Relaxed);
@@ -168,6 +179,7 @@ impl Ride {
             stage: stage.copied().unwrap_or(Stage::Settling),
             time_to_first_token: known(&self.first_token).map(Duration::from_micros),
             time_to_latest_token: known(&self.latest_token).map(Duration::from_micros),
+            longest_stall: known(&self.longest_stall).map(Duration::from_micros),
             output_chunks: self.chunks.load(Relaxed),
             input_tokens: known(&self.input_tokens),
             output_tokens: known(&self.output_tokens),
@@ -204,15 +216,16 @@ mod tests {
         seat.reached(Stage::Answered);
         seat.generated(started + Duration::from_millis(1), 0);
         assert_eq!(stage(), Some(Stage::Answered));
-        for (millis, chunks) in [(5, 1), (9, 3), (10, 3)] {
+        for (millis, chunks) in [(5, 1), (9, 3), (10, 3), (12, 4)] {
             seat.generated(started + Duration::from_millis(millis), chunks);
         }
         seat.used(Some(12), None);
         let expected = Seen {
             stage: Stage::Generating,
             time_to_first_token: Some(Duration::from_millis(5)),
-            time_to_latest_token: Some(Duration::from_millis(9)),
-            output_chunks: 3,
+            time_to_latest_token: Some(Duration::from_millis(12)),
+            longest_stall: Some(Duration::from_millis(4)),
+            output_chunks: 4,
             input_tokens: Some(12),
             output_tokens: None,
         };

@@ -77,6 +77,8 @@ pub(super) struct LiveRequest {
     pub(super) time_to_first_token: Option<f64>,
     /// Start to the latest token; null before the first.
     pub(super) time_to_latest_token: Option<f64>,
+    /// The longest without a token between two that came; null before the second.
+    pub(super) longest_stall: Option<f64>,
     /// Events with generated content.
     pub(super) output_chunks: u64,
     /// Of a stream, as known at most a second ago; null before.
@@ -178,6 +180,7 @@ fn row(gateway: &Gateway, ride: &Ride) -> LiveRequest {
         stage: seen.stage.as_str(),
         time_to_first_token: seen.time_to_first_token.map(|time| time.as_secs_f64()),
         time_to_latest_token: seen.time_to_latest_token.map(|time| time.as_secs_f64()),
+        longest_stall: seen.longest_stall.map(|time| time.as_secs_f64()),
         output_chunks: seen.output_chunks,
         input_tokens: seen.input_tokens,
         output_tokens: seen.output_tokens,
