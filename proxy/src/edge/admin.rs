@@ -56,7 +56,7 @@ pub(crate) fn start(gateway: &Arc<Gateway>) -> io::Result<SocketAddr> {
 /// What programs are answered, and by whom. `openapi` describes the same.
 fn routes() -> [(&'static str, MethodRouter<Arc<Gateway>>); 12] {
     let places = scrape::Places::new();
-    let scrape = move |state, headers| scrape::scrape(places.clone(), state, headers);
+    let scrape = move |state, uri, headers| scrape::scrape(places.clone(), state, uri, headers);
     [
         ("/healthz", get(probes::alive)),
         ("/readyz", get(probes::ready)),

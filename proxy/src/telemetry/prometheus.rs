@@ -91,6 +91,18 @@ impl Exposition {
         new
     }
 
+    /// The same of these families alone, each by its name or by that of its samples.
+    pub(crate) fn only(self, names: &[String]) -> Self {
+        let asked = |instrument: &&Instrument| {
+            let family = instrument.spec().prometheus();
+            names.iter().any(|name| name.strip_suffix("_total").unwrap_or(name) == family)
+        };
+        let asked: Vec<_> = Instrument::ALL.iter().filter(asked).copied().collect();
+        let kept: Vec<_> =
+            self.readings.filter(|(instrument, _)| asked.contains(instrument)).collect();
+        Self { readings: kept.into_iter(), ..self }
+    }
+
     /// The resource, as a family of its own.
     fn write_target(&mut self, resource: &BTreeMap<String, String>) {
         let (name, kind) = match self.format {

@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -58,13 +58,17 @@ impl Drop for Timer {
 /// All metrics, as Prometheus reads them
 ///
 /// As text, or as OpenMetrics with exemplars, by what the scraper accepts.
-#[utoipa::path(get, path = "/metrics", tag = "status", responses(
+#[utoipa::path(get, path = "/metrics", tag = "status", params(
+    ("name[]" = Option<Vec<String>>, Query,
+     description = "Only metrics of these names; other parameters are ignored"),
+), responses(
     (status = 200, description = "The exposition", body = String, content_type = "text/plain"),
     Refused,
 ))]
 pub(super) async fn scrape(
     places: Places,
     State(gateway): State<Arc<Gateway>>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let Ok(place) = places.0.try_acquire_owned() else {
@@ -75,6 +79,12 @@ pub(super) async fn scrape(
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","));
     let exposition = gateway.telemetry.metrics.exposition(&gateway.vitals(), format);
+    // Scrapers may be configured with parameters that mean nothing here.
+    let given = Query::<Vec<(String, String)>>::try_from_uri(&uri)
+        .map_or_else(|_| Vec::new(), |query| query.0);
+    let names = given.into_iter().filter(|(key, _)| key == "name[]").map(|(_, name)| name);
+    let names: Vec<_> = names.collect();
+    let exposition = if names.is_empty() { exposition } else { exposition.only(&names) };
     let rest: Rest = Arc::new(Mutex::new(Some((exposition, place))));
     let timer = Timer::start(rest.clone());
     let pieces = stream::poll_fn(move |_| {

@@ -33,6 +33,24 @@ fn the_text_has_one_family_per_instrument() {
 }
 
 #[test]
+fn a_scrape_of_some_names_has_these_families_alone() {
+    let instruments = Instruments::new(GenAi::V1_41);
+    instruments.count(Instrument::BadFraming, vec![Label::new(key::CAUSE, "a")]).increment(2);
+    instruments.count(Instrument::StoreFaults, Vec::new()).increment(1);
+    instruments.buckets(Instrument::GatewayDuration, Vec::new()).record(0.002);
+    let of = |names: &[&str]| -> String {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let readings = instruments.readings();
+        Exposition::new(Format::Text, false, &BTreeMap::new(), readings).only(&names).collect()
+    };
+    let two = of(&["taximeter_bad_framing_total", "taximeter_gateway_duration_seconds"]);
+    assert!(two.contains("\ntaximeter_bad_framing_total{taximeter_cause=\"a\"} 2\n"), "{two}");
+    assert!(two.contains("\ntaximeter_gateway_duration_seconds_count 1\n"), "{two}");
+    assert!(!two.contains("taximeter_store_faults"), "{two}");
+    assert_eq!(of(&["taximeter_store"]).matches("# TYPE").count(), 1, "the resource alone");
+}
+
+#[test]
 fn openmetrics_has_units_exemplars_and_an_end() {
     let instruments = Instruments::new(GenAi::V1_41);
     let trace_id = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c_u128.to_be_bytes();
