@@ -12,6 +12,7 @@ mod tariffs;
 mod telemetry;
 mod terms;
 mod tokenizers;
+mod visible;
 
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;

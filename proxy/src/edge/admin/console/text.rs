@@ -6,6 +6,8 @@ use maud::{Markup, html};
 use rust_decimal::prelude::ToPrimitive as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 
+use crate::visible::is_visible;
+
 /// Longest name shown, in characters.
 const NAME_CHARS_MAX: usize = 64;
 /// Longest text shown, in characters.
@@ -46,20 +48,6 @@ fn clean(text: &str, chars_max: usize) -> String {
         out.push(if is_visible(character) { character } else { '\u{fffd}' });
     }
     out
-}
-
-/// Whether it neither controls nor reorders what stands around it.
-fn is_visible(character: char) -> bool {
-    !character.is_control()
-        && !matches!(
-            character,
-            '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 /// In place of what is not known: never a zero.
