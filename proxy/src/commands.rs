@@ -18,4 +18,5 @@ pub(crate) mod records;
 pub(crate) mod rerate;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod top;
 pub(crate) mod verify;

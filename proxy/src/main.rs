@@ -20,7 +20,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
-use commands::{bill, check, count, demo, keys, prices, records, rerate, serve, simulate, verify};
+use commands::{
+    bill, check, count, demo, keys, prices, records, rerate, serve, simulate, top, verify,
+};
 use edge::clock;
 use exit::{complain, told};
 
@@ -28,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   taximeter demo                                     see it work; needs nothing
   taximeter serve --upstream http://127.0.0.1:8000   stand before an engine
+  taximeter top                                      what is running, live
   taximeter records --follow                         each request, as it ends
   taximeter bill                                     who owes what this month";
 
@@ -49,6 +52,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
     Simulate(simulate::SimulateArgs),
+    Top(top::TopArgs),
     Check(check::CheckArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
@@ -83,6 +87,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Simulate(args) => {
             simulate::simulate(&args, &mut out)?;
+            ExitCode::SUCCESS
+        }
+        Command::Top(args) => {
+            top::run(&args, &mut out)?;
             ExitCode::SUCCESS
         }
         Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,

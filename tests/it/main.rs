@@ -48,6 +48,7 @@ mod terms;
 mod tidy;
 mod tls;
 mod tokenizers;
+mod top;
 mod traces;
 mod upstream_faults;
 mod upstream_framing;

@@ -13,17 +13,21 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::Gateway;
 
-/// Takes the TLS off in front of an engine; ends with the test.
-struct Terminator {
-    address: SocketAddr,
+/// Takes the TLS off in front of an engine, or whatever listens; ends with the test.
+pub(crate) struct Terminator {
+    pub(crate) address: SocketAddr,
     /// The certificate that it shows, for those who should trust it.
-    certificate: PathBuf,
+    pub(crate) certificate: PathBuf,
     _folder: TempDir,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Terminator {
     fn before(engine: &Engine) -> Self {
+        Self::before_address(engine.address())
+    }
+
+    pub(crate) fn before_address(inside: SocketAddr) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])
             .expect("a certificate for localhost");
@@ -42,13 +46,12 @@ impl Terminator {
             .expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let engine = engine.address();
         runtime.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
                     let Ok(mut outside) = acceptor.accept(socket).await else { return };
-                    let mut inside = TcpStream::connect(engine).await.expect("the engine");
+                    let mut inside = TcpStream::connect(inside).await.expect("who listens");
                     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
                 });
             }

@@ -8,6 +8,7 @@ use taximeter_config::Invalid;
 
 use super::count::against::AgainstError;
 use super::load::{LoadError, PriceFileError};
+use super::top::client::AdminFault;
 use crate::edge::export::{ExportFault, ObjectFault, PlaceFault};
 use crate::edge::store::StoreError;
 
@@ -75,6 +76,17 @@ pub(crate) enum Failure {
     /// A file of prices that cannot be used.
     #[error(transparent)]
     PriceFile(#[from] PriceFileError),
+    /// No gateway to look at.
+    #[error("no answer from {url}: {fault}")]
+    Admin {
+        /// Of its admin address.
+        url: String,
+        /// What is wrong.
+        fault: AdminFault,
+    },
+    /// The terminal does not do as it is told.
+    #[error("cannot use the terminal: {0}; --once writes plain text")]
+    Screen(io::Error),
     /// The answer cannot be written.
     #[error("cannot write the answer: {0}")]
     Output(#[from] io::Error),
@@ -100,7 +112,11 @@ impl Failure {
             | Self::ExportZone(_)
             | Self::StoreUrl(_)
             | Self::Terminal
-            | Self::Export(ExportFault::HalfHour(_)) => 2,
+            | Self::Export(ExportFault::HalfHour(_))
+            | Self::Admin {
+                fault: AdminFault::Token | AdminFault::Trust { .. } | AdminFault::Unauthorised,
+                ..
+            } => 2,
             Self::Load(_) | Self::PriceFile(_) => 64,
             Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
@@ -110,12 +126,14 @@ impl Failure {
             | Self::Store(_)
             | Self::Elsewhere { .. }
             | Self::Word { .. }
-            | Self::Against(_) => 69,
+            | Self::Against(_)
+            | Self::Admin { .. } => 69,
             Self::Bill(_)
             | Self::TooLarge(_)
             | Self::Export(_)
             | Self::Output(_)
             | Self::File { .. }
+            | Self::Screen(_)
             | Self::Wait(_) => 1,
         }
     }
