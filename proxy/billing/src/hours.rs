@@ -199,6 +199,7 @@ mod tests {
     use taximeter_ledger::{Record, Reserve, died};
 
     use super::*;
+    use crate::fixtures::{cost, line};
 
     fn record() -> Record {
         let reserve: Reserve = serde_json::from_value(serde_json::json!({
@@ -210,27 +211,6 @@ mod tests {
         }))
         .unwrap();
         died(&reserve, None, reserve.started_at, "pod/0")
-    }
-
-    fn line(meter: &str, tokens: u64, price: &str, list: Option<&str>) -> RecordLine {
-        let unit_price: Decimal = price.parse().unwrap();
-        RecordLine {
-            meter: meter.to_owned(),
-            model: None,
-            tokens: Some(tokens),
-            quantity: None,
-            unit: None,
-            unit_price,
-            list_unit_price: list.map(|list| list.parse().unwrap()),
-            amount: unit_price * Decimal::from(tokens),
-        }
-    }
-
-    fn cost(lines: Vec<RecordLine>) -> RecordCost {
-        let amount = lines.iter().map(|line| line.amount).sum();
-        let list_amount = lines.iter().map(|line| line.count() * line.list_price()).sum();
-        let (currency, price_id) = ("USD".to_owned(), "b@1#m".to_owned());
-        RecordCost { currency, amount, list_amount, price_id, lines }
     }
 
     /// Σ quantity × price of all lines: what is owed, and at list price.
@@ -255,8 +235,9 @@ mod tests {
         let mut whole = Hour::default();
         for tokens in 1..50 {
             let mut record = record();
-            let input = line("input", tokens, "0.0000005", Some("0.00000060"));
-            record.cost = Some(cost(vec![input, line("output", 3, "0.0000015", None)]));
+            let list_unit_price = Some("0.00000060".parse().unwrap());
+            let input = RecordLine { list_unit_price, ..line("input", tokens, "0.0000005") };
+            record.cost = Some(cost(vec![input, line("output", 3, "0.0000015")]));
             whole.add(&Hour::of(&BillRow::from(&record))).unwrap();
         }
         assert_eq!(whole.lines.len(), 2);
@@ -268,10 +249,8 @@ mod tests {
     #[test]
     fn a_correction_takes_back_what_was_owed_and_charges_the_rest() {
         let mut record = record();
-        let (before, after) = (
-            cost(vec![line("input", 10, "0.5", None)]),
-            cost(vec![line("input", 10, "0.4", None)]),
-        );
+        let (before, after) =
+            (cost(vec![line("input", 10, "0.5")]), cost(vec![line("input", 10, "0.4")]));
         record.cost = Some(before.clone());
         let mut hour = Hour::of(&BillRow::from(&record));
         hour.add(&Hour::corrected(Some(&before), Decimal::NEGATIVE_ONE, Source::Reported)).unwrap();
@@ -305,7 +284,7 @@ mod tests {
     #[test]
     fn a_cost_that_becomes_known_is_no_longer_unknown() {
         let mut hour = Hour::of(&BillRow::from(&record()));
-        let after = cost(vec![line("input", 10, "0.4", None)]);
+        let after = cost(vec![line("input", 10, "0.4")]);
         hour.add(&Hour::corrected(None, Decimal::NEGATIVE_ONE, Source::Unknown)).unwrap();
         hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Unknown)).unwrap();
         assert_eq!((hour.sums.unknown_cost_requests, hour.sums.cost), (0, Some(after.amount)));
@@ -313,7 +292,7 @@ mod tests {
 
     #[test]
     fn sums_that_cannot_be_kept_are_an_error() {
-        let huge = cost(vec![line("input", 1, &Decimal::MAX.to_string(), None)]);
+        let huge = cost(vec![line("input", 1, &Decimal::MAX.to_string())]);
         let mut hour = Hour::corrected(Some(&huge), Decimal::ONE, Source::Reported);
         let before = hour.clone();
         assert_eq!((hour.add(&before), &hour), (Err(TooLarge), &before));

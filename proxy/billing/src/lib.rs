@@ -36,3 +36,6 @@ pub use row::BillRow;
 pub use statement::{STATEMENT_VERSION, Statement, StatementFault, StatementLine};
 pub use sums::Sums;
 pub use zone::{Unit, UnknownZone, Zone};
+
+#[cfg(test)]
+mod fixtures;

@@ -125,49 +125,16 @@ impl Sum {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use taximeter_ledger::{RecordCost, RecordLine};
+    use taximeter_ledger::RecordLine;
 
     use super::*;
+    use crate::fixtures::{self, key};
 
-    fn key(tenant: &str, hour: &str) -> HourKey {
-        HourKey {
-            hour: hour.parse().unwrap(),
-            tenant: tenant.to_owned(),
-            model: Some("m".to_owned()),
-            provider: "vllm".to_owned(),
-            upstream: "local".to_owned(),
-            operation: "chat".to_owned(),
-            route: "/v1/chat/completions".to_owned(),
-            key_id: None,
-            labels: BTreeMap::new(),
-            currency: Some("USD".to_owned()),
-            correction: false,
-            late: false,
-        }
-    }
-
+    /// At twice that price on the list.
     fn hour(meter: &str, tokens: u64, price: &str, source: Source) -> Hour {
-        let unit_price: Decimal = price.parse().unwrap();
-        let line = RecordLine {
-            meter: meter.to_owned(),
-            model: None,
-            tokens: Some(tokens),
-            quantity: None,
-            unit: None,
-            unit_price,
-            list_unit_price: Some(unit_price * Decimal::TWO),
-            amount: unit_price * Decimal::from(tokens),
-        };
-        let cost = RecordCost {
-            currency: "USD".to_owned(),
-            amount: line.amount,
-            list_amount: line.amount * Decimal::TWO,
-            price_id: "b@1#m".to_owned(),
-            lines: vec![line],
-        };
-        Hour::corrected(Some(&cost), Decimal::ONE, source)
+        let line = fixtures::line(meter, tokens, price);
+        let list_unit_price = Some(line.unit_price * Decimal::TWO);
+        fixtures::hour(source, vec![RecordLine { list_unit_price, ..line }])
     }
 
     fn lines(zone: &str, by: Grouping, split: Split) -> Vec<(String, String, String, String)> {

@@ -281,51 +281,20 @@ fn write_canonical(value: &Value, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use taximeter_ledger::{RecordCost, RecordLine};
-
     use super::*;
     use crate::credit::Covered;
+    use crate::fixtures;
 
     fn decimal(text: &str) -> Decimal {
         Decimal::from_str_exact(text).unwrap()
     }
 
     fn key(tenant: &str, hour: &str, currency: &str) -> HourKey {
-        HourKey {
-            hour: hour.parse().unwrap(),
-            tenant: tenant.to_owned(),
-            model: Some("m".to_owned()),
-            provider: "vllm".to_owned(),
-            upstream: "local".to_owned(),
-            operation: "chat".to_owned(),
-            route: "/v1/chat/completions".to_owned(),
-            key_id: None,
-            labels: BTreeMap::new(),
-            currency: Some(currency.to_owned()),
-            correction: false,
-            late: false,
-        }
+        HourKey { currency: Some(currency.to_owned()), ..fixtures::key(tenant, hour) }
     }
 
     fn hour(meter: &str, tokens: u64, price: &str) -> Hour {
-        let line = RecordLine {
-            meter: meter.to_owned(),
-            model: None,
-            tokens: Some(tokens),
-            quantity: None,
-            unit: None,
-            unit_price: decimal(price),
-            list_unit_price: None,
-            amount: decimal(price) * Decimal::from(tokens),
-        };
-        let cost = RecordCost {
-            currency: "USD".to_owned(),
-            amount: line.amount,
-            list_amount: line.amount,
-            price_id: "b@1#m".to_owned(),
-            lines: vec![line],
-        };
-        Hour::corrected(Some(&cost), Decimal::ONE, Source::Reported)
+        fixtures::hour(Source::Reported, vec![fixtures::line(meter, tokens, price)])
     }
 
     fn statement() -> Statement {

@@ -3,42 +3,14 @@ use proptest::prelude::*;
 use taximeter_pricing::{Currency, MeterName, Money, Source};
 
 use super::*;
-use crate::hours::LineKey;
+use crate::fixtures::{cost, key, line};
 use crate::period::instant;
-use crate::sums::Sums;
 
-fn key(tenant: &str, hour: &str) -> HourKey {
-    HourKey {
-        hour: instant(hour).unwrap(),
-        tenant: tenant.to_owned(),
-        model: Some("m".to_owned()),
-        provider: "vllm".to_owned(),
-        upstream: "local".to_owned(),
-        operation: "chat".to_owned(),
-        route: "/v1/chat/completions".to_owned(),
-        key_id: None,
-        labels: BTreeMap::new(),
-        currency: Some("USD".to_owned()),
-        correction: false,
-        late: false,
-    }
-}
-
-/// Input tokens at a price each.
+/// Input tokens at a price each; fewer than none are taken back.
 fn hour(quantity: i64, price: &str) -> Hour {
-    let (quantity, unit_price): (_, Decimal) = (Decimal::from(quantity), price.parse().unwrap());
-    let line = LineKey {
-        meter: "input".to_owned(),
-        model: None,
-        unit: "tokens".to_owned(),
-        unit_price,
-        list_unit_price: unit_price,
-        price_id: "book@1#m".to_owned(),
-        source: Source::Reported,
-    };
-    let cost = Some(quantity * unit_price);
-    let sums = Sums { requests: 1, cost, list_cost: cost, ..Sums::default() };
-    Hour { sums, lines: BTreeMap::from([(line, quantity)]) }
+    let cost = cost(vec![line("input", quantity.unsigned_abs(), price)]);
+    let sign = if quantity < 0 { Decimal::NEGATIVE_ONE } else { Decimal::ONE };
+    Hour::corrected(Some(&cost), sign, Source::Reported)
 }
 
 fn money(amount: i64) -> Allowance {

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use taximeter_pricing::{Currency, Money, TokenWeights};
 
 use super::*;
+use crate::fixtures;
 use crate::period::instant;
 
 fn price(hourly: &str, count: u32) -> GpuPrice {
@@ -20,20 +21,7 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn key(tenant: &str) -> HourKey {
-    HourKey {
-        hour: at("00:00:00"),
-        tenant: tenant.to_owned(),
-        model: Some("m".to_owned()),
-        provider: "vllm".to_owned(),
-        upstream: "local".to_owned(),
-        operation: "chat".to_owned(),
-        route: "/v1/chat/completions".to_owned(),
-        key_id: None,
-        labels: BTreeMap::new(),
-        currency: None,
-        correction: false,
-        late: false,
-    }
+    HourKey { currency: None, ..fixtures::key(tenant, "2026-11-20") }
 }
 
 fn run(from: &str, to: &str, input: u64, output: u64) -> Run {

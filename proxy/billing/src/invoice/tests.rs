@@ -1,7 +1,6 @@
-use taximeter_ledger::{RecordCost, RecordLine};
-
 use super::*;
 use crate::credit::Covered;
+use crate::fixtures;
 use crate::invoice as shown;
 use crate::period::instant;
 
@@ -10,46 +9,13 @@ fn decimal(text: &str) -> Decimal {
 }
 
 fn key(tenant: &str, model: &str, hour: &str) -> HourKey {
-    HourKey {
-        hour: hour.parse().unwrap(),
-        tenant: tenant.to_owned(),
-        model: Some(model.to_owned()),
-        provider: "vllm".to_owned(),
-        upstream: "local".to_owned(),
-        operation: "chat".to_owned(),
-        route: "/v1/chat/completions".to_owned(),
-        key_id: None,
-        labels: BTreeMap::new(),
-        currency: Some("USD".to_owned()),
-        correction: false,
-        late: false,
-    }
+    HourKey { model: Some(model.to_owned()), ..fixtures::key(tenant, hour) }
 }
 
 /// An hour with one request that used so many tokens of each meter, at prices per token.
 fn hour(source: Source, lines: &[(&str, u64, &str)]) -> Hour {
-    let line = |(meter, tokens, price): &(&str, u64, &str)| RecordLine {
-        meter: (*meter).to_owned(),
-        model: None,
-        tokens: Some(*tokens),
-        quantity: None,
-        unit: None,
-        unit_price: decimal(price),
-        list_unit_price: None,
-        amount: decimal(price) * Decimal::from(*tokens),
-    };
-    let lines: Vec<_> = lines.iter().map(line).collect();
-    let amount = lines.iter().map(|line| line.amount).sum();
-    let cost = RecordCost {
-        currency: "USD".to_owned(),
-        amount,
-        list_amount: amount,
-        price_id: "b@1#m".to_owned(),
-        lines,
-    };
-    let mut hour = Hour::corrected(Some(&cost), Decimal::ONE, source);
-    hour.sums.requests = 1;
-    hour
+    let line = |(meter, tokens, price): &(&str, u64, &str)| fixtures::line(meter, *tokens, price);
+    fixtures::hour(source, lines.iter().map(line).collect())
 }
 
 fn invoicer(now: &str) -> Invoicer {
@@ -148,22 +114,7 @@ fn a_correction_is_a_line_of_its_own() {
     let mut correction = key("acme", "m", at);
     correction.correction = true;
     let mut back = hour(Source::Reported, &[("input", 10, "0.4")]);
-    let before = RecordCost {
-        currency: "USD".to_owned(),
-        amount: decimal("5"),
-        list_amount: decimal("5"),
-        price_id: "b@1#m".to_owned(),
-        lines: vec![RecordLine {
-            meter: "input".to_owned(),
-            model: None,
-            tokens: Some(10),
-            quantity: None,
-            unit: None,
-            unit_price: decimal("0.5"),
-            list_unit_price: None,
-            amount: decimal("5"),
-        }],
-    };
+    let before = fixtures::cost(vec![fixtures::line("input", 10, "0.5")]);
     back.add(&Hour::corrected(Some(&before), Decimal::NEGATIVE_ONE, Source::Reported)).unwrap();
     back.sums.requests = 0;
     invoicer.add(&correction, &back).unwrap();
