@@ -14,6 +14,7 @@ pub(crate) mod process;
 pub(crate) mod push;
 pub(crate) mod recognise;
 pub(crate) mod retry;
+mod sending;
 pub(crate) mod signals;
 pub(crate) mod signing;
 pub(crate) mod store;

@@ -12,19 +12,17 @@ mod signal;
 
 use std::io;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use taximeter_config::Exporter;
-use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::answer::Answer;
 use self::collector::Collector;
 use super::retry::backoff;
+use super::sending::Sending;
 
 pub(crate) use self::signal::{METRICS, Signal, TRACES};
 
@@ -93,10 +91,7 @@ type Tell = Box<dyn Fn(&Told<'_>) + Send>;
 
 /// A thread that pushes.
 #[derive(Debug)]
-pub(crate) struct Pusher {
-    stop: Arc<Notify>,
-    thread: JoinHandle<()>,
-}
+pub(crate) struct Pusher(Sending);
 
 impl Pusher {
     /// Starts a round of `source` at each `period`.
@@ -109,35 +104,23 @@ impl Pusher {
         source: impl Source + 'static,
         tell: impl Fn(&Told<'_>) + Send + 'static,
     ) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stop = Arc::new(Notify::new());
         // A push has its time even where rounds follow each other faster.
         let limit = period.max(exporter.timeout);
-        let mut rounds = Rounds {
+        let rounds = Rounds {
             collector: Collector::new(exporter, signal)?,
             signal: signal.name,
             source,
             sending: 0,
             tell: Box::new(tell),
         };
-        let stopped = stop.clone();
-        let thread = thread::Builder::new().name("otlp".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = rounds.run(period, limit) => {}
-                    () = stopped.notified() => {}
-                }
-                rounds.last().await;
-            });
-        })?;
-        Ok(Self { stop, thread })
+        let rest = async |rounds: &mut Rounds<_>| rounds.last().await;
+        let run = async move |rounds: &mut Rounds<_>| rounds.run(period, limit).await;
+        Sending::start("otlp", rounds, run, rest).map(Self)
     }
 
     /// Sends a last round if the collector takes it soon, then ends the thread.
     pub(crate) fn stop(self) {
-        self.stop.notify_one();
-        // One that panicked has told what it could.
-        let _ = self.thread.join();
+        self.0.stop();
     }
 }
 

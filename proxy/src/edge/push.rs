@@ -16,12 +16,9 @@ mod told;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use taximeter_config::Push;
-use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 pub(crate) use self::told::Told;
@@ -32,6 +29,7 @@ use self::line::{Line, Tell};
 use self::receiver::{Answer, Receiver};
 use super::journal;
 use super::retry::backoff;
+use super::sending::Sending;
 
 /// Time between two looks at a journal that has nothing new.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -43,10 +41,7 @@ const CORRECTIONS_CURSOR: &str = "push-corrections.json";
 
 /// A thread that sends what is new.
 #[derive(Debug)]
-pub(crate) struct Pusher {
-    stop: Arc<Notify>,
-    thread: JoinHandle<()>,
-}
+pub(crate) struct Pusher(Sending);
 
 impl Pusher {
     /// Starts sending what the journal in `data_dir` gets after entry `newest`, or after the one
@@ -59,13 +54,11 @@ impl Pusher {
         newest: u64,
         tell: impl Fn(&Told<'_>) + Send + 'static,
     ) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stop = Arc::new(Notify::new());
         let file = data_dir.join(CURSOR);
         let cursor = Cursor::load(&file, || Ok::<_, io::Error>(newest))?.unless_beyond(newest);
         // From now on nothing is dropped that the receiver lacks, also of another journal.
         cursor.save(&file)?;
-        let mut queue = Queue {
+        let queue = Queue {
             requests: Line::new(data_dir.to_owned(), file, cursor),
             corrections: None,
             dir: data_dir.to_owned(),
@@ -73,25 +66,16 @@ impl Pusher {
             batch_max: config.batch_max,
             tell: Box::new(tell),
         };
-        let stopped = stop.clone();
-        let thread = thread::Builder::new().name("push".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = queue.send_all() => {}
-                    () = stopped.notified() => {}
-                }
-                // A receiver that is down now gets it after the next start.
-                let _ = timeout(STOP_WAIT, queue.send_rest()).await;
-            });
+        let sending = Sending::start("push", queue, Queue::send_all, async |queue| {
+            // A receiver that is down now gets it after the next start.
+            let _ = timeout(STOP_WAIT, queue.send_rest()).await;
         })?;
-        Ok(Self { stop, thread })
+        Ok(Self(sending))
     }
 
     /// Sends what is left if the receiver takes it soon, then ends the thread.
     pub(crate) fn stop(self) {
-        self.stop.notify_one();
-        // One that panicked has told what it could; the rest is sent after the next start.
-        let _ = self.thread.join();
+        self.0.stop();
     }
 }
 
