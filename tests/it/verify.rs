@@ -220,3 +220,19 @@ fn a_statement_that_was_changed_or_signed_by_another_is_refused() {
     assert_eq!(foreign.status.code(), Some(1));
     assert!(said(&foreign).contains("signed with another key"), "{}", said(&foreign));
 }
+
+#[test]
+fn a_configuration_with_mistakes_is_not_taken_for_a_fault_of_the_ledger() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let file = folder.path().join("mistaken.yaml");
+    fs::write(&file, "upstreams: [{name: local}]\ntennants: {}\n").expect("write it");
+    let config = ["--config", file.to_str().expect("UTF-8")];
+    let missing = ["--config", "/nowhere/taximeter.yaml"];
+    let statement = ["--statement", "acme", "--month", "2026-11", "--signing-key", "none.pem"];
+    for words in [config.to_vec(), missing.to_vec(), [&config[..], &statement].concat()] {
+        let output = verify(folder.path(), &words);
+        assert_eq!(output.status.code(), Some(64), "{}", said(&output));
+        assert!(said(&output).contains(words[1]), "{}", said(&output));
+    }
+}

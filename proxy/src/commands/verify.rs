@@ -16,8 +16,9 @@ use taximeter_config::Config;
 
 use self::findings::Findings;
 use self::statement::StatementArgs;
+use super::failure::Failure;
 use super::ledger::LedgerArgs;
-use super::load::{self, LoadError};
+use super::load;
 use crate::edge::journal::feeds;
 use crate::edge::store::Store;
 use crate::terms::Terms;
@@ -68,35 +69,37 @@ pub(crate) fn run(
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
+    let config = args.config()?;
+    let config = config.as_ref();
     match args.statement.of() {
-        None => ledger(args, now, out),
-        Some(of) => {
-            let config = if args.statement.is_made() { args.config()? } else { None };
-            statement::run(&args.statement, of, &args.ledger, config.as_ref(), now, out)
-        }
+        None => ledger(args, config, now, out),
+        Some(of) => statement::run(&args.statement, of, &args.ledger, config, now, out),
     }
 }
 
-fn ledger(args: &VerifyArgs, now: Timestamp, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+fn ledger(
+    args: &VerifyArgs,
+    config: Option<&Config>,
+    now: Timestamp,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
     let mut store = args.ledger.open_as_its_gateway()?;
     let mut findings = Findings::default();
     if args.rebuild {
         rebuild(args, &mut store, &mut findings)?;
     }
     journal::verify(&args.ledger.data_dir, &mut store, &mut findings)?;
-    if !args.export.is_empty() {
-        let terms = args.config()?.as_ref().map(Terms::of).unwrap_or_default();
-        for manifest in &args.export {
-            export::verify(manifest, &mut store, &terms, now, &mut findings)?;
-        }
+    let terms = config.map(Terms::of).unwrap_or_default();
+    for manifest in &args.export {
+        export::verify(manifest, &mut store, &terms, now, &mut findings)?;
     }
     findings.write(out)?;
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl VerifyArgs {
-    fn config(&self) -> Result<Option<Config>, LoadError> {
-        self.config.as_deref().map(load::config).transpose()
+    fn config(&self) -> Result<Option<Config>, Failure> {
+        Ok(self.config.as_deref().map(load::config).transpose()?)
     }
 }
 

@@ -54,11 +54,6 @@ pub(super) struct StatementArgs {
 }
 
 impl StatementArgs {
-    /// Whether one is to be made, and not checked.
-    pub(super) const fn is_made(&self) -> bool {
-        self.signing_key.is_some()
-    }
-
     /// The tenant or file that was named.
     pub(super) fn of(&self) -> Option<&str> {
         self.statement.as_deref()
