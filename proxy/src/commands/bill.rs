@@ -35,10 +35,11 @@ Examples:
 A request belongs to the month in which it was admitted, in the zone that --zone or the
 configuration names, or else in UTC. Costs in csv and json are exact; the table rounds them.
 Formats from focus on are exports, and by UTC whatever the zone, as FOCUS wants it: with -o they
-come with a manifest of rows, sums and checksums, NAME.manifest.json, and the same period exported
-twice is the same bytes. A folder or an object store (s3://, gs://, az://) gets files that are
-called after the period, and records in Parquet by tenant, date and hour; credentials are those of
-AWS_…, GOOGLE_… and AZURE_… variables. Works while the gateway runs and while it does not.";
+come with a manifest of rows, sums and checksums, NAME.manifest.json. A period that is over is the
+same bytes each time; of one that is not, what GPUs cost is what they cost so far. A folder or an
+object store (s3://, gs://, az://) gets files that are called after the period, and records in
+Parquet by tenant, date and hour; credentials are those of AWS_…, GOOGLE_… and AZURE_… variables.
+Works while the gateway runs and while it does not.";
 
 /// What each tenant used and owes
 #[derive(Debug, Clone, Args)]
