@@ -1,9 +1,11 @@
 //! `taximeter`: the gateway and its commands. Start-up, and which exit code is whose.
 
+mod bills;
 mod commands;
 mod counting;
 mod edge;
 mod exit;
+mod format;
 mod gateway;
 mod health;
 mod journey;

@@ -15,6 +15,7 @@ use crate::http::{Message, bare, json_answer};
 mod console;
 mod description;
 mod docs;
+mod exports;
 mod live;
 mod zones;
 
@@ -60,13 +61,19 @@ fn await_store(gateway: &Gateway) {
 }
 
 fn bill(gateway: &Gateway, words: &[&str]) -> Value {
+    let words: Vec<_> = ["--format", "json"].iter().chain(words).copied().collect();
+    serde_json::from_slice(&written(gateway, &words)).expect("JSON")
+}
+
+/// What `taximeter bill` writes on the terms of the gateway's configuration.
+fn written(gateway: &Gateway, words: &[&str]) -> Vec<u8> {
     let data_dir = gateway.data_dir();
     let config = data_dir.parent().expect("a folder").join("taximeter.yaml");
     let (data_dir, config) = (data_dir.to_str().expect("UTF-8"), config.to_str().expect("UTF-8"));
-    let fixed = ["bill", "--data-dir", data_dir, "--config", config, "--format", "json"];
+    let fixed = ["bill", "--data-dir", data_dir, "--config", config];
     let output = taximeter(fixed.iter().chain(words));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    output.stdout
 }
 
 fn decimal(value: &Value) -> Decimal {
@@ -285,7 +292,7 @@ fn the_status_tells_how_upstreams_ledger_and_store_do() {
 }
 
 /// Every question that makes no sense, and which parameter is to blame.
-const SENSELESS: [(&str, &str, &str); 30] = [
+const SENSELESS: [(&str, &str, &str); 33] = [
     ("/api/v1/usage", "zone=Berlin", "zone"),
     ("/api/v1/records", "zone=%2B01:00", "zone"),
     ("/api/v1/export", "format=focus&zone=Europe/Berlin", "zone"),
@@ -315,6 +322,9 @@ const SENSELESS: [(&str, &str, &str); 30] = [
     ("/api/v1/status", "verbose=1", "verbose"),
     ("/api/v1/export", "", "format"),
     ("/api/v1/export", "format=xml", "format"),
+    ("/api/v1/export", "format=Table", "format"),
+    ("/api/v1/export", "format=csv&zone=Berlin", "zone"),
+    ("/api/v1/export", "format=csv&by=meter", "by"),
     ("/openapi.json", "pretty", "pretty"),
 ];
 

@@ -236,23 +236,6 @@ fn what_cannot_be_written_says_where() {
 }
 
 #[test]
-fn the_admin_address_streams_what_the_command_writes() {
-    let gateway = ledger();
-    let month = exported(&gateway, &["--format", "ndjson"]);
-    let answer = gateway.admin("/api/v1/export?format=ndjson");
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-    assert_eq!(answer.text().as_bytes(), month);
-    for format in ["focus", "focus-parquet", "parquet", "cloudevents", "stripe", "lago", "orb"] {
-        let words = ["--format", format, "--month", "2024-02"];
-        let answer = gateway.admin(&format!("/api/v1/export?format={format}&month=2024-02"));
-        assert_eq!((answer.status(), &answer.body), (200, &exported(&gateway, &words)), "{format}");
-    }
-    let acme = gateway.admin("/api/v1/export?format=ndjson&tenant=acme&from=2026-01-01");
-    assert_eq!(acme.text().lines().count(), 3);
-}
-
-#[test]
 fn a_question_to_the_admin_address_that_makes_no_sense_says_why() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

@@ -3,22 +3,21 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
-use taximeter_billing::{Bill, Biller, Grouping, Invoicer, Unit, Zone, csv, invoice, json, table};
+use taximeter_billing::{Grouping, Zone};
 use taximeter_config::Config;
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
-use super::ledger::{self, Asked, LedgerArgs};
+use super::ledger::{self, LedgerArgs};
 use super::load;
 use super::period::PeriodArgs;
-use crate::edge::export::{Content, Job};
-use crate::edge::store::{Feed, Store};
-use crate::terms::{Scope, Terms};
-
-/// Characters a line when the output is no terminal.
-const WIDTH: usize = 120;
+use crate::bills::{BillJob, Form, WIDTH};
+use crate::edge::export::Job;
+use crate::edge::store::Feed;
+use crate::format::{Format, Written};
+use crate::terms::Terms;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,44 +75,11 @@ pub(crate) struct BillArgs {
     pub(super) ledger: LedgerArgs,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people; costs rounded
-    #[default]
-    Table,
-    /// For spreadsheets; exact
-    Csv,
-    /// For programs; exact
-    Json,
-    /// FinOps FOCUS as CSV: a row per meter, tenant, model and hour
-    Focus,
-    /// The same as Parquet
-    FocusParquet,
-    /// Records as Parquet
-    Parquet,
-    /// Records as JSON, one a line
-    Ndjson,
-    /// CloudEvents for OpenMeter and others, one batch a line
-    Cloudevents,
-    /// Stripe meter events, one call's body a line
-    Stripe,
-    /// Lago events, one call's body a line
-    Lago,
-    /// Orb events, one call's body a line
-    Orb,
-}
-
 impl BillArgs {
     /// Where what was recorded is.
     #[must_use]
     pub(crate) const fn ledger(&self) -> &LedgerArgs {
         &self.ledger
-    }
-
-    /// What is exported; `None` for a bill.
-    fn content(&self) -> Option<Content> {
-        let format = self.format.to_possible_value()?;
-        self.export.content(format.get_name())
     }
 
     fn config(&self) -> Result<Option<Config>, Failure> {
@@ -134,71 +100,32 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let config = args.config()?;
     let terms = config.as_ref().map(Terms::of).unwrap_or_default();
-    if let Some(content) = args.content() {
-        if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
-            return Err(Failure::ExportZone(zone.clone()));
+    let tenant = args.tenant.clone();
+    let form = match args.export.written(args.format) {
+        Written::Bill(form) => form,
+        Written::Export(content) => {
+            if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
+                return Err(Failure::ExportZone(zone.clone()));
+            }
+            let period = args.period.period(&Zone::UTC, now)?;
+            let mut store = args.ledger.open(config.as_ref(), feeds)?.store;
+            let job = Job { content, period, tenant, now, terms };
+            return export::run(&mut store, &job, args.output.as_deref(), out);
         }
-        let period = args.period.period(&Zone::UTC, now)?;
-        let mut store = args.ledger.open(config.as_ref(), feeds)?.store;
-        let job = Job { content, period, tenant: args.tenant.clone(), now, terms };
-        return export::run(&mut store, &job, args.output.as_deref(), out);
-    }
-    let zone = args.period.zone.zone(config.as_ref());
-    let scope = Scope {
-        period: args.period.period(&zone, now)?,
-        zone: &zone,
-        unit: args.by.as_ref().and_then(Grouping::unit).unwrap_or(Unit::Month),
-        tenant: args.tenant.as_deref(),
-        now,
     };
+    let zone = args.period.zone.zone(config.as_ref());
+    let (by, period) = (args.by.clone(), args.period.period(&zone, now)?);
+    let job = BillJob { form, by, period, zone, tenant, now, terms };
     let mut asked = args.ledger.open(config.as_ref(), feeds)?;
-    let text = render(args, scope, &terms, &mut asked)?;
+    let text = if form == Form::Table && asked.store.is_empty()? {
+        args.ledger.empty(&asked)
+    } else {
+        job.write::<Failure>(&mut asked.store, &asked.name, width(args))?
+    };
     match &args.output {
         Some(path) => export::file(path, &text),
         None => ledger::unless_reader_left(write(out, &text)),
     }
-}
-
-fn render(
-    args: &BillArgs,
-    scope: Scope<'_>,
-    terms: &Terms,
-    asked: &mut Asked,
-) -> Result<String, Failure> {
-    let Asked { store, name } = asked;
-    let source = format!("From {name}.\n");
-    Ok(match args.format {
-        Format::Table if store.is_empty()? => args.ledger.empty(asked),
-        Format::Table if args.by.is_none() => {
-            let mut invoicer = Invoicer::new(scope.period, scope.zone.clone(), scope.now);
-            let credits = terms
-                .hours(store, scope, |_, key, hour| Ok::<_, Failure>(invoicer.add(key, hour)?))?;
-            for credit in credits {
-                invoicer.add_credit(credit);
-            }
-            invoice(&invoicer.finish()?, width(args)) + &source
-        }
-        Format::Table => table(&bill(args, scope, terms, store)?, width(args)) + &source,
-        Format::Csv => csv(&bill(args, scope, terms, store)?),
-        // Exports are written elsewhere.
-        _ => json(&bill(args, scope, terms, store)?),
-    })
-}
-
-fn bill(
-    args: &BillArgs,
-    scope: Scope<'_>,
-    terms: &Terms,
-    store: &mut Store,
-) -> Result<Bill, Failure> {
-    let by = args.by.clone().unwrap_or_default();
-    let mut biller = Biller::new(scope.period, scope.zone.clone(), by);
-    let credits =
-        terms.hours(store, scope, |_, key, hour| Ok::<_, Failure>(biller.add_hour(key, hour)?))?;
-    for credit in credits {
-        biller.add_credit(credit)?;
-    }
-    Ok(biller.finish())
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ use super::ledger;
 use super::progress::Progress;
 use crate::edge::export::{Content, ExportFault, Job, Objects, Place, PlaceFault, export, stream};
 use crate::edge::store::Store;
+use crate::format::{self, Written};
 
 /// How exports are written.
 #[derive(Debug, Clone, Args)]
@@ -36,13 +37,13 @@ enum Version {
 }
 
 impl ExportArgs {
-    /// The export of that name; `None` is none.
-    pub(super) fn content(&self, name: &str) -> Option<Content> {
+    /// What is written in `format`.
+    pub(super) fn written(&self, format: format::Format) -> Written {
         let version = match self.focus_version {
             Version::V1_2 => FocusVersion::V1_2,
             Version::V1_3 => FocusVersion::V1_3,
         };
-        Content::named(name, version, &self.issuer)
+        format.written(version, &self.issuer)
     }
 }
 

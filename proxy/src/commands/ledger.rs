@@ -8,7 +8,7 @@ use taximeter_config::{Config, Store as Configured};
 
 use super::failure::Failure;
 use crate::edge::journal;
-use crate::edge::store::{FedStore, Feed, Store, StoreError};
+use crate::edge::store::{FedStore, Feed, Location, Store, StoreError};
 
 /// What the store of a data directory is called, as in a configuration.
 const OWN: &str = "sqlite";
@@ -69,7 +69,7 @@ impl LedgerArgs {
                 if self.store.is_none() {
                     nowhere_else(&self.data_dir)?;
                 }
-                let name = format!("the ledger in {}", self.data_dir.display());
+                let name = Location::DataDir(self.data_dir.clone()).to_string();
                 return Ok(Asked { store: open(&self.data_dir, feeds)?, name });
             }
         };

@@ -18,6 +18,7 @@ mod postgres;
 mod rejected;
 mod sqlite;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,16 @@ impl Location {
         match self {
             Self::DataDir(dir) => Store::open(dir),
             Self::Postgres { url, gateway } => Store::connect(url, gateway),
+        }
+    }
+}
+
+/// What people call it; without the password.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataDir(dir) => write!(f, "the ledger in {}", dir.display()),
+            Self::Postgres { url, .. } => url.fmt(f),
         }
     }
 }

@@ -44,7 +44,8 @@ fn page(document: &Value) -> String {
             page.push_str("| parameter | is |\n|---|---|\n");
             for parameter in parameters {
                 let (name, is) = (text(&parameter["name"]), text(&parameter["description"]));
-                let _ = writeln!(page, "| `{name}` | {is} |");
+                let words = one_of(&parameter["schema"]).map(|words| format!(". {words}"));
+                let _ = writeln!(page, "| `{name}` | {is}{} |", words.unwrap_or_default());
             }
             page.push('\n');
         }
@@ -68,13 +69,19 @@ fn page(document: &Value) -> String {
                     writeln!(page, "| `{member}` | {} | {} |", kind(of), text(&of["description"]));
             }
             page.push('\n');
-        } else if let Some(words) = schema["enum"].as_array() {
-            let words: Vec<_> = words.iter().map(|word| format!("`{}`", text(word))).collect();
-            let _ = writeln!(page, "One of {}.\n", words.join(", "));
+        } else if let Some(words) = one_of(schema) {
+            let _ = writeln!(page, "{words}.\n");
         }
     }
     page.truncate(page.trim_end().len());
     page + "\n"
+}
+
+/// The words that it may be, where there are only so many.
+fn one_of(schema: &Value) -> Option<String> {
+    let words = schema["enum"].as_array()?.iter().filter_map(Value::as_str);
+    let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
+    Some(format!("One of {}", words.join(", ")))
 }
 
 /// What a member is, in a few words.

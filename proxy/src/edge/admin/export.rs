@@ -1,4 +1,4 @@
-//! `/api/v1/export`: a period in any format of `taximeter bill`'s exports, as it is written.
+//! `/api/v1/export`: a period in any format of `taximeter bill`, as it is written.
 
 use std::io::{self, Write};
 use std::mem;
@@ -12,19 +12,24 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use clap::ValueEnum as _;
 use futures_util::stream::{self, StreamExt as _};
+use jiff::Timestamp;
 use serde::Deserialize;
-use taximeter_billing::Zone;
 use taximeter_billing::export::FocusVersion;
+use taximeter_billing::{Period, Zone};
+use taximeter_config::Config;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use utoipa::IntoParams;
 
 use super::problem::Refused;
 use super::query::{self, Asked, Ends};
-use crate::edge::export::{Content, ExportFault, Job, stream as write_export};
+use crate::bills::{BillJob, WIDTH};
+use crate::edge::export::{Content, ExportFault, Job as ExportJob, stream as write_export};
 use crate::edge::store::Location;
 use crate::edge::{clock, journal};
+use crate::format::{Format, Written};
 use crate::gateway::Gateway;
 use crate::terms::Terms;
 
@@ -34,6 +39,13 @@ const EXPORTS_AT_ONCE_MAX: usize = 2;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks that wait for the client.
 const CHUNKS_MAX: usize = 8;
+/// Most questions to the store for one bill.
+const PARTS_MAX: usize = 10_000;
+/// What a bill can be split by.
+const BY: &str = "names with commas between them, each once: tenant, model, provider, upstream, \
+                  operation, route, key, label:NAME, month, day, hour";
+/// The zone of exports.
+const UTC: &str = "UTC in this format, whose periods are by UTC; bills (table, csv, json) have any";
 /// How long a client may not read before its export ends.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -42,15 +54,22 @@ static PERMITS: Semaphore = Semaphore::const_new(EXPORTS_AT_ONCE_MAX);
 /// What is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct ExportParams {
-    /// `focus`, `focus-parquet`, `parquet`, `ndjson`, `cloudevents`, `stripe`, `lago` or `orb`
-    #[param(required)]
+    /// How it is written: `table`, `csv` and `json` are bills, the others exports
+    #[param(required, inline, value_type = Format)]
     format: Option<String>,
-    /// Calendar month in UTC, `2026-11`; the current one where no end is given
+    /// Calendar month, `2026-11`; the current one where no end is given
     month: Option<String>,
     /// Start, included: a date, or a time with offset
     from: Option<String>,
     /// End, not included; now where only the start is given
     to: Option<String>,
+    /// Time zone of a bill's months, days and hours, `Europe/Berlin`; `billing.zone` of the
+    /// configuration by default. Exports are by `UTC`, as FOCUS wants it
+    zone: Option<String>,
+    /// One line of a bill for each, with commas between them: `tenant`, `model`, `provider`,
+    /// `upstream`, `operation`, `route`, `key`, `label:NAME`, `month`, `day`, `hour`; by default a
+    /// `table` is an invoice, and `csv` and `json` are by `tenant,model`
+    by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
     /// Version of FOCUS, `1.2` (by default) or `1.3`
@@ -59,13 +78,20 @@ pub(super) struct ExportParams {
     issuer: Option<String>,
 }
 
-/// A period in any of the exports' formats, as it is written
+/// What is written.
+enum Job {
+    Bill(BillJob),
+    Export(ExportJob),
+}
+
+/// A period in any format of `taximeter bill`, as it is written
 ///
-/// The bytes are those of `taximeter bill --format …`. What fails after the first of them breaks
-/// the answer off.
+/// The bytes are those of `taximeter bill --format …` with the gateway's configuration. What fails
+/// after the first of them breaks the answer off.
 #[utoipa::path(get, path = "/api/v1/export", tag = "usage", params(ExportParams), responses(
-    (status = 200, description = "The export", content(
-        ("text/csv"), ("application/x-ndjson"), ("application/vnd.apache.parquet")
+    (status = 200, description = "The bill or the export", content(
+        ("text/plain"), ("text/csv"), ("application/json"), ("application/x-ndjson"),
+        ("application/vnd.apache.parquet")
     )),
     Refused,
 ))]
@@ -73,11 +99,11 @@ pub(super) async fn export(
     State(gateway): State<Arc<Gateway>>,
     Asked(asked): Asked<ExportParams>,
 ) -> Result<Response, Refused> {
-    let job = asked.job(Terms::of(&gateway.config))?;
+    let job = asked.job(&gateway.config)?;
     let permit = PERMITS
         .try_acquire()
         .map_err(|_| Refused::Busy(format!("{EXPORTS_AT_ONCE_MAX} exports are running")))?;
-    let kind = job.content.media_type();
+    let kind = job.media_type();
     let (chunks, mut written) = mpsc::channel(CHUNKS_MAX);
     let (dir, runtime) = (gateway.config.data_dir.clone(), Handle::current());
     let location = Location::of(&gateway.config, &gateway.id);
@@ -87,12 +113,12 @@ pub(super) async fn export(
         .spawn(move || {
             if let Err(fault) = run(&location, &dir, &job, out, permit) {
                 // A client that has left needs no word of it.
-                let _ = runtime.block_on(chunks.send(Err(fault.to_string())));
+                let _ = runtime.block_on(chunks.send(Err(fault)));
             }
         })
         .map_err(|fault| Refused::Export(fault.to_string()))?;
     let first = match written.recv().await {
-        Some(Err(fault)) => return Err(Refused::Export(fault)),
+        Some(Err(fault)) => return Err(fault),
         first => first,
     };
     let rest = stream::poll_fn(move |cx| written.poll_recv(cx));
@@ -104,26 +130,51 @@ fn run(
     location: &Location,
     dir: &Path,
     job: &Job,
-    out: Chunks,
+    mut out: Chunks,
     _permit: SemaphorePermit<'_>,
-) -> Result<(), ExportFault> {
+) -> Result<(), Refused> {
     let mut store = location.open()?;
     store.catch_up(&mut journal::feeds(dir))?;
-    write_export(&mut store, job, out, &mut || {})?;
+    match job {
+        Job::Export(job) => {
+            write_export(&mut store, job, out, &mut || {})?;
+        }
+        Job::Bill(job) => {
+            let text = job.write::<Refused>(&mut store, &location.to_string(), WIDTH)?;
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            written.map_err(|fault| Refused::Export(fault.to_string()))?;
+        }
+    }
     Ok(())
 }
 
 impl ExportParams {
-    fn job(self, terms: Terms) -> Result<Job, Refused> {
-        let now = clock::wall();
-        // Exports are by UTC, as FOCUS wants it.
-        let ends = Ends {
-            zone: &Zone::UTC,
-            month: self.month.as_deref(),
-            from: self.from.as_deref(),
-            to: self.to.as_deref(),
-        };
-        let period = ends.or_this_month(now)?;
+    fn job(self, config: &Config) -> Result<Job, Refused> {
+        let (now, terms) = (clock::wall(), Terms::of(config));
+        match self.written()? {
+            Written::Bill(form) => {
+                let zone = query::zone(self.zone.as_deref(), config)?;
+                let period = self.period(&zone, now)?;
+                let by = query::read("by", self.by.as_deref(), BY, str::parse)?;
+                let job = BillJob { form, by, period, zone, tenant: self.tenant, now, terms };
+                // Each is a question of its own to the store.
+                let parts = period.parts(job.unit(), &job.zone)?.len();
+                if parts > PARTS_MAX {
+                    return Err(Refused::Lines { lines: parts, max: PARTS_MAX });
+                }
+                Ok(Job::Bill(job))
+            }
+            Written::Export(content) => {
+                query::read("zone", self.zone.as_deref(), UTC, |zone| {
+                    zone.parse().ok().filter(Zone::is_utc).ok_or(())
+                })?;
+                let period = self.period(&Zone::UTC, now)?;
+                Ok(Job::Export(ExportJob { content, period, tenant: self.tenant, now, terms }))
+            }
+        }
+    }
+
+    fn written(&self) -> Result<Written, Refused> {
         let version =
             query::read("focus_version", self.focus_version.as_deref(), "1.2 or 1.3", |version| {
                 match version {
@@ -134,18 +185,50 @@ impl ExportParams {
             })?;
         let version = version.unwrap_or(FocusVersion::V1_2);
         let issuer = self.issuer.as_deref().unwrap_or(Content::ISSUER);
-        let allowed = format!("one of {}", Content::NAMES.join(", "));
-        let content = query::read("format", self.format.as_deref(), &allowed, |format| {
-            Content::named(format, version, issuer).ok_or(())
+        let names = Format::value_variants().iter().filter_map(Format::to_possible_value);
+        let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
+        let allowed = format!("one of {}", names.join(", "));
+        let format = query::read("format", self.format.as_deref(), &allowed, |format| {
+            Format::from_str(format, false)
         })?;
-        let content = content.ok_or(Refused::Missing { name: "format", allowed })?;
-        Ok(Job { content, period, tenant: self.tenant, now, terms })
+        let format = format.ok_or(Refused::Missing { name: "format", allowed })?;
+        Ok(format.written(version, issuer))
+    }
+
+    fn period(&self, zone: &Zone, now: Timestamp) -> Result<Period, Refused> {
+        let ends = Ends {
+            zone,
+            month: self.month.as_deref(),
+            from: self.from.as_deref(),
+            to: self.to.as_deref(),
+        };
+        ends.or_this_month(now)
+    }
+}
+
+impl Job {
+    const fn media_type(&self) -> &'static str {
+        match self {
+            Self::Bill(job) => job.form.media_type(),
+            Self::Export(job) => job.content.media_type(),
+        }
+    }
+}
+
+impl From<ExportFault> for Refused {
+    fn from(fault: ExportFault) -> Self {
+        match fault {
+            ExportFault::Store(fault) => fault.into(),
+            ExportFault::Bill(fault) => fault.into(),
+            ExportFault::Period(fault) => fault.into(),
+            fault => Self::Export(fault.to_string()),
+        }
     }
 }
 
 /// What is written, in chunks for the answer. Waits for the client, but not for ever.
 struct Chunks {
-    chunks: mpsc::Sender<Result<Bytes, String>>,
+    chunks: mpsc::Sender<Result<Bytes, Refused>>,
     runtime: Handle,
     held: Vec<u8>,
 }

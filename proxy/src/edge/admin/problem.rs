@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use taximeter_billing::{BillError, PeriodError};
+use taximeter_billing::{BillError, PeriodError, TooLarge};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema, openapi};
 
@@ -85,6 +85,9 @@ pub(super) enum Refused {
     /// The sums are none, or too many.
     #[error("{0}")]
     Bill(#[from] BillError),
+    /// An amount is.
+    #[error("{0}; ask for a shorter period")]
+    TooLarge(#[from] TooLarge),
     /// More lines than an answer has.
     #[error("{lines} lines are more than {max}; group by less, or ask for a shorter period")]
     Lines {
@@ -159,7 +162,7 @@ impl Refused {
             Self::Method => {
                 (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "It can only be read")
             }
-            Self::Bill(_) | Self::Lines { .. } => {
+            Self::Bill(_) | Self::TooLarge(_) | Self::Lines { .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "no_sum", "There is no such sum")
             }
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Enough is being done"),

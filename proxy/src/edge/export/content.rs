@@ -1,4 +1,4 @@
-//! What is exported: the formats, by name.
+//! What is exported, and what files of it are called.
 
 use taximeter_billing::export::{FocusVersion, Format};
 
@@ -21,25 +21,6 @@ pub(crate) enum Content {
 impl Content {
     /// Who sends the invoices where nobody says.
     pub(crate) const ISSUER: &'static str = "Taximeter";
-    /// The names of all formats.
-    pub(crate) const NAMES: [&'static str; 8] =
-        ["focus", "focus-parquet", "parquet", "ndjson", "cloudevents", "stripe", "lago", "orb"];
-
-    /// The format of that name; `None` is none of them.
-    pub(crate) fn named(name: &str, version: FocusVersion, issuer: &str) -> Option<Self> {
-        let focus = |parquet| Self::Focus { parquet, version, issuer: issuer.to_owned() };
-        Some(match name {
-            "focus" => focus(false),
-            "focus-parquet" => focus(true),
-            "parquet" => Self::Records(Format::Parquet),
-            "ndjson" => Self::Records(Format::Ndjson),
-            "cloudevents" => Self::Records(Format::CloudEvents),
-            "stripe" => Self::Records(Format::Stripe),
-            "lago" => Self::Records(Format::Lago),
-            "orb" => Self::Records(Format::Orb),
-            _ => return None,
-        })
-    }
 
     /// Media type.
     pub(crate) const fn media_type(&self) -> &'static str {

@@ -1,0 +1,101 @@
+//! `/api/v1/export`: whatever the command writes of a period, byte for byte.
+
+use serde_json::Value;
+
+use super::description::Description;
+use super::{await_store, list, metered, metered_with, written};
+use crate::gateway::Gateway;
+
+/// Every format, and its media type.
+const FORMATS: [(&str, &str); 11] = [
+    ("table", "text/plain; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("json", "application/json"),
+    ("focus", "text/csv; charset=utf-8"),
+    ("focus-parquet", "application/vnd.apache.parquet"),
+    ("parquet", "application/vnd.apache.parquet"),
+    ("ndjson", "application/x-ndjson"),
+    ("cloudevents", "application/x-ndjson"),
+    ("stripe", "application/x-ndjson"),
+    ("lago", "application/x-ndjson"),
+    ("orb", "application/x-ndjson"),
+];
+
+/// When all requests had been admitted: what is over by then is the same whenever it is asked for.
+fn end(gateway: &Gateway) -> String {
+    await_store(gateway);
+    let records = gateway.records();
+    let ends = records.iter().map(|record| record["ended_at"].as_str().expect("a time"));
+    ends.max().expect("a record").to_owned()
+}
+
+/// The export that the words of the command and of the question are about.
+fn assert_same(gateway: &Gateway, words: &[(&str, &str)]) -> Vec<u8> {
+    let query: Vec<_> = words.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let options: Vec<_> = words.iter().map(|(name, value)| format!("--{name}={value}")).collect();
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let query = query.join("&").replace("focus-version", "focus_version");
+    let answer = gateway.admin(&format!("/api/v1/export?{query}"));
+    assert_eq!(answer.status(), 200, "{query}: {}", answer.text());
+    assert!(answer.body == written(gateway, &options), "{query}: {}", answer.text());
+    answer.body
+}
+
+#[test]
+fn every_format_of_the_command_is_answered_with_its_bytes() {
+    let (_engine, gateway) = metered();
+    let end = end(&gateway);
+    for (format, kind) in FORMATS {
+        let span = [("format", format), ("from", "2026-01-01"), ("to", &end)];
+        let bytes = assert_same(&gateway, &span);
+        assert!(bytes.len() > 100, "{format}");
+        let query = format!("/api/v1/export?format={format}&month=2024-02");
+        assert_eq!(gateway.admin(&query).header("content-type"), Some(kind));
+        assert_same(&gateway, &[("format", format), ("month", "2024-02")]);
+        assert_same(&gateway, &[("tenant", "zeta"), span[0], span[1], span[2]]);
+    }
+}
+
+#[test]
+fn the_description_names_every_format() {
+    let (_engine, gateway) = metered();
+    let description = Description::of(&gateway);
+    let answer = &description.document()["paths"]["/api/v1/export"]["get"];
+    let format = list(&answer["parameters"]).iter().find(|one| one["name"] == "format");
+    let names = list(&format.expect("a parameter")["schema"]["enum"]);
+    assert_eq!(names, &FORMATS.map(|(name, _)| Value::from(name)));
+    let kinds = answer["responses"]["200"]["content"].as_object().expect("kinds");
+    for (_, kind) in FORMATS {
+        let bare = kind.split(';').next().expect("a type");
+        assert!(kinds.contains_key(bare), "{kind}");
+    }
+}
+
+#[test]
+fn a_bill_is_split_and_timed_as_the_command_does() {
+    let (_engine, gateway) = metered_with("billing: {zone: Pacific/Kiritimati}");
+    let end = end(&gateway);
+    for format in ["table", "csv", "json"] {
+        let span = [("format", format), ("from", "2026-01-01"), ("to", &end)];
+        for by in ["tenant", "day,model", "hour", "key,label:team"] {
+            let there = assert_same(&gateway, &[span[0], span[1], span[2], ("by", by)]);
+            let here = [span[0], span[1], span[2], ("by", by), ("zone", "UTC")];
+            assert!(assert_same(&gateway, &here) != there, "{format} {by}: no zone");
+        }
+    }
+    let focus = [("format", "focus"), ("from", "2026-01-01"), ("to", &end)];
+    let old = assert_same(&gateway, &focus);
+    let new = assert_same(&gateway, &[focus[0], focus[1], focus[2], ("focus-version", "1.3")]);
+    assert!(old != new);
+    assert_same(&gateway, &[focus[0], focus[1], focus[2], ("issuer", "Ours"), ("zone", "UTC")]);
+}
+
+#[test]
+fn a_bill_that_the_store_would_be_asked_too_often_for_is_refused() {
+    let (_engine, gateway) = metered();
+    let description = Description::of(&gateway);
+    let query = "format=csv&from=1970-01-01&by=hour&zone=Asia/Kolkata";
+    let answer = gateway.admin(&format!("/api/v1/export?{query}"));
+    assert_eq!(answer.status(), 422);
+    description.checked("/api/v1/export", &answer);
+}
