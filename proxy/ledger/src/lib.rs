@@ -11,6 +11,7 @@ mod frame;
 mod id;
 mod id_set;
 mod mark;
+mod members;
 mod reader;
 mod record;
 mod resume;

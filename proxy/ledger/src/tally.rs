@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use crate::entry::{Checkpoint, Entry};
 use crate::frame::Kind;
 use crate::id::RequestId;
+use crate::members::{members, text};
 use crate::reader::{Fault, Framed};
 use crate::record::RecordCost;
 
@@ -77,7 +79,17 @@ impl Change<'_> {
     }
 }
 
+/// What a text says.
+fn read<T: FromStr>(value: &[u8]) -> Option<T> {
+    text(value)?.parse().ok()
+}
+
 impl<'a> Money<'a> {
+    fn glance(cost: &'a [u8]) -> Option<Self> {
+        let [currency, amount] = members(cost, ["currency", "amount"])?;
+        Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)? })
+    }
+
     fn of(cost: &'a RecordCost) -> Self {
         Self { currency: Cow::Borrowed(&cost.currency), amount: cost.amount }
     }
@@ -123,6 +135,38 @@ impl Framed {
     /// # Errors
     /// [`Fault::Unreadable`] when the payload is not what its kind says.
     pub fn change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
+        self.glance().map_or_else(|| self.parsed_change(), Ok)
+    }
+
+    /// The same at a fraction of the cost, of an entry that is laid out as we write them.
+    pub(crate) fn glance(&self) -> Option<(Timestamp, Change<'_>)> {
+        let payload = &self.payload;
+        Some(match self.kind {
+            Kind::Reserve => {
+                let [id, at] = members(payload, ["id", "started_at"])?;
+                (read(at?)?, Change::Reserve(read(id?)?))
+            }
+            Kind::Post => {
+                let [id, at, cost] = members(payload, ["id", "ended_at", "cost"])?;
+                let cost = cost
+                    .filter(|cost| *cost != b"null")
+                    .map_or(Some(None), |cost| Money::glance(cost).map(Some))?;
+                (read(at?)?, Change::Post(read(id?)?, cost))
+            }
+            Kind::Void => {
+                let [id, at] = members(payload, ["id", "ended_at"])?;
+                (read(at?)?, Change::Void(read(id?)?))
+            }
+            Kind::Progress => {
+                let [id, at] = members(payload, ["id", "at"])?;
+                (read(at?)?, Change::Progress(read(id?)?))
+            }
+            // They are few.
+            Kind::Correction | Kind::Checkpoint => return None,
+        })
+    }
+
+    fn parsed_change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
         let change = match self.kind {
             Kind::Reserve => self.part(|it: Reserved| (it.started_at, Change::Reserve(it.id)))?,
             Kind::Post => self.part(|it: Ended<'_>| (it.ended_at, Change::Post(it.id, it.cost)))?,
