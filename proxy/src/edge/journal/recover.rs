@@ -118,7 +118,7 @@ impl Recovery {
     /// promised.
     fn read(&mut self, place: &Place, options: &Options) -> Result<Found, JournalError> {
         loop {
-            let (path, fault) = match self.read_sound(&place.disk, &place.dir) {
+            let (path, fault) = match self.read_sound(place) {
                 Err(JournalError::Segment { path, fault }) if self.losses.len() < SALVAGES_MAX => {
                     (path, fault)
                 }
@@ -138,7 +138,8 @@ impl Recovery {
 
     /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
     /// known that the checkpoint does not say.
-    fn read_sound(&mut self, disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, JournalError> {
+    fn read_sound(&mut self, place: &Place) -> Result<Found, JournalError> {
+        let Place { dir, disk, .. } = place;
         let checkpoint = last_checkpoint(disk, dir)?;
         self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
             checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
@@ -156,6 +157,10 @@ impl Recovery {
                 Some((seq, _)) if entries.position().seq < *seq => {}
                 _ => self.strays += u64::from(!fits),
             }
+        }
+        // Of what is open, all is needed that it says.
+        for framed in found.open.values().flat_map(Open::entries) {
+            framed.entry().map_err(|fault| unreadable(place, framed.seq, fault))?;
         }
         let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
         (self.posts, self.voids) = (posts, voids);
@@ -234,6 +239,10 @@ impl Found {
 }
 
 impl Open {
+    fn entries(&self) -> impl Iterator<Item = &Framed> {
+        [&self.reserve].into_iter().chain(&self.progress)
+    }
+
     /// The record of a request that was open when the gateway died.
     fn died(&self, at: Timestamp, gateway: &str) -> Result<Option<Record>, Fault> {
         let progress = self.progress.as_ref().map(Framed::entry).transpose()?;

@@ -141,3 +141,46 @@ fn a_segment_of_another_journal_is_not_taken_for_a_hole() {
     let opened = bench.try_open_as(OnDamage::Salvage).map(drop);
     assert!(matches!(opened, Ok(()) | Err(JournalError::Segment { .. })), "{opened:?}");
 }
+
+/// Changes the last reservation of a journal of one segment, which is whole all the same, and ends
+/// it there. Its sequence number.
+fn rewrite_last(bench: &Bench, from: &str, to: &str) -> u64 {
+    let framed = bench.read(1);
+    let at = framed.iter().rposition(|framed| framed.kind == Kind::Reserve).unwrap();
+    let (before, last) = (&framed[at - 1], &framed[at]);
+    let payload = String::from_utf8(last.payload.clone()).unwrap();
+    let payload = payload.replace(from, to).into_bytes();
+    assert_ne!(payload, last.payload);
+    let mut head = u32::try_from(payload.len()).unwrap().to_le_bytes().to_vec();
+    head.extend(last.seq.to_le_bytes());
+    head.push(last.kind as u8);
+    head.extend(crc32c::crc32c(&payload).to_le_bytes());
+    let chain = crc32c::crc32c_append(before.chain, &head);
+    let path = bench.segment_of(last.seq);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(usize::try_from(last.offset).unwrap());
+    bytes.extend([head, chain.to_le_bytes().to_vec(), payload].concat());
+    fs::write(&path, bytes).unwrap();
+    last.seq
+}
+
+#[test]
+fn an_open_request_that_cannot_be_read_is_left_out_too() {
+    for (from, to) in [("\"identity\":\"unknown\"", "\"identity\":\"badge\""), ("\"id\"", "\"it\"")]
+    {
+        let bench = Bench::new(Durability::Os);
+        let (journal, _) = bench.open();
+        for entry in [reserve(1), post(1), reserve(2)] {
+            append(&journal, &entry).unwrap();
+        }
+        drop(journal);
+        let seq = rewrite_last(&bench, from, to);
+        let (journal, recovery) = salvaged(&bench);
+        let [loss] = &recovery.losses[..] else { panic!("{:?}", recovery.losses) };
+        assert!(matches!(loss.fault, Fault::Unreadable { .. }), "{loss:?}");
+        assert_eq!((loss.first_seq, recovery.died.len()), (seq, 0));
+        append(&journal, &reserve(3)).unwrap();
+        drop(journal);
+        assert!(seqs(&bench).starts_with(&[1, 2]) && !seqs(&bench).contains(&seq));
+    }
+}
