@@ -5,6 +5,7 @@
 //! steps stops at a first mistake. Refuses to know sockets and the runtime: the environment and
 //! files are functions that the caller gives.
 
+mod access_log;
 mod check;
 mod file;
 mod flags;
@@ -25,6 +26,7 @@ mod upstream;
 mod values;
 mod yaml;
 
+pub use access_log::AccessLog;
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use limits::Limits;

@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
 
+use crate::access_log::AccessLog;
 use crate::limits::Limits;
 use crate::sampling::TraceKeys;
 
@@ -413,6 +414,8 @@ pub struct Telemetry {
     pub tenants_max: usize,
     /// Whether `/metrics` names the instrumentation scope on each series.
     pub scope_labels: bool,
+    /// Which requests have a line in the log.
+    pub access_log: AccessLog,
     /// Where it is pushed to; what is `None` is left to the environment.
     pub otlp: OtlpKeys,
     /// Which requests have spans; `None` leaves it to the environment.
@@ -425,6 +428,7 @@ impl Default for Telemetry {
             genai: None,
             tenants_max: 500,
             scope_labels: true,
+            access_log: AccessLog::default(),
             otlp: OtlpKeys::default(),
             traces: None,
         }

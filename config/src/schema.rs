@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Currency, Money};
 
+use crate::access_log::AccessLog;
 use crate::model::{
     Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Secret,
     Store, Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
@@ -310,6 +311,9 @@ keys! {
         /// `otel_scope_name` and `otel_scope_version` on every series of `/metrics`: `on` or `off`.
         /// Default: `on`.
         scope_labels: Optional<At<bool>>,
+        /// Requests that have a line in the log when they end: `off`, `errors` or `all`.
+        /// Default: `off`.
+        access_log: Optional<At<AccessLog>>,
         /// A collector that metrics are pushed to. Default: what the standard's `OTEL_…` variables
         /// say, else none.
         otlp: Optional<RawOtlp>,

@@ -82,6 +82,7 @@ telemetry:
   genai: both
   tenants_max: 7
   scope_labels: off
+  access_log: all
   otlp:
     endpoint: http://collector:4317
     protocol: grpc
@@ -158,7 +159,7 @@ prices: {currency: EURO, overrides: [nowhere.yaml, 7], exchange: [{from: BTC}]}
 billing: {zone: Mars/Phobos, timezone: UTC}
 ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql://host/bills"}
 export: {push: {batch_max: 0, token: "two words"}}
-telemetry: {genai: v1_40, tenants_max: 0, otlp: {endpoint: "collector:4317", headers: {host: secret}, temporality: up}}
+telemetry: {genai: v1_40, tenants_max: 0, access_log: some, otlp: {endpoint: "collector:4317", headers: {host: secret}, temporality: up}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
 "#;
     assert_snapshot!(mistakes(text));

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use taximeter_meter::{Dialect, UsageAsk};
 
+use crate::access_log::AccessLog;
 use crate::mistake::Invalid;
 use crate::model::{
     Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Secret,
@@ -72,6 +73,11 @@ words!(Durability, "os, group or sync", {
     "os" => Self::Os,
     "group" => Self::Group,
     "sync" => Self::Sync,
+});
+words!(AccessLog, "off, errors or all", {
+    "off" | "false" => Self::Off,
+    "errors" => Self::Errors,
+    "all" => Self::All,
 });
 words!(OnDamage, "strict or salvage", { "strict" => Self::Strict, "salvage" => Self::Salvage, });
 words!(OnUnavailable, "refuse or serve", { "refuse" => Self::Refuse, "serve" => Self::Serve, });

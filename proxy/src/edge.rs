@@ -8,6 +8,7 @@ pub(crate) mod feeder;
 pub(crate) mod fetch;
 pub(crate) mod framing;
 pub(crate) mod journal;
+pub(crate) mod lines;
 pub(crate) mod listen;
 pub(crate) mod otlp;
 pub(crate) mod process;

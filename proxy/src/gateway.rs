@@ -192,6 +192,7 @@ impl Gateway {
             entries,
             healthy: self.journal.is_healthy(),
             store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
+            log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
         }
     }
@@ -271,7 +272,7 @@ mod tests {
     fn a_count_that_panics_is_none_and_told_of() {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
         let (emission, _) = config.emission(&|_| None);
-        let log = Log::quiet(Format::Json);
+        let log = Log::quiet(Format::Json).unwrap();
         let telemetry = Telemetry::new(log, &config, &emission, "g", clock::wall());
         let skipped = || {
             let vitals = Vitals::default();

@@ -37,7 +37,8 @@ pub(crate) async fn journey(
     peer: &Arc<Peer>,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
-    let arrival = Arrival::new(request.uri(), request.headers(), clock::now(), clock::wall());
+    let (uri, headers) = (request.uri(), request.headers());
+    let arrival = Arrival::new(peer.address.ip(), uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
     // A panic ends this request and no other; the fare that it drops settles itself.
     let ridden = AssertUnwindSafe(ride(worker, peer, &arrival, request)).catch_unwind().await;

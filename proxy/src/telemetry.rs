@@ -3,11 +3,13 @@
 
 mod attributes;
 mod bounded;
+pub(crate) mod ended;
 mod event;
 pub(crate) mod events;
 mod exemplar;
 mod inference;
 mod instruments;
+mod line;
 pub(crate) mod log;
 mod message;
 mod metrics;
@@ -26,15 +28,20 @@ mod traces;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use taximeter_config::{Config, Emission};
+use taximeter_config::{AccessLog, Config, Emission};
+use taximeter_ledger::{RecordTiming, RequestId};
 
 use crate::edge::otlp::{TRACES, Told};
 
+use ended::Ended;
 use event::Event;
 use events::OtlpTold;
 use log::Log;
+use spans::Spans;
+use trace::{Fate, Found, Place, SERVER};
 
 pub(crate) use metrics::{Metrics, Vitals};
+pub(crate) use names::log_event::LogEvent;
 pub(crate) use prometheus::{Exposition, Format};
 pub(crate) use requests::Failed;
 pub(crate) use trace_context::TraceContext;
@@ -43,6 +50,8 @@ pub(crate) use traces::Traces;
 /// Everything that is told.
 pub(crate) struct Telemetry {
     pub(crate) log: Log,
+    /// Which requests have a line.
+    pub(crate) access_log: AccessLog,
     pub(crate) metrics: Metrics,
     /// `None` where nobody asks for spans: then trace contexts pass untouched.
     pub(crate) traces: Option<Traces>,
@@ -59,7 +68,37 @@ impl Telemetry {
     ) -> Self {
         let sampling = emission.traces.as_ref().map(|export| export.sampling.clone());
         let traces = sampling.map(|sampling| Traces::new(sampling, emission.genai));
-        Self { log, metrics: Metrics::new(config, emission, gateway, since), traces }
+        Self {
+            log,
+            access_log: config.telemetry.access_log,
+            metrics: Metrics::new(config, emission, gateway, since),
+            traces,
+        }
+    }
+
+    /// What becomes of the spans of a request that has ended, and where it can be found again.
+    pub(crate) fn fate(
+        &self,
+        request: RequestId,
+        caller: Option<TraceContext>,
+        failed: bool,
+        timing: Option<&RecordTiming>,
+    ) -> Fate {
+        let Some(traces) = &self.traces else {
+            let keeps = caller.filter(|caller| caller.sampled);
+            let found = keeps.map(|caller| Found { trace_id: caller.trace_id, span_id: None });
+            let place = Place::new(request, caller, |_, _| false);
+            return Fate { place, found, is_kept: false };
+        };
+        let place = traces.place(request, caller);
+        let is_kept = traces.keeps(&place, failed, timing);
+        let found = || Found { trace_id: place.trace_id, span_id: Some(place.span(SERVER)) };
+        Fate { found: is_kept.then(found), place, is_kept }
+    }
+
+    /// The spans of a request, where there are any.
+    pub(crate) fn spans(&self, ended: &Ended<'_>) -> Option<Spans> {
+        self.traces.as_ref().map(|traces| ended.spans(traces.genai))
     }
 
     /// Something happened.

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -129,6 +129,8 @@ pub(crate) struct Gateway {
     listen: Option<SocketAddr>,
     admin: Option<SocketAddr>,
     log: Receiver<String>,
+    /// Held by who wants that nobody reads it.
+    reading: Arc<Mutex<()>>,
     folder: Option<TempDir>,
 }
 
@@ -158,10 +160,16 @@ impl Gateway {
         let mut child = serve.spawn().expect("start the gateway");
         let (to_log, log) = channel();
         let stderr = BufReader::new(child.stderr.take().expect("its standard error"));
+        let reading = Arc::new(Mutex::new(()));
+        let may_read = reading.clone();
         std::thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).all(|line| to_log.send(line).is_ok())
+            stderr.lines().map_while(Result::ok).all(|line| {
+                drop(may_read.lock());
+                to_log.send(line).is_ok()
+            })
         });
-        let mut gateway = Self { child, listen: None, admin: None, log, folder: Some(folder) };
+        let folder = Some(folder);
+        let mut gateway = Self { child, listen: None, admin: None, log, reading, folder };
         gateway.await_listening();
         gateway
     }
@@ -297,6 +305,11 @@ impl Gateway {
     pub(crate) fn has_said(&self, event: &str) -> bool {
         let event = format!("\"event\":\"{event}\"");
         self.log.try_iter().any(|line| line.contains(&event))
+    }
+
+    /// Nobody reads its log until this is dropped, and its pipe fills up.
+    pub(crate) fn unread(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().expect("no panic")
     }
 
     /// Asks politely to end, as Kubernetes does.

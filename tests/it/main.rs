@@ -14,6 +14,7 @@ mod http;
 mod pacing;
 mod patience;
 
+mod access_log;
 mod api;
 mod bytes_pass;
 mod counting;

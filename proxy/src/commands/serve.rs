@@ -24,10 +24,10 @@ use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::{admin, clock, journal, otlp, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Gateway, Parts};
-use crate::telemetry::Telemetry;
 use crate::telemetry::events::{EntryRejected, LedgerTold, OtlpTold, PushTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
 use crate::telemetry::otlp::MetricsSource;
+use crate::telemetry::{LogEvent, Telemetry};
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -77,7 +77,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
             return Ok(Exit::Configuration.into());
         }
     };
-    let running = match start(config, Log::new(args.log_format)) {
+    let log = Log::new(args.log_format).context("cannot start the log")?;
+    let running = match start(config, log) {
         Ok(running) => running,
         Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
             exit::complain(&exit::told(&fault));
@@ -209,7 +210,9 @@ fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
             ) {
                 Ok(removed) if removed.is_empty() => {}
                 Ok(removed) => {
-                    telemetry.log.info("ledger_retired", &[("segments", removed.len().into())]);
+                    telemetry
+                        .log
+                        .tell(LogEvent::LedgerRetired, [("segments", removed.len().into())]);
                 }
                 Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
             },
@@ -272,7 +275,7 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
 fn tell_ignored(telemetry: &Telemetry, ignored: &[Ignored]) {
     for Ignored { variable, why } in ignored {
         let fields = [("name", variable.as_str().into()), ("reason", why.to_string().into())];
-        telemetry.log.warn("variable_ignored", &fields);
+        telemetry.log.tell(LogEvent::VariableIgnored, fields);
     }
 }
 
@@ -297,9 +300,9 @@ fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
         recovery.losses.iter().partition(|loss| loss.torn_bytes.is_some());
     let entries = |losses: Vec<&Loss>| losses.iter().map(|loss| loss.entries).sum::<u64>();
     let unpriced = recovery.died.iter().filter(|record| record.cost.is_none()).count();
-    telemetry.log.info(
-        "ledger_opened",
-        &[
+    telemetry.log.tell(
+        LogEvent::LedgerOpened,
+        [
             ("from_seq", recovery.from_seq.into()),
             ("entries", recovery.entries.into()),
             ("torn_bytes", recovery.torn_bytes.into()),
@@ -315,9 +318,9 @@ fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
 /// Says which prices cannot be used.
 fn tell_prices(telemetry: &Telemetry, book: &PriceBook) {
     for currency in book.without_exchange(clock::wall()) {
-        telemetry.log.warn(
-            "prices_without_exchange",
-            &[
+        telemetry.log.tell(
+            LogEvent::PricesWithoutExchange,
+            [
                 ("currency", currency.as_str().into()),
                 ("bills_in", book.currency().as_str().into()),
                 ("hint", "models priced in it alone cost unknown; give `prices.exchange`".into()),
@@ -330,11 +333,11 @@ fn tell_tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
     for ModelFiles { path, fallback, .. } in loaded {
         let path = path.display().to_string();
         match fallback {
-            None => telemetry.log.info("tokenizer_loaded", &[("path", path.into())]),
+            None => telemetry.log.tell(LogEvent::TokenizerLoaded, [("path", path.into())]),
             // Exact as well, but slower.
-            Some(why) => telemetry.log.warn(
-                "tokenizer_fallback",
-                &[("path", path.into()), ("reason", why.as_str().into())],
+            Some(why) => telemetry.log.tell(
+                LogEvent::TokenizerFallback,
+                [("path", path.into()), ("reason", why.as_str().into())],
             ),
         }
     }
@@ -362,9 +365,9 @@ impl Running {
     /// Who reads this may ask, and may tell us to stop.
     fn say_listening(&self) {
         let config = &self.gateway.config;
-        self.gateway.telemetry.log.info(
-            "listening",
-            &[
+        self.gateway.telemetry.log.tell(
+            LogEvent::Listening,
+            [
                 ("listen", self.listen.to_string().into()),
                 ("admin", self.admin.to_string().into()),
                 ("upstreams", config.upstreams.len().into()),
@@ -381,7 +384,7 @@ impl Running {
     }
 
     fn begin_drain(&self) {
-        self.gateway.telemetry.log.info("draining", &[]);
+        self.gateway.telemetry.log.tell(LogEvent::Draining, []);
         self.gateway.drain();
         self.workers.drain();
     }
@@ -407,7 +410,8 @@ impl Running {
             pusher.stop();
         }
         otlp.into_iter().for_each(otlp::Pusher::stop);
-        gateway.telemetry.log.info("stopped", &[]);
+        gateway.telemetry.log.tell(LogEvent::Stopped, []);
+        gateway.telemetry.log.flush();
     }
 
     async fn settled(&self) {

@@ -3,6 +3,7 @@
 mod routes;
 pub(crate) mod tenant;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -19,8 +20,8 @@ use super::refuse::{Refusal, Shape};
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
 use crate::telemetry::TraceContext;
+use crate::telemetry::ended::Laps;
 use crate::telemetry::events::{AuthRefused, SpoofedHeader};
-use crate::telemetry::spans::Laps;
 use crate::telemetry::trace::{self, Place};
 
 pub(crate) use routes::{Billing, Route, allowed};
@@ -65,6 +66,8 @@ pub(crate) struct Arrival {
     pub(crate) started: Instant,
     pub(crate) started_at: Timestamp,
     pub(crate) shape: Shape,
+    /// Whoever is connected.
+    pub(crate) peer: IpAddr,
     /// What it was sent to, query included.
     pub(crate) uri: Uri,
     /// The trace that it belongs to.
@@ -76,6 +79,7 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// Stamps a request whose head has just been read.
     pub(crate) fn new(
+        peer: IpAddr,
         uri: &Uri,
         headers: &HeaderMap,
         started: Instant,
@@ -97,6 +101,7 @@ impl Arrival {
             started,
             started_at,
             shape,
+            peer,
             uri: uri.clone(),
             trace: told_trace(headers),
             has_fare: AtomicBool::new(false),
@@ -272,7 +277,13 @@ mod tests {
         let arrival = |ids: &[&str]| {
             let ids = ids.iter().map(|id| ("x-request-id", *id)).collect::<Vec<_>>();
             let head = head(Version::HTTP_11, "/", &ids);
-            Arrival::new(&head.uri, &head.headers, crate::edge::clock::now(), Timestamp::UNIX_EPOCH)
+            Arrival::new(
+                IpAddr::from([127, 0, 0, 1]),
+                &head.uri,
+                &head.headers,
+                crate::edge::clock::now(),
+                Timestamp::UNIX_EPOCH,
+            )
         };
         assert_eq!(&*arrival(&["mine"]).request_id, "mine");
         for ids in [&["mine", "mine"][..], &[""], &[&"x".repeat(129)], &[]] {

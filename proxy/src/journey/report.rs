@@ -3,8 +3,6 @@
 
 mod trace;
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
@@ -25,9 +23,7 @@ pub(crate) use trace::Closing;
 /// A request was refused by us.
 pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, refusal: &Refusal) {
     let status = refusal.status().0.as_u16();
-    if !arrival.has_fare.load(Relaxed) {
-        trace::told(gateway, arrival, method, (None, status), Some(refusal));
-    }
+    let trace = trace::refused(gateway, arrival, method, refusal);
     gateway.telemetry.emit(&RequestRefused {
         http: Http {
             method,
@@ -39,6 +35,7 @@ pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, ref
         request_id: &arrival.request_id,
         code: refusal.code(),
         message: refusal.to_string(),
+        trace,
     });
 }
 

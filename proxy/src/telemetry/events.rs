@@ -1,5 +1,6 @@
 //! What can happen, and how it looks as metric and as log line.
 
+mod access;
 mod ledger;
 mod sent;
 
@@ -14,10 +15,12 @@ use super::event::Event;
 use super::exemplar::Origin;
 use super::log::Log;
 use super::metrics::Metrics;
+use super::names::log_event::LogEvent;
 use super::names::{Instrument, key};
 use super::requests::Failed;
 use super::trace::Found;
 
+pub(crate) use self::access::RequestEnded;
 pub(crate) use self::ledger::{EntryLost, EntryRejected, LedgerSlow, LedgerTold, StoreFailed};
 pub(crate) use self::sent::{OtlpTold, PushTold};
 
@@ -118,6 +121,7 @@ pub(crate) struct RequestRefused<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) code: &'static str,
     pub(crate) message: String,
+    pub(crate) trace: Option<Found>,
 }
 
 impl Event for RequestRefused<'_> {
@@ -127,14 +131,12 @@ impl Event for RequestRefused<'_> {
     }
 
     fn line(&self, to: &Log) {
-        to.warn(
-            "request_refused",
-            &[
-                ("code", self.code.into()),
-                ("request_id", self.request_id.into()),
-                ("message", self.message.as_str().into()),
-            ],
-        );
+        let fields = vec![
+            ("code", self.code.into()),
+            ("request_id", self.request_id.into()),
+            ("message", self.message.as_str().into()),
+        ];
+        to.tell_of(self.trace, LogEvent::RequestRefused, fields);
     }
 }
 
@@ -151,10 +153,9 @@ impl Event for AuthRefused {
     }
 
     fn line(&self, to: &Log) {
-        to.warn(
-            "auth_refused",
-            &[("reason", self.reason.into()), ("key_sha256", self.fingerprint.clone().into())],
-        );
+        let fields =
+            [("reason", self.reason.into()), ("key_sha256", self.fingerprint.clone().into())];
+        to.tell(LogEvent::AuthRefused, fields);
     }
 }
 
@@ -169,7 +170,7 @@ impl Event for SpoofedHeader<'_> {
     }
 
     fn line(&self, to: &Log) {
-        to.warn("spoofed_header", &[("tenant", self.tenant.as_str().into())]);
+        to.tell(LogEvent::SpoofedHeader, [("tenant", self.tenant.as_str().into())]);
     }
 }
 
@@ -186,7 +187,7 @@ impl Event for BadFraming {
 
     fn line(&self, to: &Log) {
         let peer = self.peer.ip().to_string();
-        to.warn("bad_framing", &[("cause", self.cause.into()), ("peer", peer.into())]);
+        to.tell(LogEvent::BadFraming, [("cause", self.cause.into()), ("peer", peer.into())]);
     }
 }
 
@@ -213,14 +214,12 @@ impl Event for UpstreamUnreachable<'_> {
     }
 
     fn line(&self, to: &Log) {
-        to.warn(
-            "upstream_unreachable",
-            &[
-                ("upstream", self.upstream.into()),
-                ("cause", self.cause.into()),
-                ("message", self.message.as_str().into()),
-            ],
-        );
+        let fields = [
+            ("upstream", self.upstream.into()),
+            ("cause", self.cause.into()),
+            ("message", self.message.as_str().into()),
+        ];
+        to.tell(LogEvent::UpstreamUnreachable, fields);
     }
 }
 
@@ -238,7 +237,7 @@ impl Event for UpstreamProtocol<'_> {
 
     fn line(&self, to: &Log) {
         let fields = [("upstream", self.upstream.into()), ("cause", self.cause.into())];
-        to.warn("upstream_protocol", &fields);
+        to.tell(LogEvent::UpstreamProtocol, fields);
     }
 }
 
@@ -254,7 +253,8 @@ impl Event for UpstreamRefusedUs<'_> {
     }
 
     fn line(&self, to: &Log) {
-        to.critical("upstream_refused_credential", &[("upstream", self.upstream.into())]);
+        let fields = [("upstream", self.upstream.into())];
+        to.tell(LogEvent::UpstreamRefusedCredential, fields);
     }
 }
 
@@ -269,7 +269,7 @@ impl Event for UpstreamRecognised<'_> {
 
     fn line(&self, to: &Log) {
         let fields = [("upstream", self.upstream.into()), ("provider", self.provider.into())];
-        to.info("upstream_recognised", &fields);
+        to.tell(LogEvent::UpstreamRecognised, fields);
     }
 }
 
@@ -293,7 +293,7 @@ impl Event for CountSkipped {
     }
 
     fn line(&self, to: &Log) {
-        to.warn("count_skipped", &[("cause", self.cause.into())]);
+        to.tell(LogEvent::CountSkipped, [("cause", self.cause.into())]);
     }
 }
 
@@ -306,6 +306,6 @@ impl Event for ConnectionRefused {
     }
 
     fn line(&self, to: &Log) {
-        to.warn("connection_refused", &[("reason", "connections_max".into())]);
+        to.tell(LogEvent::ConnectionRefused, [("reason", "connections_max".into())]);
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Vitals {
     pub(crate) healthy: bool,
     /// Entries that the store has not got; `None` until it was fed.
     pub(crate) store_lag: Option<u64>,
+    /// Lines of the log that could not be written since the start.
+    pub(crate) log_lines_lost: u64,
     /// What the process takes of its machine.
     pub(crate) process: Footprint,
 }
@@ -94,8 +96,9 @@ impl Metrics {
 
     /// Every series, by instrument and then by attributes; `vitals` are as they are now.
     pub(crate) fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
-        let Vitals { entries, healthy, store_lag, process } = vitals;
+        let Vitals { entries, healthy, store_lag, log_lines_lost, process } = vitals;
         self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
+        self.instruments.count(Instrument::LogLinesLost, Vec::new()).absolute(*log_lines_lost);
         for (instrument, value) in [
             (Instrument::LedgerHealthy, Some(f64::from(u8::from(*healthy)))),
             (Instrument::StoreLag, store_lag.map(float)),

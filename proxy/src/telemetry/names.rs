@@ -9,6 +9,7 @@
 
 mod bounds;
 pub(crate) mod key;
+pub(crate) mod log_event;
 
 use bounds::{DURATIONS, FIRST_TOKEN, HTTP, OWN, PER_TOKEN, TOKENS};
 use opentelemetry_semantic_conventions::metric;
@@ -232,6 +233,8 @@ instruments! {
         "Times that the sender of OTLP panicked and was started again.";
     ScrapesShed: "taximeter.scrapes.shed", Counter, "{request}", Any, &[],
         "Requests for /metrics that were not answered because too many were at once.";
+    LogLinesLost: "taximeter.log.lines.lost", Counter, "{line}", Any, &[],
+        "Log lines that were not written because stderr did not take those before them.";
     ProcessCpuTime: metric::PROCESS_CPU_TIME, Counter, "s", Any, &[&[key::CPU_MODE]],
         "CPU time of the gateway's process.";
     ProcessMemory: metric::PROCESS_MEMORY_USAGE, UpDownCounter, "By", Any, &[],

@@ -1,4 +1,6 @@
-//! `docs/metrics.md` is made from the tables of names.
+//! `docs/metrics.md` and `docs/logs.md` are made from the tables of names.
+
+mod logs;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -90,11 +92,15 @@ fn keys(group: &[&str]) -> String {
 
 #[test]
 fn the_reference_of_metrics_is_fresh() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
-    let page = page();
+    is_fresh("metrics.md", &page());
+}
+
+/// Holds a page in `docs/` against what it would be now, or writes it.
+fn is_fresh(name: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
     if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
-        fs::write(&path, &page).unwrap();
+        fs::write(&path, page).unwrap();
     }
     let stands = fs::read_to_string(&path).unwrap();
-    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes docs/metrics.md");
+    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes docs/{name}");
 }

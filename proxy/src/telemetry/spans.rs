@@ -3,77 +3,21 @@
 
 use std::time::{Duration, Instant};
 
-use http::Method;
-use jiff::Timestamp;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use taximeter_config::GenAi;
-use taximeter_ledger::{Record, RequestId};
+use taximeter_ledger::Record;
 
 use taximeter_pricing::Flag;
 
 use super::attributes::method_label;
+use super::ended::{Attempt, Ended};
 use super::message::{chosen, int, nanoseconds, pair, text, texts};
 use super::names::key;
-use super::trace::{CLIENT, Place, SERVER, STAGES};
-
-/// When the stages before the engine ended, as far as a request came.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Laps {
-    pub(crate) identified: Option<Instant>,
-    /// The body is read.
-    pub(crate) read: Option<Instant>,
-    pub(crate) routed: Option<Instant>,
-    /// It is on the ledger.
-    pub(crate) admitted: Option<Instant>,
-}
-
-/// A request that has ended, or was refused.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended<'a> {
-    pub(crate) request: RequestId,
-    pub(crate) place: Place,
-    /// When its head was read.
-    pub(crate) started: Instant,
-    /// The same on the wall.
-    pub(crate) started_at: Timestamp,
-    pub(crate) laps: Laps,
-    pub(crate) method: &'a Method,
-    /// Without the query.
-    pub(crate) path: &'a str,
-    /// Template; `None` where no route matched.
-    pub(crate) route: Option<&'static str>,
-    pub(crate) tenant: Option<&'a str>,
-    /// What the client saw; `None` when it left before.
-    pub(crate) status: Option<u16>,
-    /// `error.type`; `None` on success.
-    pub(crate) error: Option<&'a str>,
-    /// Our own word, where we refused it.
-    pub(crate) code: Option<&'static str>,
-    /// What an engine had of it.
-    pub(crate) attempt: Option<Attempt<'a>>,
-}
-
-/// What an engine had of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Attempt<'a> {
-    pub(crate) operation: &'a str,
-    pub(crate) provider: &'a str,
-    pub(crate) upstream: &'a str,
-    pub(crate) server: (&'a str, u16),
-    pub(crate) request_model: Option<&'a str>,
-    /// How many answers were asked for at once.
-    pub(crate) choices: u64,
-    /// When its first byte was sent; `None` where nothing was.
-    pub(crate) sent_at: Option<Instant>,
-    /// When it was over.
-    pub(crate) ended_at: Instant,
-    /// `None` where it used nothing.
-    pub(crate) record: Option<&'a Record>,
-}
+use super::trace::{CLIENT, SERVER, STAGES};
 
 impl Ended<'_> {
     /// Whether it went wrong on our side or the engine's, or its client left: what a client did
@@ -102,14 +46,14 @@ impl Ended<'_> {
         let began = (self.started, nanoseconds(self.started_at));
         let Some(attempt) = &self.attempt else { return Spans { all: spans, last: None, began } };
         spans.push(self.client(attempt, stages.at, genai));
-        spans.extend(stages.next("connect", attempt.sent_at.or(Some(attempt.ended_at)), CLIENT));
+        spans.extend(stages.next("connect", attempt.sent_at.or(Some(self.ended_at)), CLIENT));
         if attempt.sent_at.is_some() {
             let stream = attempt.record.filter(|record| record.stream);
             let first = stream.and_then(|record| record.timing.time_to_first_chunk);
             let first = first.map(|seconds| self.started + Duration::from_secs_f64(seconds));
             spans.extend(stages.next("prefill", first, CLIENT));
             let rest = if first.is_some() { "stream" } else { "answer" };
-            spans.extend(stages.next(rest, Some(attempt.ended_at), CLIENT));
+            spans.extend(stages.next(rest, Some(self.ended_at), CLIENT));
         }
         let last = stages.next("settle", Some(stages.at), SERVER);
         Spans { all: spans, last, began }
@@ -168,7 +112,7 @@ impl Ended<'_> {
         Span {
             parent_span_id: self.place.span(SERVER).into(),
             start_time_unix_nano: self.at(from),
-            end_time_unix_nano: self.at(attempt.ended_at),
+            end_time_unix_nano: self.at(self.ended_at),
             attributes,
             status: status(self.error.is_some()),
             ..self.span(CLIENT, name, SpanKind::Client)

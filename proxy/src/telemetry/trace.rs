@@ -15,6 +15,16 @@ pub(crate) struct Found {
     pub(crate) span_id: Option<SpanId>,
 }
 
+/// What becomes of the spans of a request that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fate {
+    pub(crate) place: Place,
+    /// By its own spans, or where its caller has it and keeps it.
+    pub(crate) found: Option<Found>,
+    /// Whether it has spans.
+    pub(crate) is_kept: bool,
+}
+
 /// The id of a span; never zero.
 pub(crate) type SpanId = [u8; 8];
 

@@ -25,7 +25,7 @@ const BATCH_REQUESTS_MAX: usize = 200;
 /// Which requests have spans, and the spans on their way.
 pub(crate) struct Traces {
     sampling: Sampling,
-    pub(crate) genai: GenAi,
+    pub(super) genai: GenAi,
     queue: Arc<Queue>,
 }
 
@@ -46,7 +46,7 @@ impl Traces {
     }
 
     /// Whether the spans of a request are kept, now that it has ended.
-    pub(crate) fn keeps(&self, place: &Place, failed: bool, timing: Option<&RecordTiming>) -> bool {
+    pub(super) fn keeps(&self, place: &Place, failed: bool, timing: Option<&RecordTiming>) -> bool {
         let always = &self.sampling.always;
         let is_over = |seconds: Option<f64>, limit: Duration| {
             seconds.is_some_and(|seconds| seconds > limit.as_secs_f64())

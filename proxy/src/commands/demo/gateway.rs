@@ -52,7 +52,7 @@ impl Gateway {
         let config = Config::from_yaml(text, "demo", &|_| None, &none)
             .map_err(|mistakes| anyhow::anyhow!("{mistakes}"))?;
         let data_dir = config.data_dir.clone();
-        let running = serve::start(config, Log::quiet(Format::Json))?;
+        let running = serve::start(config, Log::quiet(Format::Json)?)?;
         Ok(Self { running, data_dir, measured: Mutex::default() })
     }
 

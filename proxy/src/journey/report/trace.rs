@@ -1,6 +1,8 @@
-//! The spans of a request that has ended: whether they are kept, and what they are made of.
+//! What of a request that has ended is told beside its numbers: its line, where it shall have one,
+//! and its spans, where they are kept.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -11,9 +13,11 @@ use crate::gateway::Gateway;
 use crate::journey::identify::Arrival;
 use crate::journey::refuse::Refusal;
 use crate::journey::settle::open::Open;
-use crate::telemetry::spans::{Attempt, Ended, Laps, Spans};
-use crate::telemetry::trace::{Found, Place, SERVER};
-use crate::telemetry::{Telemetry, Traces};
+use crate::telemetry::Telemetry;
+use crate::telemetry::ended::{Attempt, Ended, Laps};
+use crate::telemetry::events::RequestEnded;
+use crate::telemetry::spans::Spans;
+use crate::telemetry::trace::{Fate, Found, Place};
 
 /// Spans of a request that is still being written to the ledger; they end when this is dropped.
 pub(crate) struct Closing {
@@ -30,7 +34,6 @@ impl Drop for Closing {
 }
 
 /// Where a request can be found again, and its spans where they are kept.
-#[derive(Default)]
 pub(super) struct Trace {
     pub(super) found: Option<Found>,
     pub(super) closing: Option<Closing>,
@@ -38,30 +41,25 @@ pub(super) struct Trace {
 
 /// Of a request that ended with a record.
 pub(super) fn settled(open: &Open, record: &Record) -> Trace {
-    let Some(traces) = &open.gateway.telemetry.traces else { return callers(open) };
-    let place = traces.place(open.call.id, open.call.trace);
-    let failed = record.error_type.is_some();
-    if !traces.keeps(&place, failed, Some(&record.timing)) {
-        return Trace::default();
+    let telemetry = &open.gateway.telemetry;
+    let (error, timing) = (record.error_type.as_deref(), Some(&record.timing));
+    let fate = telemetry.fate(open.call.id, open.call.trace, error.is_some(), timing);
+    let has_line = telemetry.access_log.wants(error.is_some());
+    if !fate.is_kept && !has_line {
+        return Trace { found: fate.found, closing: None };
     }
     let over = open.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
-    kept(
-        traces,
-        open,
-        &Ended { error: record.error_type.as_deref(), ..ended(open, place, Some(record), over) },
-    )
+    tell(telemetry, fate, has_line, &Ended { error, ..ended(open, fate.place, Some(record), over) })
 }
 
 /// Of a reserved request that ended without one.
 pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
-    let Some(traces) = &open.gateway.telemetry.traces else { return callers(open) };
+    let telemetry = &open.gateway.telemetry;
+    let fate = telemetry.fate(open.call.id, open.call.trace, true, None);
+    let has_line = telemetry.access_log.wants(true);
     // One that did not come onto the ledger is told of where it is refused.
-    if open.call.laps.admitted.is_none() {
-        return Trace::default();
-    }
-    let place = traces.place(open.call.id, open.call.trace);
-    if !traces.keeps(&place, true, None) {
-        return Trace::default();
+    if open.call.laps.admitted.is_none() || !fate.is_kept && !has_line {
+        return Trace { found: fate.found, closing: None };
     }
     let status = open.status.map(|status| status.to_string());
     let error = match reason {
@@ -70,7 +68,23 @@ pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
         VoidReason::UpstreamAuth => "401",
         VoidReason::ClientLeft => "client_disconnect",
     };
-    kept(traces, open, &Ended { error: Some(error), ..ended(open, place, None, clock::now()) })
+    let ended = Ended { error: Some(error), ..ended(open, fate.place, None, clock::now()) };
+    tell(telemetry, fate, has_line, &ended)
+}
+
+/// Of a request that we refused.
+pub(super) fn refused(
+    gateway: &Gateway,
+    arrival: &Arrival,
+    method: &Method,
+    refusal: &Refusal,
+) -> Option<Found> {
+    // Its fare tells of it.
+    if arrival.has_fare.load(Relaxed) {
+        return gateway.telemetry.fate(arrival.id, arrival.trace, true, None).found;
+    }
+    let status = refusal.status().0.as_u16();
+    told(gateway, arrival, method, (None, status), Some(refusal))
 }
 
 /// Tells of a request that is on no ledger: one span, which faces the client.
@@ -80,18 +94,22 @@ pub(super) fn told(
     method: &Method,
     (route, status): (Option<&'static str>, u16),
     refusal: Option<&Refusal>,
-) {
-    let Some(traces) = &gateway.telemetry.traces else { return };
-    let place = traces.place(arrival.id, arrival.trace);
+) -> Option<Found> {
+    let telemetry = &gateway.telemetry;
+    let fate = telemetry.fate(arrival.id, arrival.trace, status >= 500, None);
+    let has_line = telemetry.access_log.wants(status >= 400);
     let code = refusal.map(Refusal::code);
-    if !traces.keeps(&place, status >= 500, None) {
-        return;
+    if !fate.is_kept && !has_line {
+        return fate.found;
     }
     let ended = Ended {
         request: arrival.id,
-        place,
+        request_id: &arrival.request_id,
+        peer: arrival.peer,
+        place: fate.place,
         started: arrival.started,
         started_at: arrival.started_at,
+        ended_at: clock::now(),
         laps: Laps::default(),
         method,
         path: arrival.uri.path(),
@@ -102,25 +120,16 @@ pub(super) fn told(
         code,
         attempt: None,
     };
-    gateway.telemetry.queue_spans(ended.spans(traces.genai).finish(clock::now()));
+    tell(telemetry, fate, has_line, &ended).found
 }
 
-/// Where the caller has it, if it keeps it.
-fn callers(open: &Open) -> Trace {
-    let found =
-        |caller: crate::telemetry::TraceContext| Found { trace_id: caller.trace_id, span_id: None };
-    Trace { found: open.call.trace.filter(|caller| caller.sampled).map(found), closing: None }
-}
-
-fn kept(traces: &Traces, open: &Open, ended: &Ended<'_>) -> Trace {
-    let place = &ended.place;
-    Trace {
-        found: Some(Found { trace_id: place.trace_id, span_id: Some(place.span(SERVER)) }),
-        closing: Some(Closing {
-            telemetry: open.gateway.telemetry.clone(),
-            spans: Some(ended.spans(traces.genai)),
-        }),
+fn tell(telemetry: &Arc<Telemetry>, fate: Fate, has_line: bool, ended: &Ended<'_>) -> Trace {
+    let Fate { found, is_kept, .. } = fate;
+    if has_line {
+        telemetry.emit(&RequestEnded { ended, trace: found });
     }
+    let closing = || Closing { telemetry: telemetry.clone(), spans: telemetry.spans(ended) };
+    Trace { found, closing: is_kept.then(closing) }
 }
 
 /// What is known of a request, but for what went wrong.
@@ -134,9 +143,12 @@ fn ended<'a>(
     let upstream = open.gateway.upstream(open.upstream);
     Ended {
         request: call.id,
+        request_id: &call.request_id,
+        peer: open.peer.address.ip(),
         place,
         started: call.started,
         started_at: call.started_at,
+        ended_at,
         laps: call.laps,
         method: &call.method,
         path: call.uri.path(),
@@ -153,7 +165,6 @@ fn ended<'a>(
             request_model: open.request_model.as_deref(),
             choices: open.choices,
             sent_at: open.sent_at,
-            ended_at,
             record,
         }),
     }

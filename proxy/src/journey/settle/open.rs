@@ -17,7 +17,7 @@ use crate::live::Seat;
 pub(crate) struct Open {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) call: Call,
-    pub(super) peer: Arc<Peer>,
+    pub(crate) peer: Arc<Peer>,
     /// Where it is seen while it runs.
     pub(super) seat: Seat,
     /// Index into the configured upstreams.

@@ -7,6 +7,7 @@ use crate::telemetry::event::Event;
 use crate::telemetry::log::Log;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::names::Instrument;
+use crate::telemetry::names::log_event::LogEvent;
 
 /// The ledger's own thread has something to say.
 pub(crate) struct LedgerTold<'a>(pub(crate) &'a journal::Event<'a>);
@@ -25,23 +26,23 @@ impl Event for LedgerTold<'_> {
     fn line(&self, to: &Log) {
         let text = |fault: &dyn std::fmt::Display| fault.to_string().into();
         match self.0 {
-            journal::Event::Recovered => to.info("ledger_recovered", &[]),
-            journal::Event::WriteFailed { path, error } => to.critical(
-                "ledger_write_failed",
-                &[("path", text(&path.display())), ("error", text(error))],
+            journal::Event::Recovered => to.tell(LogEvent::LedgerRecovered, []),
+            journal::Event::WriteFailed { path, error } => to.tell(
+                LogEvent::LedgerWriteFailed,
+                [("path", text(&path.display())), ("error", text(error))],
             ),
             journal::Event::SyncFailed { error } => {
-                to.critical("ledger_sync_failed", &[("error", text(error))]);
+                to.tell(LogEvent::LedgerSyncFailed, [("error", text(error))]);
             }
             journal::Event::SegmentLost { path } => {
-                to.critical("ledger_segment_lost", &[("path", text(&path.display()))]);
+                to.tell(LogEvent::LedgerSegmentLost, [("path", text(&path.display()))]);
             }
             journal::Event::Slow { action, took } => {
                 LedgerSlow { action, took: *took }.line(to);
             }
-            journal::Event::Salvaged(loss) if loss.torn_bytes.is_some() => to.warn(
-                "ledger_torn",
-                &[
+            journal::Event::Salvaged(loss) if loss.torn_bytes.is_some() => to.tell(
+                LogEvent::LedgerTorn,
+                [
                     ("path", text(&loss.path.display())),
                     ("fault", text(&loss.fault)),
                     ("bytes", loss.torn_bytes.into()),
@@ -50,9 +51,9 @@ impl Event for LedgerTold<'_> {
                     ("kept", text(&loss.kept.display())),
                 ],
             ),
-            journal::Event::Salvaged(loss) => to.critical(
-                "ledger_salvaged",
-                &[
+            journal::Event::Salvaged(loss) => to.tell(
+                LogEvent::LedgerSalvaged,
+                [
                     ("path", text(&loss.path.display())),
                     ("fault", text(&loss.fault)),
                     ("first_seq", loss.first_seq.into()),
@@ -61,7 +62,7 @@ impl Event for LedgerTold<'_> {
                 ],
             ),
             journal::Event::EntryLost { error } => {
-                to.critical("ledger_entry_lost", &[("reason", text(error))]);
+                to.tell(LogEvent::LedgerEntryLost, [("reason", text(error))]);
             }
         }
     }
@@ -80,7 +81,7 @@ impl Event for LedgerSlow {
 
     fn line(&self, to: &Log) {
         let fields = [("action", self.action.into()), ("seconds", self.took.as_secs_f64().into())];
-        to.critical("ledger_slow", &fields);
+        to.tell(LogEvent::LedgerSlow, fields);
     }
 }
 
@@ -96,9 +97,9 @@ impl Event for EntryRejected<'_> {
     }
 
     fn line(&self, to: &Log) {
-        to.critical(
-            "store_rejected",
-            &[
+        to.tell(
+            LogEvent::StoreRejected,
+            [
                 ("reason", self.fault.to_string().into()),
                 ("path", self.path.display().to_string().into()),
             ],
@@ -117,7 +118,7 @@ impl Event for StoreFailed {
     }
 
     fn line(&self, to: &Log) {
-        to.warn("store_failed", &[("reason", self.reason.as_str().into())]);
+        to.tell(LogEvent::StoreFailed, [("reason", self.reason.as_str().into())]);
     }
 }
 
@@ -132,6 +133,6 @@ impl Event for EntryLost {
     }
 
     fn line(&self, to: &Log) {
-        to.critical("ledger_entry_lost", &[("reason", self.reason.as_str().into())]);
+        to.tell(LogEvent::LedgerEntryLost, [("reason", self.reason.as_str().into())]);
     }
 }

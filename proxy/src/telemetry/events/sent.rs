@@ -4,6 +4,7 @@ use crate::edge::{otlp, push};
 use crate::telemetry::event::Event;
 use crate::telemetry::log::Log;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::names::log_event::LogEvent;
 use crate::telemetry::names::{Instrument, key};
 
 /// What became of events for the receiver.
@@ -25,22 +26,22 @@ impl Event for PushTold<'_> {
     fn line(&self, to: &Log) {
         match self.0 {
             push::Told::Stored { .. } => {}
-            push::Told::Rejected { id, reason } => to.critical(
-                "push_rejected",
-                &[("id", id.to_string().into()), ("reason", (*reason).into())],
+            push::Told::Rejected { id, reason } => to.tell(
+                LogEvent::PushRejected,
+                [("id", id.to_string().into()), ("reason", (*reason).into())],
             ),
             push::Told::Failed { reason } => {
-                to.warn("push_failed", &[("reason", (*reason).into())])
+                to.tell(LogEvent::PushFailed, [("reason", (*reason).into())])
             }
-            push::Told::Lost { first, last } => to.critical(
-                "push_lost",
-                &[
+            push::Told::Lost { first, last } => to.tell(
+                LogEvent::PushLost,
+                [
                     ("first", (*first).into()),
                     ("last", (*last).into()),
                     ("hint", "the journal dropped them; send `bill --format cloudevents`".into()),
                 ],
             ),
-            push::Told::Replaced => to.warn("push_journal_replaced", &[]),
+            push::Told::Replaced => to.tell(LogEvent::PushJournalReplaced, []),
         }
     }
 }
@@ -78,17 +79,20 @@ impl Event for OtlpTold<'_> {
                         ("rejected", rejected.into()),
                         ("message", message.into()),
                     ];
-                    to.warn("otlp_rejected", &fields);
+                    to.tell(LogEvent::OtlpRejected, fields);
                 }
             }
             otlp::Told::Failed { signal, reason } => {
-                to.warn("otlp_failed", &[("signal", signal.into()), ("reason", reason.into())]);
+                to.tell(
+                    LogEvent::OtlpFailed,
+                    [("signal", signal.into()), ("reason", reason.into())],
+                );
             }
-            otlp::Told::Dropped { signal, items, reason } => to.warn(
-                "otlp_dropped",
-                &[("signal", signal.into()), ("items", items.into()), ("reason", reason.into())],
+            otlp::Told::Dropped { signal, items, reason } => to.tell(
+                LogEvent::OtlpDropped,
+                [("signal", signal.into()), ("items", items.into()), ("reason", reason.into())],
             ),
-            otlp::Told::Panicked => to.critical("otlp_panicked", &[]),
+            otlp::Told::Panicked => to.tell(LogEvent::OtlpPanicked, []),
         }
     }
 }

@@ -1,0 +1,70 @@
+//! What is known of a request when it has ended, or was refused: its spans and its line are made of
+//! it.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use http::Method;
+use jiff::Timestamp;
+use taximeter_ledger::{Record, RequestId};
+
+use super::trace::Place;
+
+/// When the stages before the engine ended, as far as a request came.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Laps {
+    pub(crate) identified: Option<Instant>,
+    /// The body is read.
+    pub(crate) read: Option<Instant>,
+    pub(crate) routed: Option<Instant>,
+    /// It is on the ledger.
+    pub(crate) admitted: Option<Instant>,
+}
+
+/// A request that has ended, or was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended<'a> {
+    pub(crate) request: RequestId,
+    /// The client's `x-request-id`, or ours in its place.
+    pub(crate) request_id: &'a str,
+    /// Whoever is connected.
+    pub(crate) peer: IpAddr,
+    pub(crate) place: Place,
+    /// When its head was read.
+    pub(crate) started: Instant,
+    /// The same on the wall.
+    pub(crate) started_at: Timestamp,
+    /// When it was over.
+    pub(crate) ended_at: Instant,
+    pub(crate) laps: Laps,
+    pub(crate) method: &'a Method,
+    /// Without the query.
+    pub(crate) path: &'a str,
+    /// Template; `None` where no route matched.
+    pub(crate) route: Option<&'static str>,
+    pub(crate) tenant: Option<&'a str>,
+    /// What the client saw; `None` when it left before.
+    pub(crate) status: Option<u16>,
+    /// `error.type`; `None` on success.
+    pub(crate) error: Option<&'a str>,
+    /// Our own word, where we refused it.
+    pub(crate) code: Option<&'static str>,
+    /// What an engine had of it.
+    pub(crate) attempt: Option<Attempt<'a>>,
+}
+
+/// What an engine had of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) upstream: &'a str,
+    pub(crate) server: (&'a str, u16),
+    pub(crate) request_model: Option<&'a str>,
+    /// How many answers were asked for at once.
+    pub(crate) choices: u64,
+    /// When its first byte was sent; `None` where nothing was.
+    pub(crate) sent_at: Option<Instant>,
+    /// `None` where it used nothing.
+    pub(crate) record: Option<&'a Record>,
+}

@@ -1,0 +1,129 @@
+//! One line of the log, and how it looks: a JSON object, or text for people.
+
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::names::log_event::LogEvent;
+use super::trace::Found;
+
+/// Longest text in a field, in bytes.
+const FIELD_BYTES_MAX: usize = 256;
+
+/// A field's name and value.
+pub(crate) type Field = (&'static str, Value);
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    pub(super) at: Timestamp,
+    pub(super) event: LogEvent,
+    /// Where the request that it tells of can be found again.
+    pub(super) trace: Option<Found>,
+    pub(super) fields: Vec<Field>,
+}
+
+impl Line {
+    /// A line that tells this now; texts that are too long are cut.
+    pub(super) fn new(
+        at: Timestamp,
+        event: LogEvent,
+        trace: Option<Found>,
+        mut fields: Vec<Field>,
+    ) -> Self {
+        fields.iter_mut().for_each(|(_, value)| cut(value));
+        Self { at, event, trace, fields }
+    }
+
+    /// Appends it as it is written; `lost` lines before it could not be.
+    pub(super) fn render(&self, format: Format, lost: u64, to: &mut Vec<u8>) {
+        let row = self.event.row();
+        let (level, word) = (row.level.as_str(), row.word);
+        let lost = (lost > 0).then(|| ("lost", lost.into()));
+        let trace = self.trace.iter().flat_map(ids);
+        let fields = trace.chain(self.fields.iter().cloned()).chain(lost);
+        // Writing to memory cannot fail.
+        let _ = match format {
+            Format::Json => {
+                let time = self.at;
+                write!(to, r#"{{"time":"{time}","level":"{level}","event":"{word}""#)
+            }
+            Format::Text => write!(to, "{} {level:>8} {word}", self.at),
+        };
+        for (name, value) in fields {
+            let _ = match format {
+                Format::Json => write!(to, r#","{name}":{value}"#),
+                Format::Text => write!(to, " {name}={value}"),
+            };
+        }
+        to.extend(if format == Format::Json { &b"}\n"[..] } else { b"\n" });
+    }
+}
+
+/// The names are those that OpenTelemetry has for logs in other formats.
+fn ids(found: &Found) -> impl Iterator<Item = Field> + use<> {
+    let trace = ("trace_id", format!("{:032x}", u128::from_be_bytes(found.trace_id)).into());
+    let span = |id| ("span_id", format!("{:016x}", u64::from_be_bytes(id)).into());
+    std::iter::once(trace).chain(found.span_id.map(span))
+}
+
+fn cut(value: &mut Value) {
+    match value {
+        Value::String(text) => text.truncate(text.floor_char_boundary(FIELD_BYTES_MAX)),
+        Value::Array(values) => values.iter_mut().for_each(cut),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(trace: Option<Found>, fields: Vec<Field>) -> Line {
+        Line::new(Timestamp::UNIX_EPOCH, LogEvent::RequestRefused, trace, fields)
+    }
+
+    fn rendered(line: &Line, format: Format, lost: u64) -> String {
+        let mut bytes = Vec::new();
+        line.render(format, lost, &mut bytes);
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_one_json_object_whatever_is_in_it() {
+        let nasty = "a\nb\u{1b}[31m\"\0".to_owned() + &"é".repeat(300);
+        let line = line(None, vec![("message", nasty.into())]);
+        let text = rendered(&line, Format::Json, 0);
+        assert_eq!(text.matches('\n').count(), 1);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert!(value["message"].as_str().unwrap().len() <= FIELD_BYTES_MAX);
+    }
+
+    #[test]
+    fn text_keeps_control_characters_escaped() {
+        let text = rendered(&line(None, vec![("message", "a\nb".into())]), Format::Text, 3);
+        let begin = "1970-01-01T00:00:00Z     warn request_refused";
+        assert_eq!(text, format!("{begin} message=\"a\\nb\" lost=3\n"));
+    }
+
+    #[test]
+    fn a_line_leads_to_its_span() {
+        let found = Found { trace_id: [1; 16], span_id: Some([2; 8]) };
+        let text = rendered(&line(Some(found), vec![("code", "gone".into())]), Format::Json, 0);
+        let begin = r#"{"time":"1970-01-01T00:00:00Z","level":"warn","event":"request_refused","#;
+        let trace = "01010101010101010101010101010101";
+        let ids = format!(r#""trace_id":"{trace}","span_id":"0202020202020202","#);
+        assert_eq!(text, format!("{begin}{ids}\"code\":\"gone\"}}\n"));
+    }
+}

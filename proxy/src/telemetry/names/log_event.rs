@@ -1,0 +1,203 @@
+//! Every kind of log line: its word, its level, its fields; and what the fields of requests are.
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Something an operator may want to know.
+    Info,
+    /// Something went wrong that is not ours.
+    Warn,
+    /// Something is broken and needs somebody.
+    Critical,
+}
+
+impl Level {
+    /// The word, as lines have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// One row of the table below.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    /// Its word.
+    pub(crate) word: &'static str,
+    pub(crate) level: Level,
+    /// What a line of it can have beside time, level, event and trace.
+    pub(crate) fields: &'static [&'static str],
+    /// A sentence for people.
+    #[cfg(test)]
+    pub(crate) meaning: &'static str,
+}
+
+macro_rules! log_events {
+    ($($event:ident: $word:literal, $level:ident, $fields:expr, $meaning:literal;)*) => {
+        /// What a line can tell of.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum LogEvent { $($event),* }
+
+        impl LogEvent {
+            /// All of them.
+            #[cfg(test)]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$event),*];
+
+            /// Its row.
+            pub(crate) const fn row(self) -> Row {
+                match self {
+                    $(Self::$event => Row {
+                        word: $word,
+                        level: Level::$level,
+                        fields: &$fields,
+                        #[cfg(test)]
+                        meaning: $meaning,
+                    }),*
+                }
+            }
+        }
+    };
+}
+
+log_events! {
+    Request: "request", Info,
+        ["id", "request_id", "peer", "tenant", "method", "route", "path", "status", "end", "code",
+         "error_type", "operation", "provider", "upstream", "model", "response_model", "stream",
+         "input_tokens", "cache_read_input_tokens", "cache_write_input_tokens", "output_tokens",
+         "reasoning_output_tokens", "source", "flags", "cost", "currency", "duration_seconds",
+         "gateway_seconds", "time_to_first_chunk_seconds", "time_to_first_token_seconds"],
+        "A request has ended.";
+    Listening: "listening", Info, ["listen", "admin", "upstreams", "data_dir", "version"],
+        "The gateway serves.";
+    Draining: "draining", Info, [], "The gateway was told to stop and lets requests end.";
+    Stopped: "stopped", Info, [], "The gateway has stopped.";
+    VariableIgnored: "variable_ignored", Warn, ["name", "reason"],
+        "A variable of the environment does not do and was left out.";
+    RequestRefused: "request_refused", Warn, ["code", "request_id", "message"],
+        "A request was not served.";
+    AuthRefused: "auth_refused", Warn, ["reason", "key_sha256"],
+        "A request had no valid credential.";
+    SpoofedHeader: "spoofed_header", Warn, ["tenant"],
+        "A client wrote an identity header of its own; it was not believed.";
+    BadFraming: "bad_framing", Warn, ["cause", "peer"],
+        "A client's connection ended because no request could be read.";
+    ConnectionRefused: "connection_refused", Warn, ["reason"],
+        "A client was not let in: too many connections.";
+    UpstreamRecognised: "upstream_recognised", Info, ["upstream", "provider"],
+        "An upstream has shown what it is.";
+    UpstreamUnreachable: "upstream_unreachable", Warn, ["upstream", "cause", "message"],
+        "An engine could not be reached.";
+    UpstreamProtocol: "upstream_protocol", Warn, ["upstream", "cause"],
+        "An engine's answer is not valid HTTP.";
+    UpstreamRefusedCredential: "upstream_refused_credential", Critical, ["upstream"],
+        "An engine refused the credential that the configuration has for it.";
+    CountSkipped: "count_skipped", Warn, ["cause"],
+        "An answer without usage was not counted either.";
+    TokenizerLoaded: "tokenizer_loaded", Info, ["path"], "A vocabulary was read.";
+    TokenizerFallback: "tokenizer_fallback", Warn, ["path", "reason"],
+        "A vocabulary is counted by a slower tokenizer, as exactly.";
+    PricesWithoutExchange: "prices_without_exchange", Warn, ["currency", "bills_in", "hint"],
+        "Models priced in a currency without a rate cost unknown.";
+    LedgerOpened: "ledger_opened", Info,
+        ["from_seq", "entries", "torn_bytes", "torn_entries", "lost_entries", "stray_entries",
+         "gateway_died", "gateway_died_unpriced"],
+        "The journal was opened; what of it had to be mended.";
+    LedgerRecovered: "ledger_recovered", Info, [], "The ledger can be written again.";
+    LedgerRetired: "ledger_retired", Info, ["segments"],
+        "Segments of the journal were removed, as `keep_days` says.";
+    LedgerSlow: "ledger_slow", Critical, ["action", "seconds"],
+        "The disk takes longer than a request waits for it.";
+    LedgerWriteFailed: "ledger_write_failed", Critical, ["path", "error"],
+        "The ledger cannot be written.";
+    LedgerSyncFailed: "ledger_sync_failed", Critical, ["error"], "The ledger cannot be synced.";
+    LedgerSegmentLost: "ledger_segment_lost", Critical, ["path"],
+        "A file of the journal was taken away.";
+    LedgerEntryLost: "ledger_entry_lost", Critical, ["reason"],
+        "The ledger would not take an entry.";
+    LedgerTorn: "ledger_torn", Warn, ["path", "fault", "bytes", "first_seq", "entries", "kept"],
+        "The end of the journal was cut off in a power cut or crash.";
+    LedgerSalvaged: "ledger_salvaged", Critical,
+        ["path", "fault", "first_seq", "entries_lost", "kept"],
+        "A part of the journal was damaged and left out.";
+    StoreRejected: "store_rejected", Critical, ["reason", "path"],
+        "The store cannot read an entry; it was set aside.";
+    StoreFailed: "store_failed", Warn, ["reason"],
+        "The store could not be fed; the journal keeps what it lacks.";
+    PushRejected: "push_rejected", Critical, ["id", "reason"],
+        "The receiver of `export.push` will not take an event.";
+    PushFailed: "push_failed", Warn, ["reason"],
+        "The receiver of `export.push` could not be reached or took nothing.";
+    PushLost: "push_lost", Critical, ["first", "last", "hint"],
+        "The journal has dropped events that the receiver lacks.";
+    PushJournalReplaced: "push_journal_replaced", Warn, [],
+        "The journal is another one; it is sent from its start.";
+    OtlpRejected: "otlp_rejected", Warn, ["signal", "rejected", "message"],
+        "The collector took a push in part.";
+    OtlpFailed: "otlp_failed", Warn, ["signal", "reason"],
+        "The collector could not be reached or took nothing; it is asked again.";
+    OtlpDropped: "otlp_dropped", Warn, ["signal", "items", "reason"],
+        "What was to be pushed was dropped.";
+    OtlpPanicked: "otlp_panicked", Critical, [],
+        "The sender of OTLP panicked and was started again.";
+}
+
+impl LogEvent {
+    /// Whether it is a line for each request, which has no rate of its own.
+    pub(crate) const fn is_access(self) -> bool {
+        matches!(self, Self::Request)
+    }
+}
+
+/// What the fields of a request mean.
+#[cfg(test)]
+pub(crate) const FIELDS: &[(&str, &str)] = &[
+    ("id", "Ours: the record's `id`, and `x-taximeter-request-id` on the answer."),
+    ("request_id", "The client's `x-request-id`, or ours in its place."),
+    ("peer", "Address of whoever is connected: the client or a proxy."),
+    ("tenant", "Who pays; absent where that was not found out."),
+    ("method", "One of the known methods, else `_OTHER`."),
+    ("route", "The route's template; absent where none matched."),
+    ("path", "Where no route matched: what was asked for, without the query."),
+    ("status", "What the client saw; absent if it left before."),
+    ("end", "How it ended, as its record has it; absent without one."),
+    ("code", "Our own word, where we refused it."),
+    ("error_type", "What went wrong; absent on success."),
+    ("operation", "`chat`, `embeddings` and so on."),
+    ("provider", "The upstream's `provider`."),
+    ("upstream", "The upstream's name."),
+    ("model", "The model asked for."),
+    ("response_model", "The model that answered."),
+    ("stream", "Whether the answer was a stream."),
+    ("input_tokens", "Cached ones included; absent if unknown."),
+    ("cache_read_input_tokens", "A part of the input; absent if unknown."),
+    ("cache_write_input_tokens", "A part of the input; absent if unknown."),
+    ("output_tokens", "Reasoning included; absent if unknown."),
+    ("reasoning_output_tokens", "A part of the output; absent if unknown."),
+    ("source", "Who counted: `reported`, `counted` or `unknown`."),
+    ("flags", "What to know about the usage; absent where there is nothing."),
+    ("cost", "A decimal number as text, exact; absent if unknown."),
+    ("currency", "ISO 4217."),
+    ("duration_seconds", "From the request's head to its last byte."),
+    ("gateway_seconds", "The part of it that was ours."),
+    ("time_to_first_chunk_seconds", "To the first event of a stream."),
+    ("time_to_first_token_seconds", "To the first generated content of a stream."),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_word_is_there_once_and_every_field_of_a_request_is_explained() {
+        let words: HashSet<_> = LogEvent::ALL.iter().map(|event| event.row().word).collect();
+        assert_eq!(words.len(), LogEvent::ALL.len());
+        for field in LogEvent::Request.row().fields {
+            assert!(FIELDS.iter().any(|(name, _)| name == field), "{field}");
+        }
+    }
+}
