@@ -311,6 +311,7 @@ fn otlp(raw: RawOtlp, reader: &mut Reader<'_>) -> OtlpKeys {
         ca: raw.ca.given().map(|at| reader.resolve(&at.value)),
         interval: raw.interval_seconds.given().map(|at| at.value),
         temporality: raw.temporality.given().map(|at| at.value),
+        logs: raw.logs.given().map(|at| at.value),
     }
 }
 

@@ -37,6 +37,6 @@ pub use model::{
     Secret, Store, Telemetry, Temporality, Tenant, Tenants, TokenizerFile, TrustedHeader,
     UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
-pub use otel::{Emission, Exporter, Ignored, MetricsExport, TracesExport};
+pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use values::is_tenant_name;

@@ -485,4 +485,6 @@ pub struct OtlpKeys {
     pub interval: Option<Duration>,
     /// What their numbers count from.
     pub temporality: Option<Temporality>,
+    /// Whether log lines are pushed as well.
+    pub logs: Option<bool>,
 }

@@ -23,7 +23,7 @@ const GRPC_PORT: u16 = 4317;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two pushes of metrics.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Time between two pushes of spans.
+/// Time between two pushes of spans, and of log lines.
 const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest value of a resource's attribute, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 256;
@@ -43,6 +43,8 @@ pub struct Emission {
     pub metrics: Option<MetricsExport>,
     /// Where spans are pushed to, and which.
     pub traces: Option<TracesExport>,
+    /// Where log lines are pushed to.
+    pub logs: Option<LogsExport>,
 }
 
 /// Where one signal is pushed to, and how.
@@ -84,6 +86,15 @@ pub struct TracesExport {
     pub sampling: Sampling,
 }
 
+/// How log lines are pushed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogsExport {
+    /// Where to.
+    pub exporter: Exporter,
+    /// Time between two pushes.
+    pub interval: Duration,
+}
+
 /// A variable that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
@@ -106,6 +117,7 @@ impl Config {
             resource,
             metrics: metrics(&self.telemetry, &mut env),
             traces: traces(&self.telemetry, &mut env),
+            logs: logs(&self.telemetry.otlp, &mut env),
         };
         (emission, env.ignored)
     }
@@ -124,6 +136,7 @@ struct Signal {
 const METRICS: Signal =
     Signal { word: "METRICS", path: "/v1/metrics", exporters: &["otlp", "prometheus", "none"] };
 const TRACES: Signal = Signal { word: "TRACES", path: "/v1/traces", exporters: &["otlp", "none"] };
+const LOGS: Signal = Signal { word: "LOGS", path: "/v1/logs", exporters: &["otlp", "none"] };
 
 /// Variables, and which of them do not do.
 struct Environment<'a> {
@@ -241,6 +254,13 @@ fn traces(file: &Telemetry, env: &mut Environment<'_>) -> Option<TracesExport> {
             always: keys.map(|keys| keys.always.clone()).unwrap_or_default(),
         },
     })
+}
+
+fn logs(keys: &OtlpKeys, env: &mut Environment<'_>) -> Option<LogsExport> {
+    let exporter = exporter(&LOGS, keys, keys.logs == Some(true), env);
+    let (delay, _) = env.read(&["OTEL_BLRP_SCHEDULE_DELAY"], milliseconds).unzip();
+    let exporter = exporter.filter(|_| keys.logs != Some(false))?;
+    Some(LogsExport { exporter, interval: delay.unwrap_or(BATCH_INTERVAL) })
 }
 
 /// Where a signal goes; `wanted` says that the file asks for it.

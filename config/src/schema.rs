@@ -351,7 +351,7 @@ keys! {
     /// `OTEL_SDK_DISABLED=true` ends all pushing.
     RawOtlp {
         /// Such as `http://collector:4317`; over HTTP, what stands in front of `/v1/metrics` and
-        /// `/v1/traces`.
+        /// the like.
         endpoint: Optional<At<Receiver>>,
         /// `grpc` or `http/protobuf`. Default: `grpc` to port 4317, else `http/protobuf`.
         protocol: Optional<At<OtlpProtocol>>,
@@ -368,6 +368,9 @@ keys! {
         /// What their numbers count from: `cumulative` from the gateway's start, `delta` from the
         /// push before, as Datadog wants it. Default: `cumulative`.
         temporality: Optional<At<Temporality>>,
+        /// Log lines are pushed there as well: `on` or `off`. Default: `off`, or what
+        /// `OTEL_LOGS_EXPORTER` says.
+        logs: Optional<At<bool>>,
     }
 }
 

@@ -92,6 +92,7 @@ telemetry:
     ca: ca.pem
     interval_seconds: 15
     temporality: delta
+    logs: on
   traces: {ratio: 0.25, always: {errors: off, slow_first_token_seconds: 2, stall_seconds: 0.5}}
 receipts: off
 passthrough: true

@@ -11,11 +11,13 @@ mod inference;
 mod instruments;
 mod line;
 pub(crate) mod log;
+mod logs;
 mod message;
 mod metrics;
 mod names;
 pub(crate) mod otlp;
 mod prometheus;
+mod queue;
 #[cfg(test)]
 mod reference;
 mod requests;
@@ -31,12 +33,10 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use taximeter_config::{AccessLog, Config, Emission};
 use taximeter_ledger::{RecordTiming, RequestId};
 
-use crate::edge::otlp::{TRACES, Told};
-
 use ended::Ended;
 use event::Event;
-use events::OtlpTold;
 use log::Log;
+use logs::Logs;
 use spans::Spans;
 use trace::{Fate, Found, Place, SERVER};
 
@@ -68,8 +68,9 @@ impl Telemetry {
     ) -> Self {
         let sampling = emission.traces.as_ref().map(|export| export.sampling.clone());
         let traces = sampling.map(|sampling| Traces::new(sampling, emission.genai));
+        let logs = emission.logs.as_ref().map(|_| Logs::new(emission.genai));
         Self {
-            log,
+            log: log.pushing(logs),
             access_log: config.telemetry.access_log,
             metrics: Metrics::new(config, emission, gateway, since),
             traces,
@@ -109,9 +110,8 @@ impl Telemetry {
 
     /// The spans of a request that has ended.
     pub(crate) fn queue_spans(&self, spans: Vec<Span>) {
-        if let Some(Err(items)) = self.traces.as_ref().map(|traces| traces.queue(spans)) {
-            let reason = "too many wait for the collector";
-            self.emit(&OtlpTold(&Told::Dropped { signal: TRACES.name, items, reason }));
+        if let Some(traces) = &self.traces {
+            traces.queue(spans);
         }
     }
 }

@@ -36,16 +36,20 @@ pub(crate) struct Pushed {
     pub(crate) metrics: Vec<Metric>,
 }
 
+/// A body as it was before it was compressed.
+pub(crate) fn unpacked(body: &[u8], gzip: bool) -> Vec<u8> {
+    if !gzip {
+        return body.to_vec();
+    }
+    let mut message = Vec::new();
+    GzDecoder::new(body).read_to_end(&mut message).expect("gzip");
+    message
+}
+
 impl Pushed {
     /// Of a request's body, as it came.
     pub(crate) fn of(body: &[u8], gzip: bool) -> Self {
-        let mut message = Vec::new();
-        if gzip {
-            GzDecoder::new(body).read_to_end(&mut message).expect("gzip");
-        } else {
-            message.extend_from_slice(body);
-        }
-        let request = ExportMetricsServiceRequest::decode(&*message).expect("OTLP");
+        let request = ExportMetricsServiceRequest::decode(&*unpacked(body, gzip)).expect("OTLP");
         let mut resources = request.resource_metrics.into_iter();
         let resource = resources.next().expect("a resource");
         assert!(resources.next().is_none(), "one resource");
@@ -104,7 +108,14 @@ fn text(value: &AnyValue) -> Option<String> {
 pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
-    pub(crate) pushed: Pushed,
+    pub(crate) message: Vec<u8>,
+}
+
+impl Call {
+    /// The metrics in it.
+    pub(crate) fn pushed(&self) -> Pushed {
+        Pushed::of(&self.message, false)
+    }
 }
 
 /// A gRPC server that answers each call as it was told to, or well.
@@ -197,9 +208,9 @@ async fn answered(
     let (prefix, message) = body.split_at(5);
     let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]);
     assert_eq!(message.len(), length as usize, "one message");
-    let pushed = Pushed::of(message, prefix[0] == 1);
+    let message = unpacked(message, prefix[0] == 1);
     let (path, headers) = (head.uri.path().to_owned(), head.headers);
-    let _ = calls.send(Call { path, headers, pushed });
+    let _ = calls.send(Call { path, headers, message });
     let trailers = told.lock().expect("no panic").try_recv();
     let answer = Response::builder().header("content-type", "application/grpc");
     if let Ok(trailers) = trailers {

@@ -32,6 +32,7 @@ mod ledger;
 mod money;
 mod operations;
 mod otlp;
+mod otlp_logs;
 mod postgres;
 mod push;
 mod readme;

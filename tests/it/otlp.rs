@@ -129,7 +129,7 @@ fn a_collector_gets_by_grpc_and_tls_what_it_gets_by_http() {
     assert_eq!(call.headers["te"], "trailers");
     assert_eq!(call.headers["grpc-encoding"], "gzip");
     assert_eq!(call.headers["x-key"], "k");
-    while collector.call().pushed.samples(TOKENS) != Some(2) {}
+    while collector.call().pushed().samples(TOKENS) != Some(2) {}
     gateway.await_metric("taximeter_otlp_faults_total{taximeter_otlp_signal=\"metrics\"} 1");
     gateway.await_metric("{taximeter_otlp_signal=\"metrics\",taximeter_outcome=\"sent\"} ");
 }
@@ -151,7 +151,7 @@ fn the_last_numbers_are_pushed_at_the_end() {
     let mut gateway = setup(&engine, &format!("{endpoint}, interval_seconds: 3600")).start();
     ride(&gateway, &engine);
     gateway.terminate();
-    let pushed = collector.call().pushed;
+    let pushed = collector.call().pushed();
     assert_eq!((pushed.samples(TOKENS), pushed.count("taximeter.requests")), (Some(2), Some(1)));
     assert!(gateway.exit().0.success());
 }
@@ -164,7 +164,7 @@ fn a_delta_tells_each_sample_once() {
     let mut gateway = setup(&engine, &format!("{endpoint}, {more}")).start();
     for _ in 0..3 {
         ride(&gateway, &engine);
-        while collector.call().pushed.samples(TOKENS) != Some(2) {}
+        while collector.call().pushed().samples(TOKENS) != Some(2) {}
     }
     gateway.terminate();
     assert!(gateway.exit().0.success());
@@ -196,6 +196,7 @@ fn the_environment_says_where_to_push_and_what() {
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
         ("OTEL_METRIC_EXPORT_INTERVAL", "50"),
         ("OTEL_TRACES_EXPORTER", "none"),
+        ("OTEL_LOGS_EXPORTER", "none"),
         ("OTEL_SERVICE_NAME", "gate"),
         ("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),

@@ -1,4 +1,4 @@
-"""Metrics and spans of the real binary: against the conventions, in each generation, and in the hands of real receivers.
+"""Metrics, spans and log lines of the real binary: against the conventions, in each generation, and in the hands of real receivers.
 
 Ends with 1 where anything differs.
 """
@@ -12,6 +12,7 @@ import urllib.parse
 from collections import Counter
 
 import conventions
+import logs
 import spans
 import stage
 from receivers import Collector, patiently, prometheus, rotel_agent, victoria_metrics
@@ -31,7 +32,8 @@ def expect(kept, text):
 def conforms(folder, engine, genai):
     """Everything that a gateway of this generation pushes; what a summary says of it."""
     collector = Collector()
-    telemetry = {"genai": genai, "otlp": {"endpoint": collector.url, "interval_seconds": 0.2}, "traces": {}}
+    otlp = {"endpoint": collector.url, "interval_seconds": 0.2, "logs": "on"}
+    telemetry = {"genai": genai, "otlp": otlp, "traces": {}, "access_log": "all"}
     wanted = conventions.GENERATIONS[genai]
     with stage.gateway(folder, genai, engine, telemetry) as gateway:
         gateway.ride()
@@ -53,8 +55,9 @@ def conforms(folder, engine, genai):
         expect(collector.resource.get(key), f"{genai}: the resource has no {key}")
     promtool(text, genai)
     kinds = spans.faults(genai, collector.spans, expect)
+    records = logs.faults(genai, collector.records, collector.spans, expect)
     number = sum(len(points(metric)) for metric in collector.metrics.values())
-    return f"{genai:7} {len(seen)} of {len(wanted)} metrics of the conventions, {len(ours)} of ours, {number} data points, {kinds}"
+    return f"{genai:7} {len(seen)} of {len(wanted)} metrics of the conventions, {len(ours)} of ours, {number} data points, {kinds}, {records}"
 
 
 def points(metric):
@@ -71,16 +74,19 @@ def promtool(text, what):
 def pushed_to_rotel(folder, engine):
     with rotel_agent(folder) as (grpc, by_http, log):
         for name, endpoint, protocol, gzip in (("grpc", grpc, "grpc", "gzip"), ("http", by_http, "http/protobuf", "none")):
-            otlp = {"endpoint": endpoint, "protocol": protocol, "compression": gzip, "interval_seconds": 0.2}
-            with stage.gateway(folder, f"rotel-{name}", engine, {"otlp": otlp, "traces": {}}) as gateway:
+            otlp = {"endpoint": endpoint, "protocol": protocol, "compression": gzip, "interval_seconds": 0.2, "logs": "on"}
+            telemetry = {"otlp": otlp, "traces": {}, "access_log": "all"}
+            with stage.gateway(folder, f"rotel-{name}", engine, telemetry) as gateway:
                 gateway.ride()
                 patiently(lambda: sent(gateway) > 0, f"a push to rotel ({name})")
                 said = patiently(lambda: found(log, "gen_ai.client.token.usage"), f"rotel ({name})")
                 expect("service.instance.id" in said, f"rotel ({name}) saw no resource")
                 said = patiently(lambda: found(log, "chat gpt-4o-mini"), f"spans at rotel ({name})")
                 expect("taximeter.usage.source" in said, f"rotel ({name}) saw spans without usage")
+                said = patiently(lambda: found(log, "taximeter.request.duration"), f"log records at rotel ({name})")
+                expect("A request has ended." in said, f"rotel ({name}) saw log records without a body")
             log.write_text("")
-    print("rotel: metrics and spans by gRPC with gzip and by HTTP without arrived")
+    print("rotel: metrics, spans and log records by gRPC with gzip and by HTTP without arrived")
 
 
 def found(log, text):

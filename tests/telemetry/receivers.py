@@ -1,4 +1,4 @@
-"""Who receives metrics: a collector of our own that keeps what it gets, and real ones."""
+"""Who receives telemetry: a collector of our own that keeps what it gets, and real ones."""
 
 import contextlib
 import gzip
@@ -8,6 +8,7 @@ import threading
 import time
 
 import rotel
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -29,7 +30,7 @@ def patiently(look, what):
 
 
 class Collector:
-    """Takes pushes by HTTP; the newest of each metric by its name, and all spans."""
+    """Takes pushes by HTTP; the newest of each metric by its name, all spans and log records."""
 
     def __init__(self):
         collector = self
@@ -41,6 +42,8 @@ class Collector:
                     body = gzip.decompress(body)
                 if self.path == "/v1/traces":
                     collector.keep_spans(ExportTraceServiceRequest.FromString(body))
+                elif self.path == "/v1/logs":
+                    collector.keep_records(ExportLogsServiceRequest.FromString(body))
                 else:
                     collector.keep(ExportMetricsServiceRequest.FromString(body))
                 self.send_response(200)
@@ -50,7 +53,7 @@ class Collector:
             def log_message(self, *_):
                 pass
 
-        self.metrics, self.resource, self.spans = {}, {}, []
+        self.metrics, self.resource, self.spans, self.records = {}, {}, [], []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -66,6 +69,11 @@ class Collector:
             for scope in resource.scope_spans:
                 self.spans += scope.spans
 
+    def keep_records(self, request):
+        for resource in request.resource_logs:
+            for scope in resource.scope_logs:
+                self.records += scope.log_records
+
     def close(self):
         self.server.shutdown()
         self.server.server_close()
@@ -78,7 +86,7 @@ def rotel_agent(folder):
     grpc, by_http = f"127.0.0.1:{stage.free_port()}", f"127.0.0.1:{stage.free_port()}"
     log = folder / "rotel.log"
     words = [agent, "start", "--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", by_http, "--exporter", "blackhole",
-             "--debug-log", "metrics", "--debug-log", "traces", "--debug-log-verbosity", "detailed"]
+             "--debug-log", "metrics", "--debug-log", "traces", "--debug-log", "logs", "--debug-log-verbosity", "detailed"]
     with stage.running(words, log, cwd=folder):
         yield f"http://{grpc}", f"http://{by_http}", log
 

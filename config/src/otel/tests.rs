@@ -213,3 +213,28 @@ fn the_sampler_is_the_file_s_or_the_environment_s() {
     let (_, ignored) = emission("", &[all, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")]);
     assert_eq!(ignored.len(), 1, "it is told once");
 }
+
+fn logs(yaml: &str, variables: &[(&str, &str)]) -> Option<LogsExport> {
+    let (emission, ignored) = emission(yaml, variables);
+    assert_eq!(ignored, []);
+    emission.logs
+}
+
+#[test]
+fn log_lines_go_to_the_collector_of_a_file_only_if_it_says_so() {
+    let file = |logs: &str| format!("telemetry: {{otlp: {{endpoint: 'http://c:4318'{logs}}}}}");
+    assert_eq!(logs(&file(""), &[]), None);
+    let export = logs(&file(", logs: on"), &[]).unwrap();
+    assert_eq!(export.exporter.url.prefix, "/v1/logs");
+    assert_eq!(export.interval.as_millis(), 1000);
+    let wanted = ("OTEL_LOGS_EXPORTER", "otlp");
+    assert!(logs(&file(""), &[wanted]).is_some());
+    assert_eq!(logs(&file(", logs: off"), &[wanted]), None);
+    let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:4318");
+    assert!(logs("", &[all]).is_some());
+    assert_eq!(logs("", &[all, ("OTEL_LOGS_EXPORTER", "none")]), None);
+    let own = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://own:4317/");
+    let export = logs("", &[all, own, ("OTEL_BLRP_SCHEDULE_DELAY", "50")]).unwrap();
+    assert_eq!(export.exporter.url.authority(), "own:4317");
+    assert_eq!((export.exporter.protocol, export.interval.as_millis()), (OtlpProtocol::Grpc, 50));
+}

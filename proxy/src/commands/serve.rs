@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use taximeter_config::{Config, Emission, Ignored, MetricsExport, Overrides, TracesExport};
+use taximeter_config::{
+    Config, Emission, Ignored, LogsExport, MetricsExport, Overrides, TracesExport,
+};
 use taximeter_pricing::PriceBook;
 use tokio::runtime::Runtime;
 
@@ -268,6 +270,13 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
         let source = traces.source(&metrics.resource);
         let pusher = otlp::Pusher::start(exporter, otlp::TRACES, *interval, source, tell());
         pushers.push(pusher.context("cannot push spans")?);
+    }
+    if let (Some(logs), Some(LogsExport { exporter, interval })) =
+        (&gateway.telemetry.log.logs, &emission.logs)
+    {
+        let source = logs.source(&metrics.resource);
+        let pusher = otlp::Pusher::start(exporter, otlp::LOGS, *interval, source, tell());
+        pushers.push(pusher.context("cannot push log lines")?);
     }
     Ok(pushers)
 }

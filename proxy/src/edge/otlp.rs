@@ -24,7 +24,7 @@ use self::collector::Collector;
 use super::retry::backoff;
 use super::sending::Sending;
 
-pub(crate) use self::signal::{METRICS, Signal, TRACES};
+pub(crate) use self::signal::{LOGS, METRICS, Signal, TRACES};
 
 /// How long what is left may take at the end.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -40,8 +40,9 @@ pub(crate) struct Batch {
 
 /// Where batches come from.
 pub(crate) trait Source: Send {
-    /// Begins a round with what there is now.
-    fn begin(&mut self);
+    /// Begins a round with what there is now; how many items were lost before it, since too many
+    /// waited.
+    fn begin(&mut self) -> usize;
 
     /// The next batch of the round.
     fn next(&mut self) -> Option<Batch>;
@@ -163,7 +164,10 @@ impl<S: Source> Rounds<S> {
     }
 
     async fn round(&mut self) {
-        self.source.begin();
+        let lost = self.source.begin();
+        if lost > 0 {
+            self.tell_dropped(lost, "too many wait for the collector");
+        }
         while let Some(batch) = self.source.next() {
             self.sending = batch.items;
             self.send(&batch).await;
@@ -200,7 +204,11 @@ impl<S: Source> Rounds<S> {
     fn drop_rest(&mut self, reason: &str) {
         let items = std::mem::take(&mut self.sending) + self.source.abandon();
         if items > 0 {
-            (self.tell)(&Told::Dropped { signal: self.signal, items, reason });
+            self.tell_dropped(items, reason);
         }
+    }
+
+    fn tell_dropped(&self, items: usize, reason: &str) {
+        (self.tell)(&Told::Dropped { signal: self.signal, items, reason });
     }
 }

@@ -9,6 +9,7 @@ use dashmap::DashMap;
 use pingora_limits::rate::Rate;
 
 use super::line::{Field, Line};
+use super::logs::Logs;
 use super::names::log_event::{Level, LogEvent};
 use super::trace::Found;
 use crate::edge::clock;
@@ -27,6 +28,8 @@ pub(crate) struct Log {
     /// Lines of a kind that were over its rate since the last one that was not.
     left_out: DashMap<LogEvent, u64>,
     writer: Writer<Arc<Line>>,
+    /// `None` where no collector wants lines.
+    pub(crate) logs: Option<Logs>,
 }
 
 impl Log {
@@ -40,6 +43,7 @@ impl Log {
             lines: Rate::new(Duration::from_secs(1)),
             left_out: DashMap::new(),
             writer: Writer::start(io::stderr(), render)?,
+            logs: None,
         })
     }
 
@@ -48,6 +52,11 @@ impl Log {
     /// Errors: as of `new`.
     pub(crate) fn quiet(format: Format) -> io::Result<Self> {
         Ok(Self { quiet: true, ..Self::new(format)? })
+    }
+
+    /// Lines go this way too.
+    pub(super) fn pushing(self, logs: Option<Logs>) -> Self {
+        Self { logs, ..self }
     }
 
     /// Tells what happened.
@@ -70,6 +79,9 @@ impl Log {
             fields.push(("left_out", left_out.into()));
         }
         let line = Arc::new(Line::new(clock::wall(), event, trace, fields));
+        if let Some(logs) = &self.logs {
+            logs.queue(&line);
+        }
         if !self.quiet || event.row().level == Level::Critical {
             self.writer.push(line);
         }

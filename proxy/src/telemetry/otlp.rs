@@ -130,10 +130,12 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
 }
 
 impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> Source for MetricsSource<R> {
-    fn begin(&mut self) {
+    fn begin(&mut self) -> usize {
         let (readings, now) = (self.read)();
         self.round = readings.into_iter();
         self.now = nanoseconds(now);
+        // Each round tells all of it.
+        0
     }
 
     fn next(&mut self) -> Option<Batch> {

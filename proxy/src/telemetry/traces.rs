@@ -2,7 +2,7 @@
 //! batches.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -13,6 +13,7 @@ use taximeter_config::{GenAi, Sampling};
 use taximeter_ledger::{RecordTiming, RequestId};
 
 use super::message::{resource, scope};
+use super::queue::Queue;
 use super::trace::Place;
 use super::trace_context::TraceContext;
 use crate::edge::otlp::{Batch, Source};
@@ -26,15 +27,12 @@ const BATCH_REQUESTS_MAX: usize = 200;
 pub(crate) struct Traces {
     sampling: Sampling,
     pub(super) genai: GenAi,
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Vec<Span>>>,
 }
-
-#[derive(Default)]
-struct Queue(Mutex<VecDeque<Vec<Span>>>);
 
 impl Traces {
     pub(super) fn new(sampling: Sampling, genai: GenAi) -> Self {
-        Self { sampling, genai, queue: Arc::default() }
+        Self { sampling, genai, queue: Arc::new(Queue::new(REQUESTS_QUEUED_MAX)) }
     }
 
     /// Where a request stands, whose caller said `caller`.
@@ -59,16 +57,10 @@ impl Traces {
             })
     }
 
-    /// Puts the spans of a request on their way.
-    ///
-    /// Errors: too many wait already; how many spans are dropped.
-    pub(crate) fn queue(&self, spans: Vec<Span>) -> Result<(), usize> {
-        let mut queued = self.queue.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if queued.len() >= REQUESTS_QUEUED_MAX {
-            return Err(spans.len());
-        }
-        queued.push_back(spans);
-        Ok(())
+    /// Puts the spans of a request on their way, if not too many wait already.
+    pub(crate) fn queue(&self, spans: Vec<Span>) {
+        let items = spans.len();
+        self.queue.push(spans, items);
     }
 
     /// What is on its way, as batches.
@@ -79,16 +71,17 @@ impl Traces {
 
 /// Spans as a source of batches.
 struct SpansSource {
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Vec<Span>>>,
     resource: Resource,
     /// What is left of the round.
     round: VecDeque<Vec<Span>>,
 }
 
 impl Source for SpansSource {
-    fn begin(&mut self) {
-        self.round =
-            std::mem::take(&mut *self.queue.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn begin(&mut self) -> usize {
+        let (round, lost) = self.queue.take();
+        self.round = round;
+        lost
     }
 
     fn next(&mut self) -> Option<Batch> {
@@ -172,11 +165,12 @@ mod tests {
         let mut source = traces.source(&BTreeMap::new());
         let request = || vec![Span::default(), Span::default()];
         for _ in 0..REQUESTS_QUEUED_MAX {
-            assert_eq!(traces.queue(request()), Ok(()));
+            traces.queue(request());
         }
-        assert_eq!(traces.queue(request()), Err(2));
-        source.begin();
-        assert_eq!(traces.queue(request()), Ok(()), "a round makes room");
+        assert_eq!(source.begin(), 0);
+        for _ in 0..REQUESTS_QUEUED_MAX + 3 {
+            traces.queue(request());
+        }
         let first = source.next().unwrap();
         assert_eq!(first.items, 2 * BATCH_REQUESTS_MAX);
         let sent = ExportTraceServiceRequest::decode(&*first.body).unwrap();
@@ -184,5 +178,6 @@ mod tests {
         source.taken();
         assert_eq!(source.abandon(), 2 * (REQUESTS_QUEUED_MAX - BATCH_REQUESTS_MAX));
         assert_eq!(source.next(), None);
+        assert_eq!(source.begin(), 2 * 3, "what did not fit is lost");
     }
 }

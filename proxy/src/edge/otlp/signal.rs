@@ -20,3 +20,7 @@ pub(crate) const METRICS: Signal = Signal {
     name: "metrics",
     method: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 };
+
+/// Log records.
+pub(crate) const LOGS: Signal =
+    Signal { name: "logs", method: "/opentelemetry.proto.collector.logs.v1.LogsService/Export" };

@@ -62,7 +62,14 @@ keys! {
     GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: attribute::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, Int,
         "A part of the output.";
     URL_PATH: attribute::URL_PATH, Text, "Without the query.";
+    CLIENT_ADDRESS: attribute::CLIENT_ADDRESS, Text, "Whoever is connected: the client or a proxy.";
     REQUEST_ID: "taximeter.request.id", Text, "The record's `id`.";
+    CLIENT_REQUEST_ID: "taximeter.request.client_id", Text,
+        "The client's `x-request-id`, or ours in its place.";
+    DURATION: "taximeter.request.duration", Text,
+        "Seconds, from the request's head to its last byte.";
+    GATEWAY_DURATION: "taximeter.gateway.duration", Text, "Seconds, the part of them that was ours.";
+    TIME_TO_FIRST_TOKEN: "taximeter.response.time_to_first_token", Text, "Seconds, of a stream.";
     FLAGS: "taximeter.usage.flags", Text, "What to know about the usage, as its record has it.";
     COST_AMOUNT: "taximeter.cost.amount", Text, "A decimal number, exact.";
     END: "taximeter.end", Text, "How the request ended, as its record has it.";
@@ -76,8 +83,11 @@ keys! {
     CAUSE: "taximeter.cause", Text, "A fixed word.";
     OUTCOME: "taximeter.outcome", Text, "A fixed word.";
     KIND: "taximeter.kind", Text, "A fixed word.";
-    SIGNAL: "taximeter.otlp.signal", Text, "`metrics` or `traces`.";
+    SIGNAL: "taximeter.otlp.signal", Text, "`metrics`, `traces` or `logs`.";
 }
+
+/// In front of the name of a log line's field that has no key of its own.
+pub(crate) const LOG_FIELD: &str = "taximeter.log.";
 
 /// What the values of `key` are.
 pub(crate) fn kind(key: &str) -> Type {

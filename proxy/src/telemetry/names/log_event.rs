@@ -1,5 +1,7 @@
 //! Every kind of log line: its word, its level, its fields; and what the fields of requests are.
 
+use super::key;
+
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
@@ -31,7 +33,6 @@ pub(crate) struct Row {
     /// What a line of it can have beside time, level, event and trace.
     pub(crate) fields: &'static [&'static str],
     /// A sentence for people.
-    #[cfg(test)]
     pub(crate) meaning: &'static str,
 }
 
@@ -53,7 +54,6 @@ macro_rules! log_events {
                         word: $word,
                         level: Level::$level,
                         fields: &$fields,
-                        #[cfg(test)]
                         meaning: $meaning,
                     }),*
                 }
@@ -149,41 +149,71 @@ impl LogEvent {
     pub(crate) const fn is_access(self) -> bool {
         matches!(self, Self::Request)
     }
+
+    /// Whether it is pushed: what the sender says of itself would make it send for ever.
+    pub(crate) const fn is_pushed(self) -> bool {
+        !matches!(
+            self,
+            Self::OtlpRejected | Self::OtlpFailed | Self::OtlpDropped | Self::OtlpPanicked
+        )
+    }
 }
 
-/// What the fields of a request mean.
-#[cfg(test)]
-pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("id", "Ours: the record's `id`, and `x-taximeter-request-id` on the answer."),
-    ("request_id", "The client's `x-request-id`, or ours in its place."),
-    ("peer", "Address of whoever is connected: the client or a proxy."),
-    ("tenant", "Who pays; absent where that was not found out."),
-    ("method", "One of the known methods, else `_OTHER`."),
-    ("route", "The route's template; absent where none matched."),
-    ("path", "Where no route matched: what was asked for, without the query."),
-    ("status", "What the client saw; absent if it left before."),
-    ("end", "How it ended, as its record has it; absent without one."),
-    ("code", "Our own word, where we refused it."),
-    ("error_type", "What went wrong; absent on success."),
-    ("operation", "`chat`, `embeddings` and so on."),
-    ("provider", "The upstream's `provider`."),
-    ("upstream", "The upstream's name."),
-    ("model", "The model asked for."),
-    ("response_model", "The model that answered."),
-    ("stream", "Whether the answer was a stream."),
-    ("input_tokens", "Cached ones included; absent if unknown."),
-    ("cache_read_input_tokens", "A part of the input; absent if unknown."),
-    ("cache_write_input_tokens", "A part of the input; absent if unknown."),
-    ("output_tokens", "Reasoning included; absent if unknown."),
-    ("reasoning_output_tokens", "A part of the output; absent if unknown."),
-    ("source", "Who counted: `reported`, `counted` or `unknown`."),
-    ("flags", "What to know about the usage; absent where there is nothing."),
-    ("cost", "A decimal number as text, exact; absent if unknown."),
-    ("currency", "ISO 4217."),
-    ("duration_seconds", "From the request's head to its last byte."),
-    ("gateway_seconds", "The part of it that was ours."),
-    ("time_to_first_chunk_seconds", "To the first event of a stream."),
-    ("time_to_first_token_seconds", "To the first generated content of a stream."),
+/// Fields that have an attribute of their own in OTLP: name, key, meaning. Any other is
+/// `taximeter.log.` and its name.
+pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
+    ("id", key::REQUEST_ID, "Ours: the record's `id`, and `x-taximeter-request-id` on the answer."),
+    ("request_id", key::CLIENT_REQUEST_ID, "The client's `x-request-id`, or ours in its place."),
+    ("peer", key::CLIENT_ADDRESS, "Address of whoever is connected: the client or a proxy."),
+    ("tenant", key::TENANT, "Who pays; absent where that was not found out."),
+    ("method", key::HTTP_REQUEST_METHOD, "One of the known methods, else `_OTHER`."),
+    ("route", key::HTTP_ROUTE, "The route's template; absent where none matched."),
+    ("path", key::URL_PATH, "Where no route matched: what was asked for, without the query."),
+    ("status", key::HTTP_RESPONSE_STATUS_CODE, "What the client saw; absent if it left before."),
+    ("end", key::END, "How it ended, as its record has it; absent without one."),
+    ("code", key::CODE, "Our own word, where we refused it."),
+    ("error_type", key::ERROR_TYPE, "What went wrong; absent on success."),
+    ("operation", key::GEN_AI_OPERATION_NAME, "`chat`, `embeddings` and so on."),
+    ("provider", key::GEN_AI_PROVIDER_NAME, "The upstream's `provider`."),
+    ("upstream", key::UPSTREAM, "The upstream's name."),
+    ("model", key::GEN_AI_REQUEST_MODEL, "The model asked for."),
+    ("response_model", key::GEN_AI_RESPONSE_MODEL, "The model that answered."),
+    ("stream", key::GEN_AI_REQUEST_STREAM, "Whether the answer was a stream."),
+    ("input_tokens", key::GEN_AI_USAGE_INPUT_TOKENS, "Cached ones included; absent if unknown."),
+    (
+        "cache_read_input_tokens",
+        key::GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+        "A part of the input; absent if unknown.",
+    ),
+    (
+        "cache_write_input_tokens",
+        key::GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,
+        "A part of the input; absent if unknown.",
+    ),
+    ("output_tokens", key::GEN_AI_USAGE_OUTPUT_TOKENS, "Reasoning included; absent if unknown."),
+    (
+        "reasoning_output_tokens",
+        key::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+        "A part of the output; absent if unknown.",
+    ),
+    ("source", key::SOURCE, "Who counted: `reported`, `counted` or `unknown`."),
+    ("flags", key::FLAGS, "What to know about the usage; absent where there is nothing."),
+    ("cost", key::COST_AMOUNT, "A decimal number as text, exact; absent if unknown."),
+    ("currency", key::CURRENCY, "ISO 4217."),
+    ("duration_seconds", key::DURATION, "From the request's head to its last byte."),
+    ("gateway_seconds", key::GATEWAY_DURATION, "The part of it that was ours."),
+    (
+        "time_to_first_chunk_seconds",
+        key::GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK,
+        "To the first event of a stream.",
+    ),
+    (
+        "time_to_first_token_seconds",
+        key::TIME_TO_FIRST_TOKEN,
+        "To the first generated content of a stream.",
+    ),
+    ("signal", key::SIGNAL, "`metrics`, `traces` or `logs`."),
+    ("cause", key::CAUSE, "A fixed word."),
 ];
 
 #[cfg(test)]
@@ -193,11 +223,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_there_once_and_every_field_of_a_request_is_explained() {
+    fn every_word_is_there_once_and_every_field_of_a_request_has_a_key() {
         let words: HashSet<_> = LogEvent::ALL.iter().map(|event| event.row().word).collect();
         assert_eq!(words.len(), LogEvent::ALL.len());
+        let keys: HashSet<_> = FIELDS.iter().map(|(_, key, _)| key).collect();
+        assert_eq!(keys.len(), FIELDS.len());
         for field in LogEvent::Request.row().fields {
-            assert!(FIELDS.iter().any(|(name, _)| name == field), "{field}");
+            assert!(FIELDS.iter().any(|(name, ..)| name == field), "{field}");
+        }
+        for (name, key, _) in FIELDS {
+            assert!(key::ALL.iter().any(|(known, ..)| known == key), "{name}: {key}");
         }
     }
 }

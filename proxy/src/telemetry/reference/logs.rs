@@ -35,14 +35,34 @@ Every request has one line, also one that was refused or is on no ledger: event 
 are known. `errors` leaves out what went well. The record of the ledger says more (`taximeter records`, [records.md](records.md)).
 ";
 
+const PUSHED: &str = "
+## By OTLP
+
+```yaml
+telemetry:
+  otlp: {endpoint: \"http://127.0.0.1:4317\", logs: on}
+```
+
+The same lines go to a collector as log records, once a second: event name `taximeter.` and the event, body its meaning,
+severity INFO, WARN or (for `critical`) ERROR2, trace and span as above. Fields are attributes: of the name above, or
+`taximeter.log.` and the field's name; numbers are numbers. Where a collector is named by `OTEL_EXPORTER_OTLP_ENDPOINT`
+alone, lines go there without further ado; `OTEL_LOGS_EXPORTER=none` is the way out. What `telemetry.genai` chooses holds for
+the attribute of cache writes.
+
+16384 lines wait for a collector that is down; those beyond it are dropped and counted
+(`taximeter_otlp_items_total{taximeter_otlp_signal=\"logs\",taximeter_outcome=\"dropped\"}`). What the sender says of itself
+(`otlp_…`) is on stderr alone, so that a push never causes another.
+";
+
 fn page() -> String {
     let mut page = HEAD.to_owned();
     // Writing to a string cannot fail.
-    page.push_str("\n| field | meaning |\n|---|---|\n");
+    page.push_str("\n| field | meaning | attribute |\n|---|---|---|\n");
     for field in LogEvent::Request.row().fields {
-        let (_, meaning) = FIELDS.iter().find(|(name, _)| name == field).unwrap();
-        let _ = writeln!(page, "| `{field}` | {meaning} |");
+        let (_, key, meaning) = FIELDS.iter().find(|(name, ..)| name == field).unwrap();
+        let _ = writeln!(page, "| `{field}` | {meaning} | `{key}` |");
     }
+    page.push_str(PUSHED);
     page.push_str(
         "\n## Everything else\n\n| event | level | fields | meaning |\n|---|---|---|---|\n",
     );
