@@ -25,6 +25,9 @@ pub(super) struct Head {
     pub(super) vocab: Vocab,
 }
 
+/// What is wrong with a file that has a vocabulary where only its model should.
+pub(super) const NO_MODEL: &str = "a vocabulary without a model";
+
 /// What of a head has been found.
 #[derive(Default)]
 struct Found {
@@ -95,6 +98,8 @@ impl<'de> Visitor<'de> for Within<'_> {
                     map.next_value_seed(Within { found, depth: Depth::Model })?;
                 }
                 (Depth::Model, "vocab") => found.vocab = Some(map.next_value()?),
+                // It would be a large part of another kind of file.
+                (Depth::File, "vocab") => return Err(de::Error::custom(NO_MODEL)),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
             if found.is_whole() {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::borrowed::Text;
+use super::head::NO_MODEL;
 use super::merges::Shelving;
 
 /// The file, but for what [`Head`](super::head::Head) has and its merges.
@@ -128,6 +129,8 @@ impl<'de> Visitor<'de> for File<'_> {
                 ("model", shelving @ Some(_)) => {
                     model = shelving.take().map(|to| map.next_value_seed(Model(to))).transpose()?;
                 }
+                // It would be a large part of another kind of file.
+                ("vocab", _) => return Err(de::Error::custom(NO_MODEL)),
                 _ => return Ok(false),
             }
             Ok(true)
