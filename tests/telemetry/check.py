@@ -15,7 +15,7 @@ import conventions
 import logs
 import spans
 import stage
-from receivers import Collector, patiently, prometheus, rotel_agent, victoria_metrics
+from receivers import Collector, prometheus, rotel_agent, victoria_metrics
 
 TENANTS, SERIES = 500, 100_000
 MANY = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.0.0.1"]}}}
@@ -78,12 +78,12 @@ def pushed_to_rotel(folder, engine):
             telemetry = {"otlp": otlp, "traces": {}, "access_log": "all"}
             with stage.gateway(folder, f"rotel-{name}", engine, telemetry) as gateway:
                 gateway.ride()
-                patiently(lambda: sent(gateway) > 0, f"a push to rotel ({name})")
-                said = patiently(lambda: found(log, "gen_ai.client.token.usage"), f"rotel ({name})")
+                stage.patiently(lambda: sent(gateway) > 0, f"a push to rotel ({name})")
+                said = stage.patiently(lambda: found(log, "gen_ai.client.token.usage"), f"rotel ({name})")
                 expect("service.instance.id" in said, f"rotel ({name}) saw no resource")
-                said = patiently(lambda: found(log, "chat gpt-4o-mini"), f"spans at rotel ({name})")
+                said = stage.patiently(lambda: found(log, "chat gpt-4o-mini"), f"spans at rotel ({name})")
                 expect("taximeter.usage.source" in said, f"rotel ({name}) saw spans without usage")
-                said = patiently(lambda: found(log, "taximeter.request.duration"), f"log records at rotel ({name})")
+                said = stage.patiently(lambda: found(log, "taximeter.request.duration"), f"log records at rotel ({name})")
                 expect("A request has ended." in said, f"rotel ({name}) saw log records without a body")
             log.write_text("")
     print("rotel: metrics, spans and log records by gRPC with gzip and by HTTP without arrived")
@@ -118,7 +118,7 @@ def pushed_to_victoria_metrics(folder, engine):
             # What was pushed last is there when this is.
             return dict(counts) if "embeddings" in counts else None
 
-        counts = patiently(asked, "VictoriaMetrics' answer")
+        counts = stage.patiently(asked, "VictoriaMetrics' answer")
         expect(counts.get("embeddings") == 1 and counts.get("chat", 0) >= chats, f"VictoriaMetrics has {counts}")
     print(f"VictoriaMetrics: answers for what was pushed: {counts}")
 
@@ -132,13 +132,13 @@ def scraped_by_prometheus(folder, engine):
         with prometheus(folder, gateway.admin) as server:
             query = 'gen_ai_client_operation_duration_seconds_count{gen_ai_operation_name="chat",error_type=""}'
             ask = f"{server}/api/v1/query?query={urllib.parse.quote(f'sum({query})')}"
-            result = patiently(lambda: stage.json_of(ask)["data"]["result"], "a scrape")
+            result = stage.patiently(lambda: stage.json_of(ask)["data"]["result"], "a scrape")
             expect(float(result[0]["value"][1]) >= chats, f"Prometheus has {result}")
             targets = stage.json_of(f"{server}/api/v1/targets")["data"]["activeTargets"]
             expect(all(not target["lastError"] for target in targets), f"Prometheus: {targets}")
             bucket = "gen_ai_client_operation_duration_seconds_bucket"
             ask = f"{server}/api/v1/query_exemplars?query={bucket}&start=0&end=9999999999"
-            exemplars = patiently(lambda: stage.json_of(ask)["data"], "exemplars")
+            exemplars = stage.patiently(lambda: stage.json_of(ask)["data"], "exemplars")
             labels = [one["labels"] for series in exemplars for one in series["exemplars"]]
             expect(any("trace_id" in one for one in labels), f"exemplars have {labels}")
             expect(all("request_id" in one for one in labels), f"exemplars have {labels}")

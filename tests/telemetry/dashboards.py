@@ -18,7 +18,6 @@ import urllib.parse
 
 import stage
 import yaml
-from receivers import patiently
 
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "taximeter.rules.yaml"
@@ -145,7 +144,7 @@ def prometheus(folder, gateway):
              f"--web.listen-address={address}"]
     with stage.running(words, folder / "prometheus.log"):
         url = f"http://{address}"
-        patiently(lambda: stage.get(f"{url}/-/ready")[0] == 200, "Prometheus")
+        stage.patiently(lambda: stage.get(f"{url}/-/ready")[0] == 200, "Prometheus")
         yield url
 
 
@@ -198,7 +197,7 @@ def check_queries(folder, made):
                 return not waiting
 
             with contextlib.suppress(AssertionError):
-                patiently(all_answer, "an answer to every query")
+                stage.patiently(all_answer, "an answer to every query")
             for title in sorted(waiting):
                 expect(False, f"{title}: no answer to {asked[title]}")
             # What they ask for may not have happened here.

@@ -5,7 +5,6 @@ import gzip
 import http.server
 import pathlib
 import threading
-import time
 
 import rotel
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -13,20 +12,6 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import stage
-
-SECONDS_MAX = 120
-
-
-def patiently(look, what):
-    """What `look` finds, once it does."""
-    end = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < end:
-        # Nobody listens yet.
-        with contextlib.suppress(OSError, AssertionError):
-            if found := look():
-                return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not come within {SECONDS_MAX} s")
 
 
 class Collector:
@@ -99,7 +84,7 @@ def victoria_metrics(folder):
              "-search.latencyOffset=0s"]
     with stage.running(words, folder / "victoria.log"):
         url = f"http://{address}"
-        patiently(lambda: stage.get(f"{url}/health")[0] == 200, "VictoriaMetrics")
+        stage.patiently(lambda: stage.get(f"{url}/health")[0] == 200, "VictoriaMetrics")
         yield url
 
 

@@ -6,11 +6,13 @@ import json
 import os
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
 BINARY = os.environ["TAXIMETER_BINARY"]
 SECONDS_MAX = 60
+PATIENCE_SECONDS = 120
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 CHAT = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Where to? " * 20}]}
 
@@ -19,6 +21,18 @@ def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
+
+
+def patiently(look, what):
+    """What `look` finds, once it does."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        # Nobody listens yet.
+        with contextlib.suppress(OSError, AssertionError):
+            if found := look():
+                return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not come within {PATIENCE_SECONDS} s")
 
 
 @contextlib.contextmanager
