@@ -251,6 +251,7 @@ impl Month {
         let started = monotonic_nanos();
         let mut asked = Command::new(&self.taximeter)
             .args(self.arguments())
+            .env("TAXIMETER_STORE", "sqlite")
             .args(arguments)
             .stdout(Stdio::null())
             .spawn()?;
@@ -276,6 +277,7 @@ impl Month {
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .arg(&self.taximeter)
             .args(self.arguments())
+            .env("TAXIMETER_STORE", "sqlite")
             .args(["--month", "2000-01"])
             .output()
             .context("valgrind (Debian: valgrind)")?;
@@ -285,8 +287,7 @@ impl Month {
         Ok(count.trim().parse()?)
     }
 
-    fn arguments(&self) -> [String; 5] {
-        let dir = self.dir.path().display().to_string();
-        ["bill".to_owned(), "--store".to_owned(), "sqlite".to_owned(), "--data-dir".to_owned(), dir]
+    fn arguments(&self) -> [String; 3] {
+        ["bill".to_owned(), "--data-dir".to_owned(), self.dir.path().display().to_string()]
     }
 }
