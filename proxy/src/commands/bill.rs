@@ -107,6 +107,9 @@ pub(crate) fn run(
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
                 return Err(Failure::ExportZone(zone.clone()));
             }
+            if args.by.is_some() {
+                return Err(Failure::ExportBy);
+            }
             let period = args.period.period(&Zone::UTC, now)?;
             let mut store = args.ledger.open(config.as_ref(), feeds)?.store;
             let job = Job { content, period, tenant, now, terms };

@@ -25,6 +25,9 @@ pub(crate) enum Failure {
          offsets"
     )]
     ExportZone(Zone),
+    /// Exports have lines of their own.
+    #[error("exports are not split: leave --by out, or choose --format table, csv or json")]
+    ExportBy,
     /// The configuration or what it names does not do.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -110,6 +113,7 @@ impl Failure {
         match self {
             Self::Period(_)
             | Self::ExportZone(_)
+            | Self::ExportBy
             | Self::StoreUrl(_)
             | Self::Terminal
             | Self::Export(ExportFault::HalfHour(_))

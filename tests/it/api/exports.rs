@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::description::Description;
 use super::{await_store, list, metered, metered_with, written};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, taximeter};
 
 /// Every format, and its media type.
 const FORMATS: [(&str, &str); 11] = [
@@ -98,4 +98,18 @@ fn a_bill_that_the_store_would_be_asked_too_often_for_is_refused() {
     let answer = gateway.admin(&format!("/api/v1/export?{query}"));
     assert_eq!(answer.status(), 422);
     description.checked("/api/v1/export", &answer);
+}
+
+#[test]
+fn an_export_that_is_to_be_split_is_refused_by_command_and_address() {
+    let (_engine, gateway) = metered();
+    let description = Description::of(&gateway);
+    let answer = gateway.admin("/api/v1/export?format=focus&by=tenant");
+    assert_eq!(answer.status(), 400);
+    description.checked("/api/v1/export", &answer);
+    let data_dir = gateway.data_dir();
+    let data_dir = data_dir.to_str().expect("UTF-8");
+    let output = taximeter(["bill", "--data-dir", data_dir, "--format", "focus", "--by", "tenant"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leave --by out"), "{output:?}");
 }

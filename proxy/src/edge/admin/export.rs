@@ -46,6 +46,7 @@ const BY: &str = "names with commas between them, each once: tenant, model, prov
                   operation, route, key, label:NAME, month, day, hour";
 /// The zone of exports.
 const UTC: &str = "UTC in this format, whose periods are by UTC; bills (table, csv, json) have any";
+const WHOLE: &str = "nothing in this format, which is not split; bills (table, csv, json) are";
 /// How long a client may not read before its export ends.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -168,6 +169,7 @@ impl ExportParams {
                 query::read("zone", self.zone.as_deref(), UTC, |zone| {
                     zone.parse().ok().filter(Zone::is_utc).ok_or(())
                 })?;
+                query::read("by", self.by.as_deref(), WHOLE, |_| Err::<(), ()>(()))?;
                 let period = self.period(&Zone::UTC, now)?;
                 Ok(Job::Export(ExportJob { content, period, tenant: self.tenant, now, terms }))
             }
