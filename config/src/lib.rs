@@ -17,6 +17,7 @@ mod otel;
 mod postgres;
 mod prices;
 mod reader;
+mod running;
 mod sampling;
 mod schema;
 mod terms;

@@ -78,6 +78,17 @@ impl Mistakes {
         &self.mistakes
     }
 
+    /// Each of them in one line, as a log wants it.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.mistakes.iter().map(|Mistake { place, subject, problem, hint }| {
+            let place = place
+                .as_ref()
+                .map(|Place { line, column, .. }| format!("{}:{line}:{column}: ", self.file_name));
+            let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+            format!("{}{subject}{problem}; {hint}", place.unwrap_or_default())
+        })
+    }
+
     /// Mistakes of flags, which have no place in a file.
     pub(crate) fn of_flags(mistakes: Vec<Mistake>) -> Self {
         Self { file_name: String::new(), mistakes, untold: 0 }

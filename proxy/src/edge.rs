@@ -10,6 +10,7 @@ pub(crate) mod framing;
 pub(crate) mod journal;
 pub(crate) mod lines;
 pub(crate) mod listen;
+pub(crate) mod look;
 pub(crate) mod otlp;
 pub(crate) mod process;
 pub(crate) mod push;

@@ -1,17 +1,17 @@
 //! What all requests share.
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use dashmap::DashMap;
 use http::HeaderValue;
 use jiff::Timestamp;
 use taximeter_config::{Config, Upstream};
 use taximeter_meter::Dialect;
 use taximeter_tokenizer::Tokenizer;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::edge::clock;
 use crate::edge::feeder::Feeding;
@@ -22,6 +22,7 @@ use crate::health::Health;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::live::Live;
+use crate::reload::InForce;
 use crate::tariffs::Tariffs;
 use crate::telemetry::events::CountSkipped;
 use crate::telemetry::events::UpstreamRecognised;
@@ -35,21 +36,31 @@ const COUNTS_PENDING_MAX: usize = 128;
 /// is cancelled.
 const LEFT_ANSWERS_MAX: usize = 64;
 
-/// What all requests share.
+/// What the requests share that were admitted under one configuration. A new one makes a new gateway;
+/// requests that are running keep theirs.
+///
+/// It is also all of [`Lasting`], which the gateways of one process share.
 pub(crate) struct Gateway {
-    /// Name of this gateway on records.
-    pub(crate) id: String,
     pub(crate) config: Config,
     pub(crate) directory: Directory,
     pub(crate) tariffs: Tariffs,
     pub(crate) tokenizers: Tokenizers,
+    pub(crate) dialer: Dialer,
+    /// In the order of the configuration.
+    standings: Vec<Arc<Standing>>,
+    lasting: Arc<Lasting>,
+}
+
+/// What lasts as long as the process.
+pub(crate) struct Lasting {
+    /// Name of this gateway on records.
+    pub(crate) id: String,
     pub(crate) journal: Journal,
     /// How far the store is behind it.
     pub(crate) feeding: Arc<Feeding>,
     /// Requests that are running.
     pub(crate) live: Live,
     pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) dialer: Dialer,
     /// Where work runs that must not delay a token.
     pub(crate) background: tokio::runtime::Handle,
     /// A place for each answer that waits to be counted.
@@ -60,60 +71,108 @@ pub(crate) struct Gateway {
     pub(crate) left_answers: Arc<Semaphore>,
     pub(crate) started: Instant,
     pub(crate) started_at: Timestamp,
-    /// How each upstream does.
-    health: Vec<Health>,
-    /// `host` of each upstream.
-    hosts: Vec<Option<HeaderValue>>,
-    /// Dialects that upstreams configured as `auto` have shown, by index.
-    recognised: DashMap<usize, Dialect>,
     /// Request bodies held in memory, in bytes.
     bodies_bytes: Arc<AtomicUsize>,
     draining: AtomicBool,
+    in_force: Mutex<InForce>,
 }
 
-/// Parts that a gateway is made of.
+/// Parts that last as long as the process.
 pub(crate) struct Parts {
     pub(crate) id: String,
-    pub(crate) config: Config,
-    pub(crate) tariffs: Tariffs,
-    pub(crate) tokenizers: Tokenizers,
     pub(crate) journal: Journal,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) background: tokio::runtime::Handle,
 }
 
+/// What a configuration says, and what it was found to name.
+pub(crate) struct Rules {
+    pub(crate) config: Config,
+    pub(crate) tariffs: Tariffs,
+    pub(crate) tokenizers: Tokenizers,
+}
+
+/// An upstream as requests have found it, for as long as configurations leave it where it is.
+#[derive(Debug, Default)]
+struct Standing {
+    /// For its row among those that are running.
+    name: Arc<str>,
+    /// Its `host`.
+    host: Option<HeaderValue>,
+    health: Health,
+    /// What it has shown itself to be, where it is configured as `auto`.
+    dialect: OnceLock<Dialect>,
+}
+
 impl Gateway {
-    /// Puts the parts together.
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { id, config, tariffs, tokenizers, journal, telemetry, background } = parts;
-        let tls = config.upstreams.iter().any(|upstream| upstream.url.tls);
-        let hosts = config
-            .upstreams
-            .iter()
-            .map(|upstream| HeaderValue::try_from(upstream.url.authority()).ok());
-        Self {
+    /// A gateway that starts.
+    pub(crate) fn new(rules: Rules, parts: Parts) -> Self {
+        let Parts { id, journal, telemetry, background } = parts;
+        let lasting = Lasting {
             id,
-            directory: Directory::new(&config),
-            dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
+            journal,
+            feeding: Arc::default(),
+            live: Live::default(),
+            telemetry,
+            background,
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
             loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
-            hosts: hosts.collect(),
-            health: config.upstreams.iter().map(|_| Health::default()).collect(),
             started: clock::now(),
             started_at: clock::wall(),
-            feeding: Arc::default(),
-            live: Live::default(),
-            recognised: DashMap::new(),
             bodies_bytes: Arc::default(),
             draining: AtomicBool::new(false),
+            in_force: Mutex::new(InForce::whole(clock::wall())),
+        };
+        Self::under(rules, Arc::new(lasting), |_| None)
+    }
+
+    /// The same gateway under other rules. What is known of an upstream stays known while its name,
+    /// place and dialect stay.
+    pub(crate) fn reconfigured(&self, rules: Rules) -> Self {
+        let known = |upstream: &Upstream| self.standings.get(self.same(upstream)?).cloned();
+        Self::under(rules, self.lasting.clone(), known)
+    }
+
+    fn under(
+        rules: Rules,
+        lasting: Arc<Lasting>,
+        known: impl Fn(&Upstream) -> Option<Arc<Standing>>,
+    ) -> Self {
+        let Rules { config, tariffs, tokenizers } = rules;
+        let tls = config.upstreams.iter().any(|upstream| upstream.url.tls);
+        let standing = |upstream: &Upstream| {
+            known(upstream).unwrap_or_else(|| {
+                Arc::new(Standing {
+                    name: upstream.name.as_str().into(),
+                    host: HeaderValue::try_from(upstream.url.authority()).ok(),
+                    ..Standing::default()
+                })
+            })
+        };
+        Self {
+            directory: Directory::new(&config),
+            dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
+            standings: config.upstreams.iter().map(standing).collect(),
             config,
             tariffs,
             tokenizers,
-            journal,
-            telemetry,
-            background,
+            lasting,
         }
+    }
+
+    /// The index here of an upstream of another configuration, if it is the same.
+    pub(crate) fn same(&self, other: &Upstream) -> Option<usize> {
+        self.config.upstreams.iter().position(|upstream| {
+            upstream.name == other.name
+                && upstream.url == other.url
+                && upstream.dialect == other.dialect
+        })
+    }
+
+    /// What outlasts its configuration.
+    pub(crate) fn lasting(&self) -> &Arc<Lasting> {
+        &self.lasting
     }
 
     /// The upstream at an index that `route` gave out.
@@ -122,26 +181,30 @@ impl Gateway {
         &self.config.upstreams[index]
     }
 
-    /// How an upstream does.
     #[expect(clippy::indexing_slicing, reason = "as of `upstream`: there is one for each")]
-    pub(crate) fn health(&self, index: usize) -> &Health {
-        &self.health[index]
+    fn standing(&self, index: usize) -> &Standing {
+        &self.standings[index]
     }
 
-    /// Entries of the ledger that the store does not have yet.
-    pub(crate) fn pending_entries(&self) -> u64 {
-        self.journal.sequence().saturating_sub(self.feeding.state().stored)
+    /// The name of an upstream, to be kept.
+    pub(crate) fn upstream_name(&self, index: usize) -> Arc<str> {
+        self.standing(index).name.clone()
+    }
+
+    /// How an upstream does.
+    pub(crate) fn health(&self, index: usize) -> &Health {
+        &self.standing(index).health
     }
 
     /// `host` of an upstream.
     pub(crate) fn host(&self, index: usize) -> Option<&HeaderValue> {
-        self.hosts.get(index)?.as_ref()
+        self.standing(index).host.as_ref()
     }
 
     /// The dialect of an upstream: as configured, or as it has shown.
     pub(crate) fn dialect(&self, index: usize) -> Dialect {
         match self.upstream(index).dialect {
-            Dialect::Auto => self.recognised.get(&index).map_or(Dialect::Auto, |shown| *shown),
+            Dialect::Auto => self.standing(index).dialect.get().copied().unwrap_or(Dialect::Auto),
             known => known,
         }
     }
@@ -161,10 +224,34 @@ impl Gateway {
         if dialect == Dialect::Auto || self.dialect(index) != Dialect::Auto {
             return;
         }
-        if self.recognised.insert(index, dialect).is_none() {
+        if self.standing(index).dialect.set(dialect).is_ok() {
             let upstream = &self.upstream(index).name;
             self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
         }
+    }
+
+    /// Counts a body against `bodies_total_bytes_max` while it is held.
+    pub(crate) fn hold(&self) -> HeldBytes {
+        HeldBytes {
+            total: self.bodies_bytes.clone(),
+            bytes_max: self.config.limits.bodies_total_bytes_max,
+            bytes: 0,
+        }
+    }
+}
+
+impl Deref for Gateway {
+    type Target = Lasting;
+
+    fn deref(&self) -> &Lasting {
+        &self.lasting
+    }
+}
+
+impl Lasting {
+    /// Entries of the ledger that the store does not have yet.
+    pub(crate) fn pending_entries(&self) -> u64 {
+        self.journal.sequence().saturating_sub(self.feeding.state().stored)
     }
 
     /// Loads a vocabulary where that delays no token. One at a time: whoever needs another one asks
@@ -173,10 +260,10 @@ impl Gateway {
         if self.loading.swap(true, Relaxed) {
             return;
         }
-        let gateway = self.clone();
+        let lasting = self.clone();
         self.background.spawn_blocking(move || {
-            gateway.guarded(|| tokenizer.load());
-            gateway.loading.store(false, Relaxed);
+            lasting.guarded(|| tokenizer.load());
+            lasting.loading.store(false, Relaxed);
         });
     }
 
@@ -207,18 +294,41 @@ impl Gateway {
         self.draining.load(Relaxed)
     }
 
+    /// What is known of the configuration.
+    pub(crate) fn in_force(&self) -> MutexGuard<'_, InForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Request bodies held in memory, in bytes.
     pub(crate) fn bodies_bytes(&self) -> usize {
         self.bodies_bytes.load(Relaxed)
     }
+}
 
-    /// Counts a body against `bodies_total_bytes_max` while it is held.
-    pub(crate) fn hold(&self) -> HeldBytes {
-        HeldBytes {
-            total: self.bodies_bytes.clone(),
-            bytes_max: self.config.limits.bodies_total_bytes_max,
-            bytes: 0,
-        }
+/// The gateway under the configuration that is in force.
+#[derive(Clone)]
+pub(crate) struct Current(watch::Receiver<Arc<Gateway>>);
+
+impl Current {
+    /// The first one, and where those after it are put.
+    pub(crate) fn new(first: Arc<Gateway>) -> (watch::Sender<Arc<Gateway>>, Self) {
+        let (replace, current) = watch::channel(first);
+        (replace, Self(current))
+    }
+
+    /// The one that is in force now.
+    pub(crate) fn get(&self) -> Arc<Gateway> {
+        self.0.borrow().clone()
+    }
+
+    /// Whether there is another one than `newest` was last asked for.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.0.has_changed().unwrap_or(false)
+    }
+
+    /// The one that is in force now.
+    pub(crate) fn newest(&mut self) -> Arc<Gateway> {
+        self.0.borrow_and_update().clone()
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) struct Boarding {
     pub(crate) request_id: Arc<str>,
     pub(crate) tenant: TenantId,
     pub(crate) request_model: Option<String>,
-    /// Index into the configured upstreams.
-    pub(crate) upstream: usize,
+    /// The upstream's name.
+    pub(crate) upstream: Arc<str>,
     /// Route template.
     pub(crate) route: &'static str,
     pub(crate) stream: bool,
@@ -202,7 +202,7 @@ mod tests {
             request_id: "r".into(),
             tenant: TenantId("acme".into()),
             request_model: Some("m".to_owned()),
-            upstream: 0,
+            upstream: "e".into(),
             route: "/v1/chat/completions",
             stream: true,
             started,

@@ -10,6 +10,7 @@ mod gateway;
 mod health;
 mod journey;
 mod live;
+mod reload;
 mod tariffs;
 mod telemetry;
 mod terms;

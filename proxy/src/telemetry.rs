@@ -30,7 +30,7 @@ mod traces;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use taximeter_config::{AccessLog, Config, Emission};
+use taximeter_config::{Config, Emission};
 use taximeter_ledger::{RecordTiming, RequestId};
 
 use ended::Ended;
@@ -50,8 +50,6 @@ pub(crate) use traces::Traces;
 /// Everything that is told.
 pub(crate) struct Telemetry {
     pub(crate) log: Log,
-    /// Which requests have a line.
-    pub(crate) access_log: AccessLog,
     pub(crate) metrics: Metrics,
     /// `None` where nobody asks for spans: then trace contexts pass untouched.
     pub(crate) traces: Option<Traces>,
@@ -71,7 +69,6 @@ impl Telemetry {
         let logs = emission.logs.as_ref().map(|_| Logs::new(emission.genai));
         Self {
             log: log.pushing(logs),
-            access_log: config.telemetry.access_log,
             metrics: Metrics::new(config, emission, gateway, since),
             traces,
         }

@@ -6,11 +6,11 @@ use taximeter_config::ModelPattern;
 use crate::counting::Counting;
 
 /// Vocabularies, in order of preference.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Tokenizers(Vec<Entry>);
 
 /// What counts, and for whom; not exact where the models' own vocabulary is another.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) models: Vec<ModelPattern>,
     pub(crate) counting: Counting,

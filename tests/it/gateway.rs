@@ -312,6 +312,23 @@ impl Gateway {
         self.reading.lock().expect("no panic")
     }
 
+    /// Its configuration's file.
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.folder.as_ref().expect("has a folder").path().join("taximeter.yaml")
+    }
+
+    /// Puts another configuration in the place of its own, as programs do that mean well.
+    pub(crate) fn rewrite(&self, setup: &Setup) {
+        let (file, next) = (self.config_file(), self.config_file().with_extension("next"));
+        std::fs::write(&next, setup.yaml(&self.data_dir())).expect("write the configuration");
+        std::fs::rename(next, file).expect("replace the configuration");
+    }
+
+    /// Asks it to read its configuration again.
+    pub(crate) fn hang_up(&self) {
+        self.signal("HUP");
+    }
+
     /// Asks politely to end, as Kubernetes does.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");

@@ -39,6 +39,7 @@ mod readme;
 mod recognise;
 mod record_docs;
 mod refusals;
+mod reload;
 mod request_framing;
 mod rerate;
 mod robust_answers;

@@ -1,6 +1,7 @@
 //! Reading a configuration, and the prices and vocabularies that it names, with this process's
 //! environment and files.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[non_exhaustive]
 pub(crate) enum LoadError {
     /// The file itself.
-    #[error("{path}: cannot be read: {source}; nothing was started", path = path.display())]
+    #[error("{path}: cannot be read: {source}", path = path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -32,11 +33,21 @@ pub(crate) enum LoadError {
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
     /// The prices that it names.
-    #[error("{0}; nothing was started")]
+    #[error(transparent)]
     Prices(#[from] PriceFileError),
     /// A model's files that it names.
-    #[error("{0}; nothing was started")]
+    #[error(transparent)]
     Model(#[from] ModelFilesError),
+}
+
+impl LoadError {
+    /// What is wrong, a line for each mistake.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Mistakes(mistakes) => mistakes.lines().collect(),
+            other => vec![other.to_string()],
+        }
+    }
 }
 
 /// Why a file of prices cannot be used.
@@ -63,10 +74,34 @@ pub(crate) enum PriceFileError {
 ///
 /// Errors: `Unreadable` for the file itself, else every mistake in it.
 pub(crate) fn config(path: &Path) -> Result<Config, LoadError> {
+    config_and_secrets(path, &mut Vec::new())
+}
+
+/// The same; the files of secrets that it looks into are added to `secrets`, also those that cannot
+/// be read.
+///
+/// Errors: as `config`.
+pub(crate) fn config_and_secrets(
+    path: &Path,
+    secrets: &mut Vec<PathBuf>,
+) -> Result<Config, LoadError> {
     let text =
         read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
     let env = |name: &str| std::env::var(name).ok();
-    Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &read)?)
+    let looked_into = RefCell::new(secrets);
+    let secret = |path: &Path| {
+        looked_into.borrow_mut().push(path.to_owned());
+        read(path)
+    };
+    Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &secret)?)
+}
+
+/// The files and folders that a configuration names and that are read with it.
+pub(crate) fn named_by(config: &Config) -> Vec<PathBuf> {
+    let prices = config.prices.overrides.iter();
+    let agreed = config.tenants.list.iter().filter_map(|tenant| tenant.prices.as_ref());
+    let vocabularies = config.tokenizers.iter().map(|file| &file.path);
+    prices.chain(agreed).chain(vocabularies).cloned().collect()
 }
 
 /// The prices of a configuration: the built-in book under the overrides, what is agreed with

@@ -1,5 +1,7 @@
 //! `taximeter serve`: the gateway, from start to drained.
 
+mod reload;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,22 +16,25 @@ use taximeter_config::{
 };
 use taximeter_pricing::PriceBook;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use super::load::{self, LoadError};
 use super::model_files::ModelFiles;
 use crate::edge::feeder::Feeder;
 use crate::edge::journal::{Event, Journal, JournalError, Loss, Options, Recovery, Retention};
 use crate::edge::listen::Workers;
+use crate::edge::look::Look;
 use crate::edge::push::Pusher;
-use crate::edge::signals::Stop;
+use crate::edge::signals::{Hangup, Stop};
 use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::{admin, clock, journal, otlp, push, recognise};
 use crate::exit::{self, Exit};
-use crate::gateway::{Gateway, Parts};
+use crate::gateway::{Current, Gateway, Parts, Rules};
 use crate::telemetry::events::{EntryRejected, LedgerTold, OtlpTold, PushTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
 use crate::telemetry::otlp::MetricsSource;
 use crate::telemetry::{LogEvent, Telemetry};
+use reload::{Reloader, Source};
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -72,13 +77,32 @@ pub(crate) struct ServeArgs {
 
 /// Runs until told to stop.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let config = match configuration(args) {
-        Ok(config) => config,
-        Err(mistakes) => {
-            exit::complain(&mistakes);
+    let overrides = Overrides {
+        upstream: args.upstream.clone(),
+        listen: args.listen.clone(),
+        admin: args.admin.clone(),
+        data_dir: args.data_dir.clone(),
+    };
+    let source = args.config.clone().map(|file| Source { file, overrides: overrides.clone() });
+    let (files, config) = match (&source, &args.upstream) {
+        (Some(source), _) => source.read(),
+        (None, Some(url)) => {
+            let config = Config::zero(url).and_then(|config| config.with(&overrides));
+            (Vec::new(), config.map_err(LoadError::from))
+        }
+        (None, None) => {
+            exit::complain("nothing to stand before: give --upstream URL or --config FILE");
             return Ok(Exit::Configuration.into());
         }
     };
+    let config = match config {
+        Ok(config) => config,
+        Err(fault) => {
+            exit::complain(&not_started(&fault));
+            return Ok(Exit::Configuration.into());
+        }
+    };
+    let seen = Look::at(&files);
     let log = Log::new(args.log_format).context("cannot start the log")?;
     let running = match start(config, log) {
         Ok(running) => running,
@@ -86,36 +110,33 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
             exit::complain(&exit::told(&fault));
             return Ok(Exit::InUse.into());
         }
-        Err(fault) if fault.is::<LoadError>() => {
-            exit::complain(&exit::told(&fault));
-            return Ok(Exit::Configuration.into());
-        }
-        Err(fault) => return Err(fault),
+        Err(fault) => match fault.downcast_ref() {
+            Some(fault) => {
+                exit::complain(&not_started(fault));
+                return Ok(Exit::Configuration.into());
+            }
+            None => return Err(fault),
+        },
     };
+    running.read_again(source, files, seen)?;
     running.until_signal()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn configuration(args: &ServeArgs) -> Result<Config, String> {
-    let config = match (&args.config, &args.upstream) {
-        (Some(file), _) => load::config(file).map_err(|fault| fault.to_string())?,
-        (None, Some(url)) => Config::zero(url).map_err(|mistakes| mistakes.to_string())?,
-        (None, None) => {
-            return Err("nothing to stand before: give --upstream URL or --config FILE".into());
-        }
-    };
-    let overrides = Overrides {
-        upstream: args.upstream.clone(),
-        listen: args.listen.clone(),
-        admin: args.admin.clone(),
-        data_dir: args.data_dir.clone(),
-    };
-    config.with(&overrides).map_err(|mistakes| mistakes.to_string())
+/// What a person is told who wanted to start.
+fn not_started(fault: &LoadError) -> String {
+    match fault {
+        // They say it themselves.
+        LoadError::Mistakes(mistakes) => mistakes.to_string(),
+        other => format!("{other}; nothing was started"),
+    }
 }
 
 /// A running gateway.
 pub(crate) struct Running {
-    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) current: Current,
+    /// Where the next one is put.
+    replace: watch::Sender<Arc<Gateway>>,
     workers: Workers,
     feeder: Feeder,
     pusher: Option<Pusher>,
@@ -162,25 +183,20 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         &|record| tariffs.cost_again(record).ok().flatten(),
     )?;
     tell_recovery(&telemetry, &recovery);
-    let gateway = Arc::new(Gateway::new(Parts {
-        id,
-        config,
-        tariffs,
-        tokenizers,
-        journal,
-        telemetry,
-        background: runtime.handle().clone(),
-    }));
+    let rules = Rules { config, tariffs, tokenizers };
+    let background = runtime.handle().clone();
+    let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));
+    let (replace, current) = Current::new(gateway.clone());
     let feeder = feeder(&gateway)?;
     let pusher = pusher(&gateway)?;
     let otlp = otlp(&gateway, &emission)?;
-    let admin = admin::start(&gateway)
+    let admin = admin::start(current.clone())
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
-    let workers = Workers::start(&gateway)
+    let workers = Workers::start(&current)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
     recognise::start(&gateway);
     let listen = workers.address;
-    Ok(Running { gateway, workers, feeder, pusher, otlp, runtime, listen, admin })
+    Ok(Running { current, replace, workers, feeder, pusher, otlp, runtime, listen, admin })
 }
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
@@ -222,7 +238,7 @@ fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         }
     };
     let feeder = Feeder::start(move || location.open(), feeds, told)?;
-    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway));
+    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.lasting()));
     gateway.background.spawn(async move {
         let mut fed = 0;
         let mut period = tokio::time::interval(FEED_PERIOD);
@@ -258,8 +274,8 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
     let mut pushers = Vec::new();
     if let Some(MetricsExport { exporter, interval, temporality }) = &emission.metrics {
         let source = MetricsSource::new(&metrics.resource, metrics.since, *temporality, {
-            let gateway = gateway.clone();
-            move || (gateway.telemetry.metrics.readings(&gateway.vitals()), clock::wall())
+            let lasting = gateway.lasting().clone();
+            move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
         });
         let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
         pushers.push(pusher.context("cannot push metrics")?);
@@ -353,13 +369,43 @@ fn tell_tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
 }
 
 impl Running {
+    /// From now on the configuration is read again when it changes, or when we are told to.
+    fn read_again(
+        &self,
+        source: Option<Source>,
+        files: Vec<PathBuf>,
+        seen: Look,
+    ) -> anyhow::Result<()> {
+        let _inside = self.runtime.enter();
+        let mut hangup = Hangup::new()?;
+        let current = self.current.clone();
+        match source {
+            Some(source) => {
+                let replace = self.replace.clone();
+                let reloader = Reloader::new(source, (files, seen), current, replace);
+                self.runtime.spawn(reloader.run(hangup));
+            }
+            None => {
+                self.runtime.spawn(async move {
+                    loop {
+                        hangup.wait().await;
+                        let hint = "start it with --config FILE to change it while it runs";
+                        let log = &current.get().telemetry.log;
+                        log.tell(LogEvent::ConfigFixed, [("hint", hint.into())]);
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once.
     fn until_signal(self) -> anyhow::Result<()> {
         let mut stop = self.runtime.block_on(async { Stop::new() })?;
         self.say_listening();
         self.runtime.block_on(stop.wait());
         self.begin_drain();
-        let drain = self.gateway.config.limits.drain;
+        let drain = self.current.get().config.limits.drain;
         self.runtime.block_on(async {
             tokio::select! {
                 () = self.idle() => {}
@@ -373,8 +419,9 @@ impl Running {
 
     /// Who reads this may ask, and may tell us to stop.
     fn say_listening(&self) {
-        let config = &self.gateway.config;
-        self.gateway.telemetry.log.tell(
+        let gateway = self.current.get();
+        let config = &gateway.config;
+        gateway.telemetry.log.tell(
             LogEvent::Listening,
             [
                 ("listen", self.listen.to_string().into()),
@@ -393,8 +440,9 @@ impl Running {
     }
 
     fn begin_drain(&self) {
-        self.gateway.telemetry.log.tell(LogEvent::Draining, []);
-        self.gateway.drain();
+        let gateway = self.current.get();
+        gateway.telemetry.log.tell(LogEvent::Draining, []);
+        gateway.drain();
         self.workers.drain();
     }
 
@@ -407,25 +455,27 @@ impl Running {
         // Those who left are still being counted.
         self.runtime
             .block_on(async { tokio::time::timeout(SETTLE_WAIT, self.settled()).await.ok() });
-        let Self { gateway, workers, feeder, pusher, otlp, runtime, .. } = self;
+        let Self { current, workers, feeder, pusher, otlp, runtime, .. } = self;
+        let lasting = current.get().lasting().clone();
         if ended {
             workers.join();
         }
         runtime.shutdown_timeout(CUT_WAIT);
         // The writer has told what it could not write.
-        let _ = gateway.journal.close();
+        let _ = lasting.journal.close();
         feeder.stop();
         if let Some(pusher) = pusher {
             pusher.stop();
         }
         otlp.into_iter().for_each(otlp::Pusher::stop);
-        gateway.telemetry.log.tell(LogEvent::Stopped, []);
-        gateway.telemetry.log.flush();
+        lasting.telemetry.log.tell(LogEvent::Stopped, []);
+        lasting.telemetry.log.flush();
     }
 
     async fn settled(&self) {
         let mut period = tokio::time::interval(Duration::from_millis(10));
-        while self.gateway.telemetry.metrics.has_open_fares() {
+        let gateway = self.current.get();
+        while gateway.telemetry.metrics.has_open_fares() {
             period.tick().await;
         }
     }

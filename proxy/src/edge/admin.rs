@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::error_handling::HandleErrorLayer;
+use axum::extract::FromRef;
 use axum::http::Uri;
 use axum::middleware;
 use axum::routing::{MethodRouter, get};
@@ -29,7 +30,7 @@ use tower::ServiceBuilder;
 use tower::timeout::error::Elapsed;
 
 use self::problem::Refused;
-use crate::gateway::Gateway;
+use crate::gateway::{Current, Gateway};
 
 /// Scrapes and questions at once; more are answered 503.
 const REQUESTS_AT_ONCE_MAX: usize = 64;
@@ -39,11 +40,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Serves the admin address until the runtime ends; the address that was bound.
 ///
 /// Errors: the address cannot be bound.
-pub(crate) fn start(gateway: &Arc<Gateway>) -> io::Result<SocketAddr> {
+pub(crate) fn start(current: Current) -> io::Result<SocketAddr> {
+    let gateway = current.get();
     let listener = std::net::TcpListener::bind(gateway.config.admin)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let app = router(gateway.clone());
+    let app = router(current);
     gateway.background.spawn(async move {
         if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
             // Ends with the runtime; accept errors are retried inside.
@@ -54,7 +56,7 @@ pub(crate) fn start(gateway: &Arc<Gateway>) -> io::Result<SocketAddr> {
 }
 
 /// What programs are answered, and by whom. `openapi` describes the same.
-fn routes() -> [(&'static str, MethodRouter<Arc<Gateway>>); 12] {
+fn routes() -> [(&'static str, MethodRouter<Current>); 12] {
     let places = scrape::Places::new();
     let scrape = move |state, uri, headers| scrape::scrape(places.clone(), state, uri, headers);
     [
@@ -73,7 +75,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Gateway>>); 12] {
     ]
 }
 
-fn router(gateway: Arc<Gateway>) -> Router {
+fn router(current: Current) -> Router {
     let limits = ServiceBuilder::new()
         .layer(HandleErrorLayer::new(overloaded))
         .load_shed()
@@ -85,10 +87,17 @@ fn router(gateway: Arc<Gateway>) -> Router {
         .merge(console::router())
         .fallback(unknown)
         .method_not_allowed_fallback(async || Refused::Method)
-        .layer(middleware::from_fn_with_state(gateway.clone(), access::authorise))
+        .layer(middleware::from_fn_with_state(current.clone(), access::authorise))
         .layer(limits)
         .layer(middleware::from_fn(console::problems_as_pages))
-        .with_state(gateway)
+        .with_state(current)
+}
+
+/// Each request is answered under the configuration that is in force when it comes.
+impl FromRef<Current> for Arc<Gateway> {
+    fn from_ref(current: &Current) -> Self {
+        current.get()
+    }
 }
 
 async fn unknown(uri: Uri) -> Refused {

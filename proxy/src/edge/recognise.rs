@@ -21,11 +21,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest list of models that is read, in bytes.
 const MODELS_BYTES_MAX: usize = 4 << 20;
 
-/// Asks every `auto` upstream until it has shown what it is. An answer that tells nothing ends the
+/// Asks every `auto` upstream that has not shown what it is, until it has. An answer that tells nothing ends the
 /// asking.
 pub(crate) fn start(gateway: &Arc<Gateway>) {
-    for (index, upstream) in gateway.config.upstreams.iter().enumerate() {
-        if upstream.dialect == Dialect::Auto {
+    for index in 0..gateway.config.upstreams.len() {
+        if gateway.dialect(index) == Dialect::Auto {
             let weak = Arc::downgrade(gateway);
             gateway.background.spawn(async move {
                 while let Some(gateway) = weak.upgrade() {

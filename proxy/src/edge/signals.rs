@@ -1,8 +1,27 @@
-//! Being told to stop: SIGTERM, SIGINT.
+//! Being told to stop: SIGTERM, SIGINT; or to read the configuration again: SIGHUP.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Listens for SIGHUP, which ends no process that listens.
+pub(crate) struct Hangup(Signal);
+
+impl Hangup {
+    /// Listens from now on. Must be called inside a runtime.
+    ///
+    /// Errors: the system refuses a handler.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    /// The next time.
+    pub(crate) async fn wait(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
 
 /// Listens for both; each wait hears one more.
 pub(crate) struct Stop {

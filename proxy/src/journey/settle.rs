@@ -59,7 +59,7 @@ impl Fare {
             request_id: call.request_id.clone(),
             tenant: call.caller.tenant.clone(),
             request_model: chosen.request_model.clone(),
-            upstream: chosen.index,
+            upstream: gateway.upstream_name(chosen.index),
             route: call.route.template,
             stream: chosen.stream,
             started: call.started,
@@ -355,7 +355,7 @@ impl Open {
         };
         match self.passing.step(meter, choose) {
             Next::Nothing => {}
-            Next::Load(tokenizer) => self.gateway.load(tokenizer),
+            Next::Load(tokenizer) => self.gateway.lasting().load(tokenizer),
             Next::Panicked => self.gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
         }
         passage

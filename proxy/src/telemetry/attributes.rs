@@ -56,7 +56,7 @@ pub(super) enum Work {
 }
 
 /// Where an upstream is, for `server.address`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) address: String,

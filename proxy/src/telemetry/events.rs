@@ -1,6 +1,7 @@
 //! What can happen, and how it looks as metric and as log line.
 
 mod access;
+mod config;
 mod ledger;
 mod sent;
 
@@ -21,6 +22,7 @@ use super::requests::Failed;
 use super::trace::Found;
 
 pub(crate) use self::access::RequestEnded;
+pub(crate) use self::config::{ConfigRejected, ConfigReloaded};
 pub(crate) use self::ledger::{EntryLost, EntryRejected, LedgerSlow, LedgerTold, StoreFailed};
 pub(crate) use self::sent::{OtlpTold, PushTold};
 

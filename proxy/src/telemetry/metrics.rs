@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use jiff::Timestamp;
-use taximeter_config::{Config, Emission};
+use taximeter_config::{Config, Emission, Upstream};
 
 use super::attributes::Server;
 use super::instruments::{Instruments, Number, Reading, Series};
@@ -50,11 +50,6 @@ impl Metrics {
         gateway: &str,
         since: Timestamp,
     ) -> Self {
-        let servers = config.upstreams.iter().map(|upstream| Server {
-            name: upstream.name.clone(),
-            address: upstream.url.host.clone(),
-            port: upstream.url.port,
-        });
         let instruments = Instruments::new(emission.genai);
         for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
         {
@@ -63,14 +58,26 @@ impl Metrics {
             }
         }
         let open = instruments.number(Instrument::RequestsOpen, Vec::new());
+        instruments.number(Instrument::ConfigValid, Vec::new()).set(1.0);
         Self {
-            requests: Requests::new(config.telemetry.tenants_max, servers.collect()),
+            requests: Requests::new(config.telemetry.tenants_max, servers(config)),
             resource: resource(&emission.resource, gateway),
             since,
             open,
             instruments,
             scope_labels: emission.scope_labels,
         }
+    }
+
+    /// Another configuration is in force.
+    pub(crate) fn reconfigured(&self, config: &Config) {
+        self.requests.served_by(servers(config));
+    }
+
+    /// Whether what is in the configuration's file is in force.
+    pub(super) fn config_is_valid(&self, valid: bool) {
+        let valid = f64::from(u8::from(valid));
+        self.instruments.number(Instrument::ConfigValid, Vec::new()).set(valid);
     }
 
     /// A request was reserved.
@@ -134,6 +141,16 @@ impl Metrics {
     pub(crate) fn exposition(&self, vitals: &Vitals, format: Format) -> Exposition {
         Exposition::new(format, self.scope_labels, &self.resource, self.readings(vitals))
     }
+}
+
+/// Where the upstreams of a configuration are.
+fn servers(config: &Config) -> Vec<Server> {
+    let server = |upstream: &Upstream| Server {
+        name: upstream.name.clone(),
+        address: upstream.url.host.clone(),
+        port: upstream.url.port,
+    };
+    config.upstreams.iter().map(server).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]

@@ -235,6 +235,10 @@ instruments! {
         "Requests for /metrics that were not answered because too many were at once.";
     LogLinesLost: "taximeter.log.lines.lost", Counter, "{line}", Any, &[],
         "Log lines that were not written because stderr did not take those before them.";
+    ConfigValid: "taximeter.config.valid", Gauge, "1", Any, &[],
+        "1 while the configuration in the file is the one in force, 0 while the file has mistakes.";
+    ConfigReloads: "taximeter.config.reloads", Counter, "{reload}", Any, &[&[key::OUTCOME]],
+        "Times that the configuration was read again, by what became of it: applied or rejected.";
     ProcessCpuTime: metric::PROCESS_CPU_TIME, Counter, "s", Any, &[&[key::CPU_MODE]],
         "CPU time of the gateway's process.";
     ProcessMemory: metric::PROCESS_MEMORY_USAGE, UpDownCounter, "By", Any, &[],

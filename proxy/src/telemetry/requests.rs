@@ -1,7 +1,7 @@
 //! The series of all kinds of requests seen so far: found by one look-up. Attributes that a client
 //! or an engine can choose have a named maximum; what comes after it shares `other`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::metrics::Label;
@@ -42,7 +42,7 @@ pub(super) struct Requests {
     tenants: Bounded,
     models: Bounded,
     errors: Bounded,
-    servers: Vec<Server>,
+    servers: Mutex<Vec<Server>>,
 }
 
 impl Requests {
@@ -52,7 +52,16 @@ impl Requests {
             tenants: Bounded::new(tenants_max),
             models: Bounded::new(MODELS_MAX),
             errors: Bounded::new(ERRORS_MAX),
-            servers,
+            servers: Mutex::new(servers),
+        }
+    }
+
+    /// Where upstreams are from now on. Series of those that have moved go on under the new place.
+    pub(super) fn served_by(&self, servers: Vec<Server>) {
+        let mut before = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if *before != servers {
+            *before = servers;
+            self.kinds.clear();
         }
     }
 
@@ -135,8 +144,10 @@ impl Requests {
         if self.kinds.len() >= KINDS_MAX {
             kind.collapse();
         }
-        let server = self.servers.iter().find(|server| *server.name == *kind.upstream);
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.iter().find(|server| *server.name == *kind.upstream);
         let series = Arc::new(KindSeries::new(Attributes::new(&kind, server)));
+        drop(servers);
         self.kinds.entry(kind).or_insert(series).clone()
     }
 }

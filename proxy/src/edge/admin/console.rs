@@ -17,8 +17,6 @@ mod text;
 mod upstreams;
 mod view;
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header;
@@ -27,13 +25,13 @@ use axum::response::Response;
 use axum::routing::get;
 
 use super::problem::Problem;
-use crate::gateway::Gateway;
+use crate::gateway::Current;
 
 /// Where its files are; they need no token.
 pub(super) const FILES: &str = "/console/";
 
 /// The pages and their files.
-pub(super) fn router() -> Router<Arc<Gateway>> {
+pub(super) fn router() -> Router<Current> {
     Router::new()
         .route(page::OVERVIEW, get(overview::overview))
         .route(page::LIVE, get(live::live))

@@ -159,12 +159,12 @@ impl Look {
             Reverse(now.saturating_duration_since(ride.boarding.started))
         });
         rides.truncate(self.limit);
-        let requests = rides.iter().map(|ride| row(gateway, ride)).collect();
+        let requests = rides.iter().map(|ride| row(ride)).collect();
         LiveAnswer { at: clock::wall(), open, requests }
     }
 }
 
-fn row(gateway: &Gateway, ride: &Ride) -> LiveRequest {
+fn row(ride: &Ride) -> LiveRequest {
     let (boarding, seen) = (&ride.boarding, ride.seen());
     let duration = clock::now().saturating_duration_since(boarding.started);
     LiveRequest {
@@ -172,7 +172,7 @@ fn row(gateway: &Gateway, ride: &Ride) -> LiveRequest {
         request_id: boarding.request_id.to_string(),
         tenant: boarding.tenant.to_string(),
         request_model: boarding.request_model.clone(),
-        upstream: gateway.upstream(boarding.upstream).name.clone(),
+        upstream: boarding.upstream.to_string(),
         route: boarding.route.to_owned(),
         stream: boarding.stream,
         started_at: boarding.started_at,

@@ -18,6 +18,7 @@ use crate::edge::clock;
 use crate::edge::journal::Segments;
 use crate::gateway::Gateway;
 use crate::live::Ride;
+use crate::reload::{InForce, Rejected};
 
 /// How the gateway does.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,6 +30,7 @@ pub(super) struct Status {
     pub(super) uptime_seconds: f64,
     /// Whether new requests are refused because it is about to end.
     pub(super) draining: bool,
+    pub(super) config: ConfigStatus,
     pub(super) requests: RequestsStatus,
     /// In order of preference.
     pub(super) upstreams: Vec<UpstreamStatus>,
@@ -39,6 +41,26 @@ pub(super) struct Status {
     /// In force, by their names in the configuration: bytes, seconds or how many.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub(super) limits: BTreeMap<&'static str, Number>,
+}
+
+/// Whether what is in the configuration's file is in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ConfigStatus {
+    /// Since when the one in force is.
+    pub(super) since: Timestamp,
+    /// Keys that have other values in the file, and wait for a restart.
+    #[schema(value_type = Vec<String>)]
+    pub(super) waiting: Vec<&'static str>,
+    /// Why what is in the file now is not in force; null when it is.
+    pub(super) rejected: Option<ConfigRejection>,
+}
+
+/// A file that was not taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ConfigRejection {
+    pub(super) at: Timestamp,
+    /// What is wrong with it, each with its place.
+    pub(super) problems: Vec<String>,
 }
 
 /// What is running.
@@ -159,6 +181,7 @@ pub(super) async fn status(
         started_at: gateway.started_at,
         uptime_seconds: (clock::now() - gateway.started).as_secs_f64(),
         draining: gateway.is_draining(),
+        config: config_status(&gateway),
         requests: RequestsStatus {
             open: rides.len(),
             open_streams: rides.iter().filter(|ride| ride.boarding.stream).count(),
@@ -172,17 +195,24 @@ pub(super) async fn status(
     })
 }
 
+fn config_status(gateway: &Gateway) -> ConfigStatus {
+    let InForce { since, waiting, rejected } = gateway.in_force().clone();
+    let rejected = rejected.map(|Rejected { at, problems }| ConfigRejection { at, problems });
+    ConfigStatus { since, waiting, rejected }
+}
+
 fn upstream(gateway: &Gateway, index: usize, rides: &[Arc<Ride>]) -> UpstreamStatus {
     let (upstream, known) = (gateway.upstream(index), gateway.health(index).known());
     let shown_dialect = gateway.dialect(index);
     let recognised = upstream.dialect == Dialect::Auto && shown_dialect != Dialect::Auto;
+    let is_here = |ride: &&Arc<Ride>| *ride.boarding.upstream == *upstream.name;
     UpstreamStatus {
         name: upstream.name.clone(),
         url: shown(&upstream.url),
         provider: gateway.provider(index).to_owned(),
         dialect: upstream.dialect,
         recognised: recognised.then_some(shown_dialect),
-        open_requests: rides.iter().filter(|ride| ride.boarding.upstream == index).count(),
+        open_requests: rides.iter().filter(is_here).count(),
         health: match (known.failures, known.answered_at) {
             (0, None) => "unknown",
             (0, Some(_)) => "answering",

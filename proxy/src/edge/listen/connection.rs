@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::peer::{Peer, PeerSocket, Verdict};
-use super::worker::{Phase, Worker};
+use super::worker::{Phase, Shift, Worker};
 use crate::edge::clock;
 use crate::journey::{self, ReplyBody};
 use crate::telemetry::events::BadFraming;
@@ -32,12 +32,12 @@ const PEEK_PAUSE: Duration = Duration::from_millis(5);
 const CUT_GRACE: Duration = Duration::from_millis(300);
 
 /// Serves one connection to its end.
-pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::Receiver<Phase>) {
+pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Receiver<Phase>) {
     let Ok(address) = socket.peer_addr() else { return };
     if socket.set_nodelay(true).is_err() {
         return;
     }
-    let limits = &worker.gateway.config.limits;
+    let limits = shift.worker().gateway.config.limits.clone();
     let peer = Arc::new(Peer::new(address, clock::now()));
     let Ok(http2) = tokio::time::timeout(limits.header_read_timeout, speaks_http2(&socket)).await
     else {
@@ -46,7 +46,7 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
     let timeout = limits.client_write_timeout;
     let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), timeout, http2));
     let service = service_fn(|request: Request<Incoming>| {
-        let (worker, peer) = (worker.clone(), peer.clone());
+        let (worker, peer) = (shift.worker(), peer.clone());
         // Boxed, so that a connection holds a request's many locals only while it answers.
         let answer = Box::pin(answer(worker, peer.clone(), request));
         async move {
@@ -65,7 +65,7 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .auto_date_header(false)
             .serve_connection(io, service);
-        run(connection, &peer, &worker, phase, |c| c.graceful_shutdown()).await;
+        run(connection, &peer, &shift, phase, |c| c.graceful_shutdown()).await;
     } else {
         let connection = http1::Builder::new()
             .preserve_header_case(true)
@@ -73,7 +73,7 @@ pub(super) async fn serve(worker: Arc<Worker>, socket: TcpStream, phase: watch::
             .max_buf_size(limits.header_bytes_max.max(8 << 10))
             .auto_date_header(false)
             .serve_connection(io, service);
-        run(connection, &peer, &worker, phase, |c| c.graceful_shutdown()).await;
+        run(connection, &peer, &shift, phase, |c| c.graceful_shutdown()).await;
     }
 }
 
@@ -122,16 +122,18 @@ async fn speaks_http2(socket: &TcpStream) -> bool {
 async fn run<C: Future<Output = hyper::Result<()>>>(
     connection: C,
     peer: &Peer,
-    worker: &Worker,
+    shift: &Shift,
     mut phase: watch::Receiver<Phase>,
     finish: impl Fn(Pin<&mut C>),
 ) {
-    let limits = &worker.gateway.config.limits;
+    // Looked up anew each time: a connection keeps no configuration in force.
+    let worker = || shift.worker();
+    let header_timeout = || worker().gateway.config.limits.header_read_timeout;
     let bad_framing = |cause| {
-        worker.gateway.telemetry.emit(&BadFraming { cause, peer: peer.address });
+        worker().gateway.telemetry.emit(&BadFraming { cause, peer: peer.address });
     };
     let mut connection = pin!(connection);
-    let mut timer = pin!(tokio::time::sleep(limits.header_read_timeout));
+    let mut timer = pin!(tokio::time::sleep(header_timeout()));
     let mut finishing = false;
     loop {
         let turn = {
@@ -164,14 +166,14 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
                 }
             },
             Turn::Timer if peer.is_cut() => return,
-            Turn::Timer => match peer.judge(clock::now(), limits) {
+            Turn::Timer => match peer.judge(clock::now(), &worker().gateway.config.limits) {
                 Verdict::Close => return bad_framing("slow_header"),
                 // It was asked politely.
                 Verdict::Finish if finishing => return,
                 Verdict::Finish => {
                     finishing = true;
                     finish(connection.as_mut());
-                    timer.set(tokio::time::sleep(limits.header_read_timeout));
+                    timer.set(tokio::time::sleep(header_timeout()));
                 }
                 Verdict::Wait(left) => timer.set(tokio::time::sleep(left)),
             },

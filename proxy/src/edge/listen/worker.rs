@@ -1,11 +1,11 @@
 //! What the requests of one thread share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::edge::clock;
 use crate::edge::upstream::Pool;
-use crate::gateway::Gateway;
+use crate::gateway::{Current, Gateway};
 
 /// How often idle engine connections are looked over.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
@@ -20,27 +20,61 @@ pub(super) enum Phase {
     Cutting,
 }
 
-/// What the requests of one thread share.
+/// What the requests of one thread share that were admitted under one configuration.
 pub(crate) struct Worker {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) pool: Pool,
 }
 
-impl Worker {
-    /// A worker for the runtime of this thread.
-    pub(super) fn new(gateway: Arc<Gateway>) -> Arc<Self> {
-        let pool =
-            Pool::new(gateway.config.upstreams.len(), gateway.config.limits.upstream_keep_alive);
-        let worker = Arc::new(Self { gateway, pool });
-        let weak = Arc::downgrade(&worker);
+/// The worker of one thread, whatever configuration is in force.
+pub(super) struct Shift(Mutex<OnDuty>);
+
+struct OnDuty {
+    worker: Arc<Worker>,
+    current: Current,
+}
+
+impl Shift {
+    /// Begins on the runtime of this thread.
+    pub(super) fn start(mut current: Current) -> Arc<Self> {
+        let gateway = current.newest();
+        let (upstreams, keep_alive) = (gateway.config.upstreams.len(), keep_alive(&gateway));
+        let worker = Arc::new(Worker { gateway, pool: Pool::new(upstreams, keep_alive) });
+        let shift = Arc::new(Self(Mutex::new(OnDuty { worker, current })));
+        let weak = Arc::downgrade(&shift);
         tokio::spawn(async move {
             let mut period = tokio::time::interval(SWEEP_PERIOD);
             loop {
                 period.tick().await;
-                let Some(worker) = weak.upgrade() else { return };
-                worker.pool.sweep(clock::now());
+                let Some(shift) = weak.upgrade() else { return };
+                shift.worker().pool.sweep(clock::now());
             }
         });
-        worker
+        shift
     }
+
+    /// Who serves the requests that come now.
+    pub(super) fn worker(&self) -> Arc<Worker> {
+        let mut on_duty = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if on_duty.current.has_changed() {
+            let gateway = on_duty.current.newest();
+            on_duty.worker = on_duty.worker.relieved_by(gateway);
+        }
+        on_duty.worker.clone()
+    }
+}
+
+impl Worker {
+    /// Who serves under another configuration. Connections to engines that it leaves as they were
+    /// stay open.
+    fn relieved_by(&self, gateway: Arc<Gateway>) -> Arc<Self> {
+        let same = |upstream| self.gateway.same(upstream);
+        let upstreams: Vec<_> = gateway.config.upstreams.iter().map(same).collect();
+        let pool = self.pool.under(&upstreams, keep_alive(&gateway));
+        Arc::new(Self { gateway, pool })
+    }
+}
+
+fn keep_alive(gateway: &Gateway) -> Duration {
+    gateway.config.limits.upstream_keep_alive
 }

@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use super::connection;
-use super::worker::{Phase, Worker};
-use crate::gateway::Gateway;
+use super::worker::{Phase, Shift};
+use crate::gateway::Current;
 use crate::telemetry::events::ConnectionRefused;
 
 /// Pause after the kernel refuses to accept (no descriptors left), so that accepting does not spin.
@@ -36,7 +36,8 @@ impl Workers {
     /// Binds the address and starts the threads.
     ///
     /// Errors: the address cannot be bound, a thread cannot be started.
-    pub(crate) fn start(gateway: &Arc<Gateway>) -> io::Result<Self> {
+    pub(crate) fn start(current: &Current) -> io::Result<Self> {
+        let gateway = current.get();
         let listener = std::net::TcpListener::bind(gateway.config.listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -49,23 +50,23 @@ impl Workers {
             let lane = Lane { sockets: sender, open: Arc::default() };
             let (count, total) = (lane.open.clone(), open.clone());
             lanes.push(lane);
-            let (gateway, phases) = (gateway.clone(), phases.clone());
+            let (current, phases) = (current.clone(), phases.clone());
             threads.push(thread(index, move || async move {
-                let worker = Worker::new(gateway);
+                let shift = Shift::start(current);
                 while let Some(socket) = sockets.recv().await {
                     if let Ok(socket) = TcpStream::from_std(socket) {
-                        carry(&worker, socket, &phases, &count, &total);
+                        carry(&shift, socket, &phases, &count, &total);
                     }
                 }
                 finished(&count).await;
             })?);
         }
-        let (gateway, total) = (gateway.clone(), open.clone());
+        let (current, total) = (current.clone(), open.clone());
         threads.push(thread(0, move || async move {
-            let worker = Worker::new(gateway);
+            let shift = Shift::start(current);
             let own = Arc::new(AtomicUsize::new(0));
             if let Ok(listener) = TcpListener::from_std(listener) {
-                accept(&worker, &listener, &phases, &lanes, &own, &total).await;
+                accept(&shift, &listener, &phases, &lanes, &own, &total).await;
             }
             drop(lanes);
             finished(&own).await;
@@ -108,14 +109,13 @@ fn thread<F: Future<Output = ()>>(
 }
 
 async fn accept(
-    worker: &Arc<Worker>,
+    shift: &Arc<Shift>,
     listener: &TcpListener,
     phases: &watch::Receiver<Phase>,
     lanes: &[Lane],
     own: &Arc<AtomicUsize>,
     total: &Arc<AtomicUsize>,
 ) {
-    let connections_max = worker.gateway.config.limits.connections_max;
     let mut stop = phases.clone();
     loop {
         let accepted = tokio::select! {
@@ -126,8 +126,9 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        if total.load(Relaxed) >= connections_max {
-            worker.gateway.telemetry.emit(&ConnectionRefused);
+        let gateway = shift.worker().gateway.clone();
+        if total.load(Relaxed) >= gateway.config.limits.connections_max {
+            gateway.telemetry.emit(&ConnectionRefused);
             continue;
         }
         let idlest = lanes.iter().min_by_key(|lane| lane.open.load(Relaxed));
@@ -138,22 +139,22 @@ async fn accept(
                     let _ = lane.sockets.send(socket);
                 }
             }
-            None => carry(worker, socket, phases, own, total),
+            None => carry(shift, socket, phases, own, total),
         }
     }
 }
 
 fn carry(
-    worker: &Arc<Worker>,
+    shift: &Arc<Shift>,
     socket: TcpStream,
     phases: &watch::Receiver<Phase>,
     own: &Arc<AtomicUsize>,
     total: &Arc<AtomicUsize>,
 ) {
     let open = Open::new([own.clone(), total.clone()]);
-    let (worker, phases) = (worker.clone(), phases.clone());
+    let (shift, phases) = (shift.clone(), phases.clone());
     tokio::spawn(async move {
-        connection::serve(worker, socket, phases).await;
+        connection::serve(shift, socket, phases).await;
         drop(open);
     });
 }

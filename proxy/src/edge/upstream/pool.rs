@@ -1,7 +1,7 @@
 //! Idle connections of one worker, by upstream. The last one in is the first one out: it is the
 //! least likely to have been closed by the engine.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Context;
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,22 @@ struct Idle {
 
 /// Idle connections, one list an upstream.
 pub(crate) struct Pool {
-    idle: Vec<Mutex<Vec<Idle>>>,
+    idle: Vec<Arc<Mutex<Vec<Idle>>>>,
     keep_alive: Duration,
 }
 
 impl Pool {
     /// An empty pool for upstreams `0..upstreams`; a connection idles for `keep_alive` at most.
     pub(crate) fn new(upstreams: usize, keep_alive: Duration) -> Self {
-        Self { idle: (0..upstreams).map(|_| Mutex::default()).collect(), keep_alive }
+        Self { idle: (0..upstreams).map(|_| Arc::default()).collect(), keep_alive }
+    }
+
+    /// A pool for other upstreams, of which each shares its list with one of these, or has a new one.
+    pub(crate) fn under(&self, upstreams: &[Option<usize>], keep_alive: Duration) -> Self {
+        let list = |same: &Option<usize>| {
+            same.and_then(|index| self.idle.get(index)).cloned().unwrap_or_default()
+        };
+        Self { idle: upstreams.iter().map(list).collect(), keep_alive }
     }
 
     /// An open connection to `upstream`, if there is one. Those that were closed meanwhile are

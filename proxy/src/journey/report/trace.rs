@@ -44,7 +44,7 @@ pub(super) fn settled(open: &Open, record: &Record) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let (error, timing) = (record.error_type.as_deref(), Some(&record.timing));
     let fate = telemetry.fate(open.call.id, open.call.trace, error.is_some(), timing);
-    let has_line = telemetry.access_log.wants(error.is_some());
+    let has_line = open.gateway.config.telemetry.access_log.wants(error.is_some());
     if !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
     }
@@ -56,7 +56,7 @@ pub(super) fn settled(open: &Open, record: &Record) -> Trace {
 pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let fate = telemetry.fate(open.call.id, open.call.trace, true, None);
-    let has_line = telemetry.access_log.wants(true);
+    let has_line = open.gateway.config.telemetry.access_log.wants(true);
     // One that did not come onto the ledger is told of where it is refused.
     if open.call.laps.admitted.is_none() || !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
@@ -97,7 +97,7 @@ pub(super) fn told(
 ) -> Option<Found> {
     let telemetry = &gateway.telemetry;
     let fate = telemetry.fate(arrival.id, arrival.trace, status >= 500, None);
-    let has_line = telemetry.access_log.wants(status >= 400);
+    let has_line = gateway.config.telemetry.access_log.wants(status >= 400);
     let code = refusal.map(Refusal::code);
     if !fate.is_kept && !has_line {
         return fate.found;

@@ -73,7 +73,7 @@ impl Open {
         let waiting = rest.len() + self.passing.waiting_bytes();
         let tokenizer = &counting.choice.tokenizer;
         if waiting > 0 && !tokenizer.is_loaded() && counting.choice.exact {
-            self.gateway.load(tokenizer.clone());
+            self.gateway.lasting().load(tokenizer.clone());
         }
         if waiting > SHORT_BYTES_MAX || waiting > 0 && !tokenizer.is_loaded() {
             return Some(Tally { tokens: estimate(bytes), estimated: true });

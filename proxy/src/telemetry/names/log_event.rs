@@ -72,6 +72,15 @@ log_events! {
         "A request has ended.";
     Listening: "listening", Info, ["listen", "admin", "upstreams", "data_dir", "version"],
         "The gateway serves.";
+    ConfigReloaded: "config_reloaded", Info, [],
+        "Another configuration is in force; requests that are running keep theirs.";
+    ConfigWaits: "config_waits", Warn, ["keys", "hint"],
+        "Keys of the configuration have changed that are read at a start only.";
+    ConfigRejected: "config_rejected", Critical, ["path", "problem", "problems"],
+        "What is in the configuration's file is not taken; what was in force stays so. A line for \
+         each mistake.";
+    ConfigFixed: "config_fixed", Warn, ["hint"],
+        "The gateway was told to read its configuration again, and was started without a file.";
     Draining: "draining", Info, [], "The gateway was told to stop and lets requests end.";
     Stopped: "stopped", Info, [], "The gateway has stopped.";
     VariableIgnored: "variable_ignored", Warn, ["name", "reason"],

@@ -1,7 +1,6 @@
 //! What a page was asked for beside its own parameters: the time zone, and links that keep it.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::Uri;
@@ -15,7 +14,7 @@ use utoipa::IntoParams;
 
 use crate::edge::admin::problem::Refused;
 use crate::edge::admin::query::{self, Asked};
-use crate::gateway::Gateway;
+use crate::gateway::Current;
 
 /// The parameter that every page has.
 const ZONE: &str = "zone";
@@ -36,15 +35,12 @@ pub(super) struct View {
     has_own_zone: bool,
 }
 
-impl<P: DeserializeOwned + IntoParams> FromRequestParts<Arc<Gateway>> for Chosen<P> {
+impl<P: DeserializeOwned + IntoParams> FromRequestParts<Current> for Chosen<P> {
     type Rejection = Refused;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        gateway: &Arc<Gateway>,
-    ) -> Result<Self, Refused> {
-        let view = View::read(parts, &gateway.config)?;
-        let Asked(asked) = Asked::from_request_parts(parts, gateway).await?;
+    async fn from_request_parts(parts: &mut Parts, current: &Current) -> Result<Self, Refused> {
+        let view = View::read(parts, &current.get().config)?;
+        let Asked(asked) = Asked::from_request_parts(parts, current).await?;
         Ok(Self { asked, view })
     }
 }

@@ -1,0 +1,123 @@
+//! A configuration that takes the place of the one in force: what of it waits for the next start.
+
+use crate::limits::Limits;
+use crate::model::{Config, Telemetry};
+
+/// Takes a key from the configuration in force, and notes those that differ.
+macro_rules! kept {
+    ($new:expr, $running:expr, $differ:expr, $($($key:ident).+),+ $(,)?) => {
+        $(if $new.$($key).+ != $running.$($key).+ {
+            $new.$($key).+.clone_from(&$running.$($key).+);
+            $differ.push(concat_keys!($($key).+));
+        })+
+    };
+}
+
+/// `a.b` as text.
+macro_rules! concat_keys {
+    ($first:ident $(. $rest:ident)*) => { concat!(stringify!($first) $(, ".", stringify!($rest))*) };
+}
+
+impl Config {
+    /// What a gateway can do that runs under `running`: this, but for the keys that are read at a
+    /// start only. Those of them that differ are named.
+    #[must_use]
+    pub fn while_running(mut self, running: &Self) -> (Self, Vec<&'static str>) {
+        // Named one by one, so that a new key is missed here.
+        let Self {
+            listen: _,
+            admin: _,
+            admin_token: _,
+            data_dir: _,
+            workers: _,
+            upstreams: _,
+            tenants: _,
+            tokenizers: _,
+            prices: _,
+            billing: _,
+            ledger: _,
+            export: _,
+            telemetry:
+                Telemetry {
+                    genai: _,
+                    tenants_max: _,
+                    scope_labels: _,
+                    access_log: _,
+                    otlp: _,
+                    traces: _,
+                },
+            receipts: _,
+            passthrough: _,
+            resource: _,
+            limits: Limits { ledger_queue_bytes_max: _, ledger_segment_bytes: _, .. },
+        } = running;
+        let mut differ = Vec::new();
+        kept!(
+            self,
+            running,
+            differ,
+            listen,
+            admin,
+            data_dir,
+            workers,
+            ledger,
+            export,
+            telemetry.genai,
+            telemetry.tenants_max,
+            telemetry.scope_labels,
+            telemetry.otlp,
+            telemetry.traces,
+            resource,
+            limits.ledger_queue_bytes_max,
+            limits.ledger_segment_bytes,
+        );
+        // The address that stays may be one that strangers reach.
+        if self.admin_token.is_none() && !self.admin.ip().to_canonical().is_loopback() {
+            kept!(self, running, differ, admin_token);
+        }
+        (self, differ)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let none = |_: &std::path::Path| Err(io::ErrorKind::NotFound.into());
+        let whole = format!("upstreams:\n  - {{name: e, url: \"http://127.0.0.1:1\"}}\n{text}");
+        Config::from_yaml(&whole, "t.yaml", &|_| None, &none).unwrap()
+    }
+
+    #[test]
+    fn what_is_read_at_a_start_stays_and_is_named() {
+        let running = config("listen: 127.0.0.1:1\nreceipts: on\n");
+        let next = config(
+            "listen: 127.0.0.1:2\nreceipts: off\nledger: {durability: os}\n\
+             telemetry: {access_log: all, tenants_max: 7}\n\
+             limits: {drain_seconds: 3, ledger_segment_bytes: 2000000}\n",
+        );
+        let (now, differ) = next.clone().while_running(&running);
+        let waiting = ["listen", "ledger", "telemetry.tenants_max", "limits.ledger_segment_bytes"];
+        assert_eq!(differ, waiting);
+        assert_eq!((now.listen, &now.ledger), (running.listen, &running.ledger));
+        assert!(!now.receipts);
+        assert_eq!(now.telemetry.access_log, next.telemetry.access_log);
+        assert_eq!(now.limits.drain, next.limits.drain);
+        assert_eq!(now.while_running(&running).1, [""; 0]);
+    }
+
+    #[test]
+    fn an_address_that_stays_open_to_strangers_keeps_its_token() {
+        let running = config("admin: 0.0.0.0:9464\nadmin_token: sesame-0123456789abcdef\n");
+        let (now, differ) = config("").while_running(&running);
+        assert_eq!((now.admin, &now.admin_token), (running.admin, &running.admin_token));
+        assert_eq!(differ, ["admin", "admin_token"]);
+        let rotated = "admin: 0.0.0.0:9464\nadmin_token: another-0123456789abcdef\n";
+        let (now, differ) = config(rotated).while_running(&running);
+        assert_ne!(now.admin_token, running.admin_token);
+        assert_eq!(differ, [""; 0]);
+    }
+}

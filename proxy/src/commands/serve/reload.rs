@@ -1,0 +1,187 @@
+//! Another configuration while the gateway runs: on SIGHUP, and when a file that it comes from has
+//! changed. All of it is taken or none; requests that are running keep the one that they began with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use taximeter_config::{Config, Overrides, TokenizerFile};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::commands::load::{self, LoadError};
+use crate::edge::look::Look;
+use crate::edge::signals::Hangup;
+use crate::edge::{clock, recognise};
+use crate::gateway::{Current, Gateway, Rules};
+use crate::reload::{InForce, Rejected, Settled};
+use crate::telemetry::events::{ConfigRejected, ConfigReloaded};
+use crate::tokenizers::Tokenizers;
+
+/// How often files are looked at. What changed is read when two looks have seen the same.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+/// Times that a file is read in a row because it names other files than the time before.
+const READINGS_MAX: usize = 3;
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) file: PathBuf,
+    /// What flags set over it.
+    pub(super) overrides: Overrides,
+}
+
+impl Source {
+    /// The configuration that is there now, and the files that it comes from, as far as they are
+    /// known: each once, in an order that does not change.
+    ///
+    /// Errors: the file cannot be read, or has mistakes.
+    pub(super) fn read(&self) -> (Vec<PathBuf>, Result<Config, LoadError>) {
+        let mut files = vec![self.file.clone()];
+        let config = load::config_and_secrets(&self.file, &mut files)
+            .and_then(|config| Ok(config.with(&self.overrides)?));
+        if let Ok(config) = &config {
+            files.extend(load::named_by(config));
+        }
+        files.sort_unstable();
+        files.dedup();
+        (files, config)
+    }
+}
+
+/// What is read anew.
+pub(super) struct Reloader {
+    source: Source,
+    files: Vec<PathBuf>,
+    settled: Settled<Look>,
+    /// Files of vocabularies, as they looked when they were read.
+    vocabularies: Look,
+    current: Current,
+    replace: watch::Sender<Arc<Gateway>>,
+}
+
+/// What came of a reading.
+struct Reading {
+    files: Vec<PathBuf>,
+    look: Look,
+    next: Result<Next, LoadError>,
+}
+
+/// What takes the place of the configuration in force.
+struct Next {
+    rules: Rules,
+    waiting: Vec<&'static str>,
+    vocabularies: Look,
+}
+
+impl Reloader {
+    /// For a configuration that was read from `files` when they looked as `seen`.
+    pub(super) fn new(
+        source: Source,
+        (files, seen): (Vec<PathBuf>, Look),
+        current: Current,
+        replace: watch::Sender<Arc<Gateway>>,
+    ) -> Self {
+        let settled = Settled::new(seen);
+        let vocabularies = Look::at(&paths(&current.get().config.tokenizers));
+        Self { source, files, settled, vocabularies, current, replace }
+    }
+
+    /// Reads again whenever it is time, until the gateway drains.
+    pub(super) async fn run(mut self, mut hangup: Hangup) {
+        let mut period = interval(LOOK_PERIOD);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = period.tick() => {}
+                () = hangup.wait() => self.settled.hurry(),
+            }
+            if self.current.get().is_draining() {
+                return;
+            }
+            let files = self.files.clone();
+            // The disk may be slow.
+            let Ok(look) = spawn_blocking(move || Look::at(&files)).await else { continue };
+            let is_whole = look.is_whole();
+            if self.settled.look(clock::now(), look, is_whole) {
+                self.reload().await;
+            }
+        }
+    }
+
+    async fn reload(&mut self) {
+        let (source, before) = (self.source.clone(), self.current.get());
+        let (files, vocabularies) = (self.files.clone(), self.vocabularies.clone());
+        let reading = spawn_blocking(move || read(&source, files, &before, &vocabularies)).await;
+        let now = clock::wall();
+        let problems = match reading {
+            Ok(Reading { files, look, next }) => {
+                self.files = files;
+                self.settled = Settled::new(look);
+                match next {
+                    Ok(next) => return self.put_in_force(next),
+                    Err(fault) => fault.lines(),
+                }
+            }
+            Err(_) => vec!["it could not be read: a panic, told of on stderr".to_owned()],
+        };
+        let gateway = self.current.get();
+        let path = self.source.file.display().to_string();
+        gateway.telemetry.emit(&ConfigRejected { path: &path, problems: &problems });
+        gateway.in_force().rejected = Some(Rejected { at: now, problems });
+    }
+
+    fn put_in_force(&mut self, next: Next) {
+        let Next { rules, waiting, vocabularies } = next;
+        self.vocabularies = vocabularies;
+        let gateway = Arc::new(self.current.get().reconfigured(rules));
+        gateway.telemetry.metrics.reconfigured(&gateway.config);
+        self.replace.send_replace(gateway.clone());
+        recognise::start(&gateway);
+        let since = clock::wall();
+        *gateway.in_force() = InForce { since, waiting: waiting.clone(), rejected: None };
+        gateway.telemetry.emit(&ConfigReloaded { waiting: &waiting });
+    }
+}
+
+/// Reads a source whose files are `files` as far as that is known.
+fn read(
+    source: &Source,
+    mut files: Vec<PathBuf>,
+    before: &Gateway,
+    vocabularies: &Look,
+) -> Reading {
+    let mut readings = 0;
+    loop {
+        readings += 1;
+        // Before they are read: what changes meanwhile is read again.
+        let look = Look::at(&files);
+        let (mut found, config) = source.read();
+        let next = config.and_then(|config| take_place(config, before, vocabularies));
+        if next.is_err() {
+            // It may name fewer files than it means to.
+            found.extend(files.iter().cloned());
+            found.sort_unstable();
+            found.dedup();
+        }
+        if found == files || readings == READINGS_MAX {
+            return Reading { files, look, next };
+        }
+        files = found;
+    }
+}
+
+fn take_place(config: Config, before: &Gateway, read: &Look) -> Result<Next, LoadError> {
+    let (config, waiting) = config.while_running(&before.config);
+    let tariffs = load::tariffs(&config)?;
+    let vocabularies = Look::at(&paths(&config.tokenizers));
+    let unchanged = config.tokenizers == before.config.tokenizers && vocabularies == *read;
+    let tokenizers: Tokenizers =
+        if unchanged { before.tokenizers.clone() } else { load::tokenizers(&config)?.0 };
+    Ok(Next { rules: Rules { config, tariffs, tokenizers }, waiting, vocabularies })
+}
+
+fn paths(files: &[TokenizerFile]) -> Vec<PathBuf> {
+    files.iter().map(|file| file.path.clone()).collect()
+}
