@@ -95,6 +95,10 @@ log_events! {
         "A client's connection ended because no request could be read.";
     ConnectionRefused: "connection_refused", Warn, ["reason"],
         "A client was not let in: too many connections.";
+    TlsRenewed: "tls_renewed", Info, ["path"],
+        "Another certificate is shown to those who connect from now on.";
+    TlsRefused: "tls_refused", Critical, ["reason"],
+        "The files of certificate and key have changed and do not do; those before stay in force.";
     UpstreamRecognised: "upstream_recognised", Info, ["upstream", "provider"],
         "An upstream has shown what it is.";
     UpstreamUnreachable: "upstream_unreachable", Warn, ["upstream", "cause", "message"],
