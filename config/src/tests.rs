@@ -324,7 +324,8 @@ fn thousands_of_mistakes_are_counted_but_not_told() {
 
 fn examples() -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = paths.filter(|path| path.is_file());
     files.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 

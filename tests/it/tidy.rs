@@ -220,16 +220,42 @@ fn nothing_allows_what_the_workspace_denies() {
     }
 }
 
+/// Each configuration in `deploy/`, by its file: those that are files, and those that manifests
+/// carry within them.
+fn configurations() -> Vec<(String, String)> {
+    let text = |path: &str| std::fs::read_to_string(root().join(path)).expect("a file of deploy/");
+    let mut found = Vec::new();
+    for path in files().into_iter().filter(|path| path.ends_with(".yaml")) {
+        let Some((folder, name)) = path.rsplit_once('/') else { continue };
+        let alone = folder == "deploy/examples" || name == "taximeter.yaml";
+        if folder.starts_with("deploy/examples") || folder.starts_with("deploy/kustomize") {
+            match alone {
+                true => found.push((path.clone(), text(&path))),
+                false => found.extend(carried(&text(&path)).map(|text| (path.clone(), text))),
+            }
+        }
+    }
+    found
+}
+
+/// The configurations in the ConfigMaps of a manifest.
+fn carried(manifest: &str) -> impl Iterator<Item = String> {
+    const KEY: &str = "\n  taximeter.yaml: |\n";
+    manifest.split(KEY).skip(1).map(|behind| {
+        let lines = behind.lines().take_while(|line| line.starts_with("    ") || line.is_empty());
+        lines.map(|line| format!("{}\n", line.get(4..).unwrap_or_default())).collect()
+    })
+}
+
 #[test]
 fn every_example_is_a_good_configuration() {
-    let examples: Vec<_> = files()
-        .into_iter()
-        .filter(|path| path.starts_with("deploy/examples/") && path.ends_with(".yaml"))
-        .collect();
-    assert!(!examples.is_empty(), "deploy/examples has examples");
-    for example in examples {
+    let configurations = configurations();
+    for folder in ["deploy/examples/kubernetes/", "deploy/examples/compose/", "deploy/kustomize/"] {
+        let found = configurations.iter().any(|(path, _)| path.starts_with(folder));
+        assert!(found, "{folder} has configurations");
+    }
+    for (example, text) in configurations {
         // Secrets that an example names are somebody else's: stand-ins will do.
-        let text = std::fs::read_to_string(root().join(&example)).expect("an example");
         let named = |kind: &str| -> Vec<String> {
             let start = format!("${{{kind}:");
             let rest = text.split(start.as_str()).skip(1);

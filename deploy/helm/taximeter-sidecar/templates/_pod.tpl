@@ -1,0 +1,67 @@
+{{- /* What a gateway's pod and a sidecar have in common. The gateway's chart has this very file. */}}
+
+{{- /* The image: of .image, with .tag where it has no tag of its own. */}}
+{{- define "taximeter.pod.image" -}}
+{{- $image := .image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}{{ with $image.tag }}:{{ . }}{{ end }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ $image.tag | default .tag }}
+{{- end -}}
+{{- end }}
+
+{{- /* Whose pod it is: for `resource` in the configuration, and for OTEL_RESOURCE_ATTRIBUTES. */}}
+{{- define "taximeter.pod.env" -}}
+- name: K8S_POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: K8S_POD_UID
+  valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+- name: K8S_NAMESPACE_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: K8S_NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: k8s.pod.name=$(K8S_POD_NAME),k8s.pod.uid=$(K8S_POD_UID),k8s.namespace.name=$(K8S_NAMESPACE_NAME),k8s.node.name=$(K8S_NODE_NAME)
+{{- end }}
+
+{{- /* The same on every record. */}}
+{{- define "taximeter.pod.resource" -}}
+k8s.pod.name: ${env:K8S_POD_NAME}
+k8s.namespace.name: ${env:K8S_NAMESPACE_NAME}
+k8s.node.name: ${env:K8S_NODE_NAME}
+{{- end }}
+
+{{- /* By the admin address; both paths ask for no token, and neither waits for an engine. A long journal takes its time
+at the start. */}}
+{{- define "taximeter.pod.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: admin}
+  periodSeconds: 1
+  failureThreshold: 600
+readinessProbe:
+  httpGet: {path: /readyz, port: admin}
+  periodSeconds: 5
+livenessProbe:
+  httpGet: {path: /healthz, port: admin}
+  periodSeconds: 10
+  failureThreshold: 6
+{{- end }}
+
+{{- /* Pod Security `restricted`, and nothing to write to but the data. */}}
+{{- define "taximeter.pod.securityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- /* How many bytes of bodies are held at once: a quarter of the memory, or 1 GiB where it has no limit. */}}
+{{- define "taximeter.pod.bodies" -}}
+{{- $memory := dig "limits" "memory" "4Gi" . -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 -}}
+{{- $number := regexFind "^[0-9]+" $memory -}}
+{{ div (mul (int64 $number) (get $units (trimPrefix $number $memory))) 4 }}
+{{- end }}

@@ -1,0 +1,145 @@
+"""Values that the charts are rendered with, and values that they must refuse."""
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+ENGINE = {"upstream": "http://vllm.models.svc:8000", "image": {"digest": DIGEST}}
+STORE = {"store": "postgres://taximeter:${file:/run/secrets/bills/password}@db.data.svc/bills?sslmode=require"}
+POSTGRES = {"config": {"ledger": STORE}, "secrets": [{"name": "bills"}]}
+ENGINES = {"upstreams": [{"name": "local", "url": "http://vllm.models.svc:8000", "dialect": "vllm"}]}
+BESIDE = {"image": {"digest": DIGEST}}
+TOKEN = {"secret": "taximeter-admin", "secretKey": "admin.token"}
+
+# Of the gateway's chart, by what each is.
+GATEWAY = {
+    "one-engine": ENGINE,
+    "everything": {
+        **ENGINE, "replicas": 3, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        "dashboards": {"enabled": True, "annotations": {"folder": "LLM"}}, "autoscaling": {"enabled": True},
+        "labels": {"team": "platform"}, "podLabels": {"cost": "llm"}, "podAnnotations": {"note": "yes"},
+        "priorityClassName": "high", "nodeSelector": {"pool": "cpu"}, "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}}, "imagePullSecrets": [{"name": "registry"}],
+    },
+    "postgres": {
+        **ENGINE, "replicas": 3, **POSTGRES,
+    },
+    "deployment": {**ENGINE, "kind": "Deployment", "replicas": 2, **POSTGRES},
+    "deployment-scaled": {
+        **ENGINE, "kind": "Deployment", **POSTGRES,
+        "autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 40, "requestsOpenPerPod": 50},
+    },
+    "daemonset": {**ENGINE, "kind": "DaemonSet", **POSTGRES},
+    "trial": {**ENGINE, "kind": "Deployment", "persistence": {"mayBeLost": True}},
+    "own-secret": {
+        **ENGINE, "admin": {"existingSecret": "taximeter-admin", "secretKey": "admin.token"},
+        "podMonitor": {"enabled": True, "interval": "10s"},
+    },
+    "providers": {
+        "image": {"repository": "registry.example:5000/taximeter", "tag": "0.1.0", "digest": DIGEST, "pullPolicy": "Always"},
+        "secrets": [{"name": "provider-keys"}], "env": [{"name": "REGION", "value": "eu"}],
+        "config": {
+            "upstreams": [
+                {"name": "anthropic", "url": "https://api.anthropic.com", "dialect": "anthropic", "models": ["claude-*"],
+                 "credential": "${file:/run/secrets/provider-keys/anthropic}"},
+                {"name": "openai", "url": "https://api.openai.com/v1", "dialect": "openai",
+                 "credential": "${file:/run/secrets/provider-keys/openai}"},
+            ],
+            "tenants": {"unknown": "refuse", "keys": [{"id": "acme", "tenant": "acme", "sha256": "6f1e0c2f" * 8}]},
+            "prices": {"unknown": "refuse", "currency": "EUR", "exchange": [{"from": "USD", "rate": 0.92}]},
+            "resource": {"cloud.region": "${env:REGION}"},
+            "limits": {"body_bytes_max": 16777216},
+        },
+    },
+    "closed": {
+        **ENGINE,
+        "networkPolicy": {
+            "clients": [{"namespaceSelector": {"matchLabels": {"llm": "yes"}}}],
+            "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+            "egress": [{"to": [{"podSelector": {"matchLabels": {"app": "vllm"}}}], "ports": [{"port": 8000}]}],
+        },
+    },
+    "without": {
+        **ENGINE, "networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": False}, "preStopSeconds": 0,
+    },
+    "ipv6": {**ENGINE, "address": "[::]"},
+    "exposed": {
+        **ENGINE, "service": {"type": "LoadBalancer", "port": 80, "annotations": {"internal": "true"}},
+        "podDisruptionBudget": {"maxUnavailable": "50%"}, "fullnameOverride": "llm-gateway",
+        "serviceAccount": {"annotations": {"role": "exporter"}},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}],
+    },
+    "volumes": {
+        **ENGINE, "drainSeconds": 600, "resources": {"requests": {"cpu": 2, "memory": "512Mi"}, "limits": {"memory": "4G"}},
+        "volumes": [{"name": "prices", "configMap": {"name": "prices"}}],
+        "volumeMounts": [{"name": "prices", "mountPath": "/etc/prices", "readOnly": True}],
+        "persistence": {"size": "500Gi", "storageClass": "fast", "accessModes": ["ReadWriteOncePod"],
+                        "whenDeleted": "Delete", "whenScaled": "Delete"},
+    },
+}
+
+# Of a chart that includes the sidecar.
+SIDECAR = {
+    "engine": BESIDE,
+    "engine-watched": {**BESIDE, "admin": TOKEN, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    "engine-like-the-example": {
+        **BESIDE, "admin": {"secret": "taximeter-admin"}, **POSTGRES,
+    },
+    "engine-elsewhere": {**BESIDE, "enginePort": 30000, "drainSeconds": 20, "persistence": {"claim": "journal"}},
+    "engine-with-keys": {
+        **BESIDE, "env": [{"name": "OTEL_SERVICE_NAME", "value": "llm"}],
+        "config": {"upstreams": [{"name": "e", "url": "http://127.0.0.1:8000", "usage": "continuous"}],
+                   "tenants": {"keys": [{"id": "acme", "tenant": "acme", "sha256": "6f1e0c2f" * 8}]}},
+    },
+    "application": {**BESIDE, "beside": "application"},
+    "application-watched": {**BESIDE, "beside": "application", "admin": {"secret": "taximeter-admin"}},
+    "application-of-a-team": {
+        **BESIDE, "beside": "application", "upstream": "https://api.anthropic.com",
+        "tenant": {"fieldPath": "metadata.labels['team']"},
+    },
+    "application-like-the-example": {
+        **BESIDE, "beside": "application", "admin": {"secret": "taximeter-admin"}, **POSTGRES,
+    },
+    "application-by-name": {
+        **BESIDE, "beside": "application", "tenant": {"name": "checkout"}, **POSTGRES,
+    },
+}
+
+# Values that Helm refuses, linting too, and the key that it must name.
+BAD_GATEWAY = [
+    ({"upstream": "vllm:8000"}, "/upstream"),
+    ({**ENGINE, "config": ENGINES}, "/config/upstreams"),
+    ({**ENGINE, "upstrem": "x"}, "upstrem"),
+    ({**ENGINE, "kind": "Pod"}, "/kind"),
+    ({**ENGINE, "kind": "Deployment"}, "'ledger'"),
+    ({**ENGINE, "kind": "DaemonSet", "config": {"ledger": {"store": "sqlite"}}}, "/config/ledger/store"),
+    ({**ENGINE, "kind": "DaemonSet", "persistence": {"mayBeLost": True}, "autoscaling": {"enabled": True}},
+     "/autoscaling/enabled"),
+    ({**ENGINE, "replicas": "two"}, "/replicas"),
+    ({**ENGINE, "image": {"repository": "", "tag": "x"}}, "/image/repository"),
+    ({**ENGINE, "image": {"digest": "0123"}}, "/image/digest"),
+    ({**ENGINE, "address": "127.0.0.1"}, "/address"),
+    ({**ENGINE, "config": {"listen": "0.0.0.0:80"}}, "/config/listen"),
+    ({**ENGINE, "config": {"admin_token": "secret"}}, "/config/admin_token"),
+    ({**ENGINE, "config": {"limits": {"drain_seconds": 1}}}, "/config/limits/drain_seconds"),
+    ({**ENGINE, "drainSeconds": 0}, "/drainSeconds"),
+    ({**ENGINE, "persistence": {"size": "10 GB"}}, "/persistence/size"),
+    ({**ENGINE, "persistence": {"whenScaled": "Keep"}}, "/persistence/whenScaled"),
+    ({**ENGINE, "resources": {"limits": {"memory": "1.5Gi"}}}, "/resources/limits/memory"),
+    ({**ENGINE, "service": {"port": 70000}}, "/service/port"),
+    ({**ENGINE, "service": {"nodePort": 1}}, "nodePort"),
+    ({**ENGINE, "autoscaling": {"enabled": True, "requestsOpenPerPod": 0}}, "/autoscaling/requestsOpenPerPod"),
+    ({**ENGINE, "networkPolicy": {"clients": [{"namespace": "a"}]}}, "namespace"),
+    ({**ENGINE, "podMonitor": {"interval": "often"}}, "/podMonitor/interval"),
+    ({**ENGINE, "secrets": ["bills"]}, "/secrets/0"),
+    ({**ENGINE, "labels": {"a": 1}}, "/labels/a"),
+]
+BAD_SIDECAR = [
+    ({"beside": "database"}, "/beside"),
+    ({"besides": "engine"}, "besides"),
+    ({"enginePort": 8080}, "/enginePort"),
+    ({"tenant": {"fieldPath": "status.podIP"}}, "/tenant/fieldPath"),
+    ({"config": {"admin": "0.0.0.0:1"}}, "/config/admin"),
+    ({"podMonitor": {"enabled": True}}, "/admin/secret"),
+    ({"upstream": "https://a.example", "config": ENGINES}, "/config/upstreams"),
+    ({"persistence": {"size": "much"}}, "/persistence/size"),
+]

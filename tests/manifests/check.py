@@ -1,0 +1,377 @@
+"""Charts, Kustomize bases and examples, each in the hands of the programs that will read them.
+
+Ends with 1 where anything is wrong.
+"""
+
+import concurrent.futures
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import helm_python as helm
+import kubernetes_validate
+import yaml
+
+import cases
+import rules
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm" / "taximeter"
+INCLUDING = HERE / "chart"
+OLDEST = 29
+LINT_WARNING = 2
+wrong = []
+
+
+def expect(kept, text):
+    if not kept:
+        wrong.append(text)
+        print(f"WRONG: {text}")
+
+
+def read(text):
+    return [thing for thing in yaml.safe_load_all(text) if thing]
+
+
+def loaded(folder):
+    with quiet():
+        return helm.Chart.load(folder)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Helm's library says on stderr that it follows links, each time."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def render(chart, values, name="taximeter"):
+    files = chart.render(values, name=name, namespace="models")
+    return [thing for path, text in sorted(files.items()) if path.endswith(".yaml") for thing in read(text)]
+
+
+def findings(folder, values):
+    with quiet():
+        report = helm.lint(folder, values, strict=True)
+    return [message["error"] for message in report["messages"] if message["severity"] >= LINT_WARNING]
+
+
+def charts():
+    """Every case, rendered and linted; and every bad one, refused with the key's name."""
+    found = {}
+    alike = [("gateway", CHART, cases.GATEWAY, cases.BAD_GATEWAY, lambda values: values),
+             ("sidecar", INCLUDING, cases.SIDECAR, cases.BAD_SIDECAR, lambda values: {"taximeter": values})]
+    for kind, folder, good, bad, wrap in alike:
+        with loaded(folder) as chart:
+            for name, values in good.items():
+                try:
+                    found[f"{kind}-{name}"] = render(chart, wrap(values))
+                except (helm.HelmError, yaml.YAMLError) as fault:
+                    sys.exit(f"{kind} {name} is not rendered: {fault}")
+                for finding in findings(folder, wrap(values)):
+                    expect(False, f"helm lint, {kind} {name}: {finding}")
+            for values, key in bad:
+                expect(any(key in finding for finding in findings(folder, wrap(values))), f"helm lint passes {values}")
+                try:
+                    chart.render(wrap(values))
+                    expect(False, f"{values} is rendered")
+                except helm.HelmError as fault:
+                    expect(key in str(fault), f"{values} is refused without the word {key}: {fault}")
+            if folder == CHART:
+                # Nothing is wrong with the values, but something is missing.
+                try:
+                    chart.render({})
+                    expect(False, "a gateway before nothing is rendered")
+                except helm.HelmError as fault:
+                    expect("upstream: what does the gateway stand before?" in str(fault), f"without upstream: {fault}")
+    return found
+
+
+def kustomized(folder):
+    built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
+    expect(built.returncode == 0, f"kubectl kustomize {folder}: {built.stderr}")
+    return read(built.stdout)
+
+
+def one(things, kind, name=None):
+    """The object of a kind; by its name, to which Kustomize may have added a hash."""
+    found = [thing for thing in things if thing["kind"] == kind
+             and (name is None or re.fullmatch(f"{name}(-[a-z0-9]{{10}})?", thing["metadata"]["name"]))]
+    assert len(found) == 1, f"{len(found)} of {kind} {name}"
+    return found[0]
+
+
+def pods(things):
+    return [(thing, pod) for thing in things if (pod := rules.pod_of(thing)) is not None]
+
+
+@functools.lru_cache
+def versions():
+    """Those of Kubernetes, from the oldest that has native sidecars."""
+    known = kubernetes_validate.utils.all_versions()
+    return [version for version in known if int(version.split(".")[1]) >= OLDEST]
+
+
+def check_schemas(name, things):
+    """Each object as each Kubernetes knows it, strictly; and the pods as `restricted` wants them."""
+    for thing in things:
+        what = f"{name}: {thing['kind']} {thing['metadata']['name']}"
+        faults = rules.custom(thing)
+        if faults is not None:
+            expect(not faults, f"{what}: {faults}")
+            continue
+        for version in versions():
+            try:
+                kubernetes_validate.validate(thing, version, strict=True)
+            except (kubernetes_validate.ValidationError, kubernetes_validate.SchemaNotFoundError) as fault:
+                expect(False, f"{what}, Kubernetes {version}: {fault.message}")
+    for thing, pod in pods(things):
+        what = f"{name}: {thing['kind']} {thing['metadata']['name']}"
+        faults = list(rules.restricted(pod))
+        expect(not faults, f"{what} is not restricted: {faults}")
+        expect(pod.get("automountServiceAccountToken") is False, f"{what} has a token of Kubernetes")
+
+
+@functools.lru_cache
+def checked(text):
+    """What `taximeter check` says against a configuration, with stand-ins for what is somebody else's."""
+    names = set(re.findall(r"\$\{env:([^}]+)\}", text))
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(re.sub(r"\$\{file:[^}]+\}", "a-stand-in-for-a-secret", text))
+        file.flush()
+        done = subprocess.run([os.environ["TAXIMETER_BINARY"], "check", file.name], capture_output=True, text=True,
+                              check=False, timeout=60, env=dict.fromkeys(names, "a-stand-in"))
+    return done.stderr if done.returncode else ""
+
+
+def check_configurations(name, things, among):
+    """Each one is good, and the pod that it is for has what it names: variables, files, ports, patience."""
+    count = 0
+    for thing in things:
+        text = thing.get("data", {}).get("taximeter.yaml") if thing["kind"] == "ConfigMap" else None
+        if text is None:
+            continue
+        count += 1
+        what = f"{name}: ConfigMap {thing['metadata']['name']}"
+        expect(not (told := checked(text)), f"{what}: {told}")
+        carriers = [pod for _, pod in pods(among) if any(
+            volume.get("configMap", {}).get("name") == thing["metadata"]["name"] for volume in pod.get("volumes", []))]
+        expect(carriers, f"{what} is in no pod")
+        for pod in carriers:
+            check_fit(what, text, pod)
+    return count
+
+
+def check_fit(what, text, pod):
+    config = yaml.safe_load(text)
+    container = next(container for container in rules.containers(pod) if container["name"] == "taximeter")
+    variables = {entry["name"] for entry in container["env"]}
+    for named in re.findall(r"\$\{env:([^}]+)\}", text):
+        expect(named in variables, f"{what}: the pod has no variable {named}")
+    secrets = {volume["name"] for volume in pod["volumes"] if "secret" in volume}
+    mounted = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] in secrets]
+    for path in re.findall(r"\$\{file:([^}]+)\}", text):
+        expect(str(pathlib.PurePath(path).parent) in mounted, f"{what}: the pod has no secret at {path}")
+    writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+    expect(writable == [config["data_dir"]], f"{what}: data in {config['data_dir']}, room in {writable}")
+    ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+    for port, address in (("http", config["listen"]), ("admin", config.get("admin", "127.0.0.1:9464"))):
+        host, number = address.rsplit(":", 1)
+        open_to_others = host in ("0.0.0.0", "[::]")
+        expect((ports.get(port) == int(number)) == open_to_others, f"{what}: {address}, but the port {port} is {ports.get(port)}")
+    probes = [container[probe] for probe in ("startupProbe", "readinessProbe", "livenessProbe") if probe in container]
+    for probe in probes:
+        port = (probe.get("httpGet") or probe.get("tcpSocket"))["port"]
+        expect(port in ports, f"{what}: a probe asks the port {port}, which is not there")
+    # Last counts, the store and the last metrics come behind the drain.
+    if container in pod["containers"]:
+        patience = pod["terminationGracePeriodSeconds"]
+        expect(patience >= config["limits"]["drain_seconds"] + 15, f"{what}: the pod waits {patience} s only")
+
+
+def without_labels(thing):
+    """What it is, without labels and annotations of what is made of it."""
+    spec = json.loads(json.dumps(thing["spec"]))
+    spec.get("template", {}).pop("metadata", None)
+    for claim in spec.get("volumeClaimTemplates", []):
+        claim["metadata"].pop("labels", None)
+    return spec
+
+
+def differences(ours, theirs, place=""):
+    """Where two things are not the same."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        pairs = [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}]
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = [(at, *pair) for at, pair in enumerate(zip(ours, theirs, strict=True))]
+    else:
+        return [] if ours == theirs else [f"{place} is {ours!r} and {theirs!r}"]
+    return [found for name, one, other in pairs for found in differences(one, other, f"{place}/{name}")]
+
+
+def check_sameness(sets):
+    """Helm, Kustomize and the examples make the same, and nothing is a copy that drifted."""
+    same = {"admin": {"existingSecret": "taximeter-admin"}, "podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True},
+            "config": {"upstreams": [{"name": "engine", "url": "http://engine:8000"}]}}
+    with loaded(CHART) as chart:
+        ours = render(chart, same)
+    theirs = sets["kustomize-gateway"]
+    text = json.dumps(theirs).replace(one(theirs, "ConfigMap")["metadata"]["name"], "taximeter")
+    theirs = json.loads(text.replace(f"registry.example/taximeter@{cases.DIGEST}", one(ours, "StatefulSet")[
+        "spec"]["template"]["spec"]["containers"][0]["image"]))
+    for kind, name in [("StatefulSet", "taximeter"), ("Service", "taximeter"), ("Service", "taximeter-pods"),
+                       ("PodDisruptionBudget", "taximeter"), ("NetworkPolicy", "taximeter"), ("PodMonitor", "taximeter"),
+                       ("PrometheusRule", "taximeter")]:
+        apart = differences(without_labels(one(ours, kind, name)), without_labels(one(theirs, kind, name)))
+        expect(not apart, f"{kind} {name} of the chart and of deploy/kustomize: {apart}")
+    apart = differences(config_in(ours), config_in(theirs))
+    expect(not apart, f"configurations of the chart and of deploy/kustomize/gateway: {apart}")
+
+    with loaded(INCLUDING) as chart:
+        for beside, kind in (("engine", "StatefulSet"), ("application", "Deployment")):
+            ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": "taximeter-admin"}}})
+            theirs = sets["kustomize-pods"]
+            first = rules.pod_of(one(theirs, kind))["initContainers"][0]
+            apart = [*differences(rules.pod_of(one(ours, "Deployment"))["initContainers"][0], first),
+                     *differences(config_in(ours), config_in(theirs, f"taximeter-{beside}"))]
+            expect(not apart, f"taximeter-sidecar and deploy/kustomize/components/sidecar-{beside}: {apart}")
+    for example, case in (("vllm-sidecar", "engine-like-the-example"), ("application-sidecar", "application-like-the-example")):
+        shown = rules.pod_of(one(sets[f"example-{example}"], "Deployment"))["initContainers"][0]
+        rendered = rules.pod_of(one(sets[f"sidecar-{case}"], "Deployment"))["initContainers"][0]
+        # Whoever follows an example has an image of their own.
+        rendered["image"] = shown["image"]
+        expect(not (apart := differences(rendered, shown)), f"taximeter-sidecar and {example}.yaml: {apart}")
+
+
+def config_in(things, name="taximeter"):
+    maps = [thing for thing in things if thing["kind"] == "ConfigMap" and "taximeter.yaml" in thing["data"]]
+    found = maps[0] if len(maps) == 1 else one(maps, "ConfigMap", name)
+    return yaml.safe_load(found["data"]["taximeter.yaml"])
+
+
+def check_files(sets):
+    """What the charts take from elsewhere is what is there, and versions are the program's."""
+    groups = yaml.safe_load((DEPLOY / "prometheus" / "taximeter.rules.yaml").read_text())
+    for name in ("gateway-everything", "kustomize-gateway"):
+        expect(one(sets[name], "PrometheusRule")["spec"] == groups, f"{name} has other rules than deploy/prometheus")
+    built = subprocess.run([DEPLOY / "kustomize" / "components" / "rules" / "build", "-"], capture_output=True, text=True, check=True)
+    committed = DEPLOY / "kustomize" / "components" / "rules" / "prometheusrule.yaml"
+    expect(built.stdout == committed.read_text(), f"{committed} is not what build makes")
+    dashboards = sorted((DEPLOY / "grafana").glob("*.json"))
+    for file in dashboards:
+        shown = one(sets["gateway-everything"], "ConfigMap", f"taximeter-{file.stem}")["data"]
+        expect(json.loads(shown[f"taximeter-{file.name}"]) == json.loads(file.read_text()), f"the chart has another {file.name}")
+    version = re.search(r'^version = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
+    for chart in ("taximeter", "taximeter-sidecar"):
+        told = yaml.safe_load((DEPLOY / "helm" / chart / "Chart.yaml").read_text())
+        expect((told["version"], told["appVersion"]) == (version, version), f"{chart}/Chart.yaml is not of {version}")
+    images = {container["image"] for things in sets.values() for _, pod in pods(things) for container in rules.containers(pod)
+              if container["name"] == "taximeter"}
+    expect(all(f":{version}" in image or "@sha256:" in image for image in images), f"images of other versions: {images}")
+    return f"{len(dashboards)} dashboards, {len(groups['groups'])} groups of rules"
+
+
+def check_compose():
+    """Whatever Docker Compose is to mount is there, and is said to be there."""
+    folder = DEPLOY / "examples" / "compose"
+    compose = yaml.safe_load((folder / "compose.yaml").read_text())
+    for name, config in compose["configs"].items():
+        expect("content" in config or (folder / config["file"]).is_file(), f"compose: no file for {name}")
+    places = {}
+    for name, service in compose["services"].items():
+        mounts = [volume.split(":")[:2] for volume in service.get("volumes", [])]
+        for source, _ in mounts:
+            expect((folder / source).exists() if source.startswith(".") else source in compose["volumes"], f"compose: no {source}")
+        for config in service.get("configs", []):
+            expect(config["source"] in compose["configs"], f"compose: no config {config['source']}")
+        places[name] = {target for _, target in mounts} | {config["target"] for config in service.get("configs", [])}
+    config = yaml.safe_load((folder / "taximeter.yaml").read_text())
+    prometheus = yaml.safe_load((folder / "prometheus.yaml").read_text())
+    engine = config["upstreams"][0]["url"].removeprefix("http://")
+    scraped = prometheus["scrape_configs"][0]
+    expect(engine == f"engine:{compose['services']['engine']['command'][1].rsplit(':', 1)[1]}", f"compose: no engine at {engine}")
+    expect(scraped["static_configs"][0]["targets"] == [f"taximeter:{config['admin'].rsplit(':', 1)[1]}"], "compose: nothing to scrape")
+    needed = {"taximeter": {config["data_dir"], config["admin_token"].removeprefix("${file:").removesuffix("}")},
+              "prometheus": {scraped["authorization"]["credentials_file"],
+                             *(f"/etc/prometheus/{file}" for file in prometheus["rule_files"])}}
+    for name, paths in needed.items():
+        expect(paths <= places[name], f"compose: {name} lacks {paths - places[name]}")
+
+
+def check_values():
+    """Each value stands below a word of what it means, and the schema knows it."""
+    for file in DEPLOY.glob("helm/*/values.yaml"):
+        lines = file.read_text().splitlines()
+        found = {line.split(":")[0]: lines[at - 1] for at, line in enumerate(lines) if re.match(r"[A-Za-z]+:", line)}
+        for name, above in found.items():
+            expect(above.startswith("#"), f"{file}: nothing says what {name} is")
+        schema = json.loads((file.parent / "values.schema.json").read_text())["properties"]
+        expect(set(schema) == set(found) | {"global"}, f"{file} and its schema know other values")
+
+
+def checkov(sets):
+    """checkov over all that we ship; what is skipped says why in the manifest."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, things in sets.items():
+            if name != "kustomize-pods":    # what is beside the sidecar there is no example
+                (pathlib.Path(folder) / f"{name}.yaml").write_text(yaml.safe_dump_all(things))
+        done = subprocess.run(["checkov", "-d", folder, "--framework", "kubernetes", "--compact", "--quiet", "--skip-download",
+                               "--output", "json"], capture_output=True, text=True, check=False)
+    try:
+        report = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return None, [f"checkov: {done.stdout}{done.stderr}"]
+    failed = [f"checkov {check['check_id']} ({check['check_name']}): {check['file_path']} {check['resource']}"
+              for check in report["results"]["failed_checks"]]
+    return report["summary"], failed
+
+
+def main():
+    sets = charts()
+    print(f"helm {helm.helm_sdk_version()}: {len(cases.GATEWAY)} gateways and {len(cases.SIDECAR)} sidecars rendered and linted, "
+          f"{len(cases.BAD_GATEWAY) + len(cases.BAD_SIDECAR)} bad values refused by name")
+    for overlay in ("gateway", "pods"):
+        sets[f"kustomize-{overlay}"] = kustomized(HERE / "overlays" / overlay)
+    examples = sorted((DEPLOY / "examples" / "kubernetes").glob("*.yaml"))
+    for file in examples:
+        sets[f"example-{file.stem}"] = read(file.read_text())
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        searching = pool.submit(checkov, sets)
+        # Each schema is read once, not once an object.
+        kubernetes_validate.utils.schema_contents = functools.lru_cache(None)(kubernetes_validate.utils.schema_contents)
+        shown = [thing for name, things in sets.items() if name.startswith("example-") for thing in things]
+        configurations = 0
+        for name, things in sets.items():
+            check_schemas(name, things)
+            configurations += check_configurations(name, things, shown if name.startswith("example-") else things)
+        count = sum(map(len, sets.values()))
+        print(f"kubernetes-validate: {count} objects, {versions()[0]} to {versions()[-1]}; Pod Security restricted")
+        print(f"taximeter check: {configurations} configurations")
+        check_sameness(sets)
+        check_values()
+        check_compose()
+        print(f"the same in Helm, Kustomize and {len(examples)} examples: sidecars, gateways, {check_files(sets)}")
+        summary, failed = searching.result()
+    for failure in failed:
+        expect(False, failure)
+    if summary:
+        print(f"checkov {summary['checkov_version']}: {summary['passed']} passed, {summary['skipped']} skipped with a reason")
+    print(f"{len(wrong)} wrong" if wrong else "nothing is wrong")
+    return 1 if wrong else 0
+
+
+sys.exit(main())
