@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
@@ -12,8 +13,8 @@ use taximeter_pricing::Currency;
 use crate::limits::Limits;
 use crate::mistake::Invalid;
 use crate::model::{
-    ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Secret,
-    Telemetry, Tenants, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
+    ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Telemetry,
+    Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
 use crate::otel::header_name;
 use crate::prices::prices;
@@ -21,8 +22,9 @@ use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
     RawApiKey, RawBilling, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawOtlp,
-    RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
+    RawTelemetry, RawTenants, RawTls, RawTokenizer, RawTraces, RawUpstream,
 };
+use crate::secret::Secret;
 use crate::terms;
 use crate::values::{HeaderText, Label, Sha256, Value};
 
@@ -56,6 +58,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         Optional::Given(raw) => tenants(raw, currency, reader),
         Optional::Absent | Optional::Wrong => Some(default.tenants),
     };
+    let tls = raw.tls.given().map_or(Some(None), |raw| tls(raw, reader).map(Some));
     let export = raw.export.given().map_or(Some(default.export), export);
     Some(Config {
         listen,
@@ -75,7 +78,17 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         upstreams: upstreams?,
         tokenizers: tokenizers?,
         tenants: tenants?,
+        tls: tls?,
         export: export?,
+    })
+}
+
+fn tls(raw: RawTls, reader: &Reader<'_>) -> Option<Tls> {
+    let file = |at: At<PathBuf>| reader.resolve(&at.value);
+    Some(Tls {
+        cert: file(raw.cert.0?),
+        key: file(raw.key.0?),
+        client_ca: raw.client_ca.given().map(file),
     })
 }
 

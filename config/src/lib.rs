@@ -20,6 +20,7 @@ mod reader;
 mod running;
 mod sampling;
 mod schema;
+mod secret;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -34,10 +35,11 @@ pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
     ApiKey, Billing, Config, Durability, Export, GenAi, Ledger, ModelPattern, OnClientLeft,
-    OnDamage, OnUnavailable, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices, Push,
-    Secret, Store, Telemetry, Temporality, Tenant, Tenants, TokenizerFile, TrustedHeader,
-    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    OnDamage, OnUnavailable, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices, Push, Store,
+    Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller,
+    UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
+pub use secret::Secret;
 pub use values::is_tenant_name;

@@ -10,19 +10,21 @@ use std::time::Duration;
 use ipnet::IpNet;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
-use subtle::ConstantTimeEq;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
 
 use crate::access_log::AccessLog;
 use crate::limits::Limits;
 use crate::sampling::TraceKeys;
+use crate::secret::Secret;
 
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Where clients connect.
     pub listen: SocketAddr,
+    /// What their connections are secured with.
+    pub tls: Option<Tls>,
     /// Metrics, health.
     pub admin: SocketAddr,
     /// What callers of the admin address must show; always there when that address is not loopback.
@@ -58,6 +60,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// `url.scheme` of what clients ask.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     /// The defaults, in front of `upstreams`.
     pub(crate) fn before(upstreams: Vec<Upstream>) -> Self {
         // One thread a core, but not more than what one engine gives can use.
@@ -65,6 +73,7 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            tls: None,
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)),
             admin_token: None,
             data_dir: PathBuf::from("./taximeter-data"),
@@ -83,6 +92,17 @@ impl Config {
             limits: Limits::default(),
         }
     }
+}
+
+/// Files, in PEM, that connections of clients are secured with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Our certificate, and those between it and its authority.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Authorities of clients' certificates; `None` asks for none.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// One engine or provider.
@@ -139,38 +159,6 @@ pub struct UpstreamUrl {
 /// A glob over model names: `*` is any run of characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPattern(pub(crate) String);
-
-/// A secret: cannot be printed, and is compared in constant time.
-#[derive(Clone)]
-pub struct Secret(pub(crate) String);
-
-impl Secret {
-    /// The secret itself, for the one place that sends it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether `offered` is the secret; the time taken tells nothing but the length.
-    #[must_use]
-    pub fn matches(&self, offered: &[u8]) -> bool {
-        self.0.as_bytes().ct_eq(offered).into()
-    }
-}
-
-impl PartialEq for Secret {
-    fn eq(&self, other: &Self) -> bool {
-        self.matches(other.0.as_bytes())
-    }
-}
-
-impl Eq for Secret {}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
 
 /// A vocabulary, and for whom it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]

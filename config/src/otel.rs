@@ -11,10 +11,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::mistake::Invalid;
-use crate::model::{
-    Config, GenAi, OtlpKeys, OtlpProtocol, Secret, Telemetry, Temporality, UpstreamUrl,
-};
+use crate::model::{Config, GenAi, OtlpKeys, OtlpProtocol, Telemetry, Temporality, UpstreamUrl};
 use crate::sampling::{Ratio, Sampling, sampler};
+use crate::secret::Secret;
 use crate::values::{Gzip, HeaderText, Receiver, Value};
 
 /// The port that collectors have for gRPC.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::mistake::Invalid;
-use crate::model::{PostgresTls, PostgresUrl, Secret};
+use crate::model::{PostgresTls, PostgresUrl};
+use crate::secret::Secret;
 use crate::upstream::{host_and_port, port_number};
 
 const SHAPE: &str = "postgres://USER:PASSWORD@HOST[:PORT]/DATABASE[?sslmode=…&sslrootcert=FILE]";

@@ -26,6 +26,7 @@ impl Config {
         // Named one by one, so that a new key is missed here.
         let Self {
             listen: _,
+            tls: _,
             admin: _,
             admin_token: _,
             data_dir: _,
@@ -57,6 +58,7 @@ impl Config {
             running,
             differ,
             listen,
+            tls,
             admin,
             data_dir,
             workers,

@@ -16,12 +16,13 @@ use taximeter_pricing::{Currency, Money};
 
 use crate::access_log::AccessLog;
 use crate::model::{
-    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Secret,
-    Store, Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
+    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
+    Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::money::{Free, Percent, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
 use crate::sampling::Ratio;
+use crate::secret::Secret;
 use crate::values::{Book, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token};
 
 keys! {
@@ -29,6 +30,8 @@ keys! {
     RawConfig {
         /// Where clients connect, by HTTP/1.1 and HTTP/2 (h2c). Default: `127.0.0.1:8080`.
         listen: Optional<At<SocketAddr>>,
+        /// What clients' connections are secured with. Default: nothing.
+        tls: Optional<RawTls>,
         /// Metrics and health. Default: `127.0.0.1:9464`. Any address that is not loopback needs
         /// `admin_token`.
         admin: Optional<At<SocketAddr>>,
@@ -143,6 +146,20 @@ keys! {
         /// The models' own vocabulary is another: counts are flagged as estimates, and models that
         /// are built in keep theirs: `on` or `off`. Default: `off`.
         estimated: Optional<At<bool>>,
+    }
+}
+
+keys! {
+    /// What clients' connections are secured with. The files are read again when they change, and
+    /// connections that are made then have what is new.
+    RawTls {
+        /// Our certificate and those between it and its authority, in PEM.
+        cert: Required<At<PathBuf>>,
+        /// Its key, in PEM.
+        key: Required<At<PathBuf>>,
+        /// Authorities, in PEM: clients must show a certificate of one of them. Default: clients need
+        /// none.
+        client_ca: Optional<At<PathBuf>>,
     }
 }
 

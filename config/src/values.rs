@@ -14,10 +14,11 @@ use taximeter_meter::{Dialect, UsageAsk};
 use crate::access_log::AccessLog;
 use crate::mistake::Invalid;
 use crate::model::{
-    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Secret,
-    Store, Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
+    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
+    Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::sampling::Ratio;
+use crate::secret::Secret;
 
 /// Longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;

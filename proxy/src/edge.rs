@@ -20,6 +20,5 @@ mod sending;
 pub(crate) mod signals;
 pub(crate) mod signing;
 pub(crate) mod store;
-#[expect(dead_code, reason = "its users come behind it")]
 pub(crate) mod tls;
 pub(crate) mod upstream;

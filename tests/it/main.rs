@@ -50,6 +50,7 @@ mod telemetry;
 mod terms;
 mod tidy;
 mod tls;
+mod tls_clients;
 mod tokenizers;
 mod top;
 mod traces;

@@ -57,6 +57,7 @@ pub(crate) fn run(
 fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
     let book = load::tariffs(&config)?.book;
     load::tokenizers(&config)?;
+    load::tls(&config)?;
     Ok((config, book))
 }
 

@@ -11,6 +11,8 @@ use taximeter_pricing::{BookError, Contract, ImportError, PriceBook};
 
 use super::model_files::{self, ModelFiles, ModelFilesError};
 use crate::counting::Counting;
+use crate::edge::tls::{Files, Tls, TlsFault, Watch};
+use crate::edge::upstream::{HTTP_1, HTTP_2};
 use crate::tariffs::Tariffs;
 use crate::tokenizers::{Entry, Tokenizers};
 
@@ -38,6 +40,9 @@ pub(crate) enum LoadError {
     /// A model's files that it names.
     #[error(transparent)]
     Model(#[from] ModelFilesError),
+    /// Certificates and keys that it names.
+    #[error("tls: {0}")]
+    Tls(#[from] TlsFault),
 }
 
 impl LoadError {
@@ -94,6 +99,19 @@ pub(crate) fn config_and_secrets(
         read(path)
     };
     Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &secret)?)
+}
+
+/// What clients' connections are secured with, and what looks after it, where the configuration says
+/// so.
+///
+/// Errors: `Tls`.
+pub(crate) fn tls(config: &Config) -> Result<Option<(Tls, Watch)>, LoadError> {
+    const PROTOCOLS: &[&[u8]] = &[HTTP_2, HTTP_1];
+    let open = |files: &taximeter_config::Tls| {
+        let (certificate, key) = (files.cert.clone(), files.key.clone());
+        Tls::open(Files { certificate, key, client_ca: files.client_ca.clone() }, PROTOCOLS)
+    };
+    Ok(config.tls.as_ref().map(open).transpose()?)
 }
 
 /// The files and folders that a configuration names and that are read with it.

@@ -27,6 +27,7 @@ use crate::edge::look::Look;
 use crate::edge::push::Pusher;
 use crate::edge::signals::{Hangup, Stop};
 use crate::edge::store::{Fed, Location, StoreError};
+use crate::edge::tls::Told;
 use crate::edge::{admin, clock, journal, otlp, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Current, Gateway, Parts, Rules};
@@ -163,6 +164,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let id = gateway_id(&config);
     let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
+    let tls = load::tls(&config)?;
     let (emission, ignored) = config.emission(&|name| std::env::var(name).ok());
     let telemetry = Arc::new(Telemetry::new(log, &config, &emission, &id, clock::wall()));
     tell_ignored(&telemetry, &ignored);
@@ -187,12 +189,18 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let background = runtime.handle().clone();
     let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));
     let (replace, current) = Current::new(gateway.clone());
+    let tls = tls.map(|(tls, watch)| {
+        let lasting = gateway.lasting().clone();
+        let tell = move |told: &Told<'_>| told.tell(&lasting.telemetry.log);
+        gateway.background.spawn(watch.run(tell));
+        tls
+    });
     let feeder = feeder(&gateway)?;
     let pusher = pusher(&gateway)?;
     let otlp = otlp(&gateway, &emission)?;
     let admin = admin::start(current.clone())
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
-    let workers = Workers::start(&current)
+    let workers = Workers::start(&current, tls.as_ref())
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
     recognise::start(&gateway);
     let listen = workers.address;

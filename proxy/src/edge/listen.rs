@@ -6,6 +6,7 @@
 mod connection;
 mod interim;
 mod peer;
+mod socket;
 mod worker;
 mod workers;
 

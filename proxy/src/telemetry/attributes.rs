@@ -76,7 +76,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    pub(super) fn new(kind: &Kind, server: Option<&Server>) -> Self {
+    pub(super) fn new(kind: &Kind, server: Option<&Server>, scheme: &'static str) -> Self {
         let mut ride = vec![
             label(key::GEN_AI_OPERATION_NAME, &kind.operation),
             label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
@@ -99,7 +99,12 @@ impl Attributes {
         Self {
             ride,
             work: kind.work(),
-            http_server: http_server(kind.method, Some(&kind.route), kind.status, &kind.tenant),
+            http_server: http_server(
+                (scheme, kind.method),
+                Some(&kind.route),
+                kind.status,
+                &kind.tenant,
+            ),
             http_client: place.map(|place| http_client(kind, place, error.clone())),
             error,
         }
@@ -149,13 +154,13 @@ pub(super) fn method_label(method: &Method) -> &'static str {
 
 /// Attributes of `http.server.request.duration`; an empty tenant is none.
 pub(super) fn http_server(
-    method: &'static str,
+    (scheme, method): (&'static str, &'static str),
     route: Option<&str>,
     status: Option<u16>,
     tenant: &str,
 ) -> Vec<Label> {
     let mut labels =
-        vec![Label::new(key::HTTP_REQUEST_METHOD, method), Label::new(key::URL_SCHEME, "http")];
+        vec![Label::new(key::HTTP_REQUEST_METHOD, method), Label::new(key::URL_SCHEME, scheme)];
     labels.extend(route.map(|route| label(key::HTTP_ROUTE, route)));
     match status {
         Some(status) => {

@@ -38,6 +38,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) ended_at: Instant,
     pub(crate) laps: Laps,
     pub(crate) method: &'a Method,
+    /// `http` or `https`.
+    pub(crate) scheme: &'static str,
     /// Without the query.
     pub(crate) path: &'a str,
     /// Template; `None` where no route matched.

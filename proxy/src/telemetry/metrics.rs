@@ -60,7 +60,7 @@ impl Metrics {
         let open = instruments.number(Instrument::RequestsOpen, Vec::new());
         instruments.number(Instrument::ConfigValid, Vec::new()).set(1.0);
         Self {
-            requests: Requests::new(config.telemetry.tenants_max, servers(config)),
+            requests: Requests::new(config.telemetry.tenants_max, servers(config), config.scheme()),
             resource: resource(&emission.resource, gateway),
             since,
             open,

@@ -43,16 +43,19 @@ pub(super) struct Requests {
     models: Bounded,
     errors: Bounded,
     servers: Mutex<Vec<Server>>,
+    /// Of what clients ask.
+    scheme: &'static str,
 }
 
 impl Requests {
-    pub(super) fn new(tenants_max: usize, servers: Vec<Server>) -> Self {
+    pub(super) fn new(tenants_max: usize, servers: Vec<Server>, scheme: &'static str) -> Self {
         Self {
             kinds: DashMap::new(),
             tenants: Bounded::new(tenants_max),
             models: Bounded::new(MODELS_MAX),
             errors: Bounded::new(ERRORS_MAX),
             servers: Mutex::new(servers),
+            scheme,
         }
     }
 
@@ -74,7 +77,7 @@ impl Requests {
         tenant: Option<&str>,
     ) -> Vec<Label> {
         let tenant = tenant.map_or("", |tenant| self.tenants.label(tenant));
-        http_server(method_label(method), route, status, tenant)
+        http_server((self.scheme, method_label(method)), route, status, tenant)
     }
 
     /// Records one request everywhere.
@@ -146,7 +149,7 @@ impl Requests {
         }
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.iter().find(|server| *server.name == *kind.upstream);
-        let series = Arc::new(KindSeries::new(Attributes::new(&kind, server)));
+        let series = Arc::new(KindSeries::new(Attributes::new(&kind, server, self.scheme)));
         drop(servers);
         self.kinds.entry(kind).or_insert(series).clone()
     }
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn a_million_names_that_nobody_serves_change_nothing() {
         let instruments = Instruments::new(GenAi::Both);
-        let requests = Requests::new(3, Vec::new());
+        let requests = Requests::new(3, Vec::new(), "http");
         let id = RequestId(uuid::Uuid::nil());
         let origin = Origin { request: id, trace: None, at: Timestamp::UNIX_EPOCH };
         let fail = |nth: usize| {

@@ -83,7 +83,7 @@ impl Ended<'_> {
         let mut attributes = vec![
             text(key::HTTP_REQUEST_METHOD, method),
             text(key::URL_PATH, &chosen(self.path)),
-            text(key::URL_SCHEME, "http"),
+            text(key::URL_SCHEME, self.scheme),
             text(key::REQUEST_ID, &self.request.to_string()),
         ];
         attributes.extend(self.route.map(|route| text(key::HTTP_ROUTE, route)));

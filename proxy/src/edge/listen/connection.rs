@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,8 +18,11 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::peer::{Peer, PeerSocket, Verdict};
+use super::socket::Socket;
 use super::worker::{Phase, Shift, Worker};
 use crate::edge::clock;
+use crate::edge::tls::Tls;
+use crate::edge::upstream::HTTP_2;
 use crate::journey::{self, ReplyBody};
 use crate::telemetry::events::BadFraming;
 
@@ -39,9 +44,13 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
     }
     let limits = shift.worker().gateway.config.limits.clone();
     let peer = Arc::new(Peer::new(address, clock::now()));
-    let Ok(http2) = tokio::time::timeout(limits.header_read_timeout, speaks_http2(&socket)).await
-    else {
-        return;
+    let opened = tokio::time::timeout(limits.header_read_timeout, open(socket, shift.tls())).await;
+    let (socket, http2) = match opened {
+        Ok(Ok(opened)) => opened,
+        // Who only looks whether somebody listens.
+        Ok(Err(fault)) if fault.kind() == io::ErrorKind::UnexpectedEof => return,
+        Ok(Err(_)) => return shift.worker().gateway.telemetry.emit(&bad_framing("tls", address)),
+        Err(_) => return,
     };
     let timeout = limits.client_write_timeout;
     let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), timeout, http2));
@@ -105,6 +114,23 @@ impl Drop for Busy {
     }
 }
 
+/// Finds out what is spoken, below a TLS that is made first where there is one.
+///
+/// Errors: TLS fails.
+async fn open(socket: TcpStream, tls: Option<&Tls>) -> io::Result<(Socket, bool)> {
+    let Some(tls) = tls else {
+        let http2 = speaks_http2(&socket).await;
+        return Ok((Socket::Plain(socket), http2));
+    };
+    let stream = tls.accept(socket).await?;
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
+    Ok((Socket::secured(stream), http2))
+}
+
+const fn bad_framing(cause: &'static str, peer: SocketAddr) -> BadFraming {
+    BadFraming { cause, peer }
+}
+
 async fn speaks_http2(socket: &TcpStream) -> bool {
     let mut first = [0; HTTP2_PREFACE.len()];
     loop {
@@ -129,8 +155,8 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
     // Looked up anew each time: a connection keeps no configuration in force.
     let worker = || shift.worker();
     let header_timeout = || worker().gateway.config.limits.header_read_timeout;
-    let bad_framing = |cause| {
-        worker().gateway.telemetry.emit(&BadFraming { cause, peer: peer.address });
+    let tell = |cause| {
+        worker().gateway.telemetry.emit(&bad_framing(cause, peer.address));
     };
     let mut connection = pin!(connection);
     let mut timer = pin!(tokio::time::sleep(header_timeout()));
@@ -153,7 +179,7 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             Turn::Over(end) => {
                 let ours = peer.framing_fault().map(|fault| fault.cause());
                 if let Some(cause) = ours.or(end.err().as_ref().and_then(unreadable)) {
-                    bad_framing(cause);
+                    tell(cause);
                 }
                 return;
             }
@@ -167,7 +193,7 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             },
             Turn::Timer if peer.is_cut() => return,
             Turn::Timer => match peer.judge(clock::now(), &worker().gateway.config.limits) {
-                Verdict::Close => return bad_framing("slow_header"),
+                Verdict::Close => return tell("slow_header"),
                 // It was asked politely.
                 Verdict::Finish if finishing => return,
                 Verdict::Finish => {

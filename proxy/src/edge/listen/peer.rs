@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use taximeter_config::Limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 use super::interim::Interim;
+use super::socket::Socket;
 use crate::edge::clock;
 use crate::edge::framing::{Broken, Framing, FramingFault};
 
@@ -175,7 +175,7 @@ impl Peer {
 
 /// The client's socket; notes when a head begins and gives up on a client that does not read.
 pub(super) struct PeerSocket {
-    socket: TcpStream,
+    socket: Socket,
     peer: Arc<Peer>,
     write_timeout: Duration,
     http2: bool,
@@ -193,7 +193,7 @@ pub(super) struct PeerSocket {
 
 impl PeerSocket {
     pub(super) fn new(
-        socket: TcpStream,
+        socket: Socket,
         peer: Arc<Peer>,
         write_timeout: Duration,
         http2: bool,
@@ -217,9 +217,7 @@ impl PeerSocket {
         if std::mem::take(&mut self.watched) || self.http2 || !self.peer.is_busy() {
             return false;
         }
-        let mut byte = [0];
-        let peeked = self.socket.poll_peek(cx, &mut ReadBuf::new(&mut byte));
-        matches!(peeked, Poll::Ready(Ok(0) | Err(_)))
+        self.socket.poll_closed(cx)
     }
 
     /// Drops what still comes: closing with bytes unread resets the connection, and the client
@@ -326,7 +324,8 @@ impl AsyncWrite for PeerSocket {
         // hyper flushes when it has nothing left to write.
         let written = this.peer.interim.poll_write(cx, &mut this.socket);
         ready!(this.watch(cx, written))?;
-        Pin::new(&mut this.socket).poll_flush(cx)
+        let flushed = Pin::new(&mut this.socket).poll_flush(cx);
+        this.watch(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::edge::clock;
+use crate::edge::tls::Tls;
 use crate::edge::upstream::Pool;
 use crate::gateway::{Current, Gateway};
 
@@ -27,7 +28,11 @@ pub(crate) struct Worker {
 }
 
 /// The worker of one thread, whatever configuration is in force.
-pub(super) struct Shift(Mutex<OnDuty>);
+pub(super) struct Shift {
+    on_duty: Mutex<OnDuty>,
+    /// What its clients' connections are secured with.
+    tls: Option<Tls>,
+}
 
 struct OnDuty {
     worker: Arc<Worker>,
@@ -36,11 +41,12 @@ struct OnDuty {
 
 impl Shift {
     /// Begins on the runtime of this thread.
-    pub(super) fn start(mut current: Current) -> Arc<Self> {
+    pub(super) fn start(mut current: Current, tls: Option<Tls>) -> Arc<Self> {
         let gateway = current.newest();
         let (upstreams, keep_alive) = (gateway.config.upstreams.len(), keep_alive(&gateway));
         let worker = Arc::new(Worker { gateway, pool: Pool::new(upstreams, keep_alive) });
-        let shift = Arc::new(Self(Mutex::new(OnDuty { worker, current })));
+        let on_duty = Mutex::new(OnDuty { worker, current });
+        let shift = Arc::new(Self { on_duty, tls });
         let weak = Arc::downgrade(&shift);
         tokio::spawn(async move {
             let mut period = tokio::time::interval(SWEEP_PERIOD);
@@ -53,9 +59,14 @@ impl Shift {
         shift
     }
 
+    /// What its clients' connections are secured with; `None` where they are not.
+    pub(super) const fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
+    }
+
     /// Who serves the requests that come now.
     pub(super) fn worker(&self) -> Arc<Worker> {
-        let mut on_duty = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut on_duty = self.on_duty.lock().unwrap_or_else(PoisonError::into_inner);
         if on_duty.current.has_changed() {
             let gateway = on_duty.current.newest();
             on_duty.worker = on_duty.worker.relieved_by(gateway);

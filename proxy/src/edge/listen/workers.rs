@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::connection;
 use super::worker::{Phase, Shift};
+use crate::edge::tls::Tls;
 use crate::gateway::Current;
 use crate::telemetry::events::ConnectionRefused;
 
@@ -33,10 +34,10 @@ struct Lane {
 }
 
 impl Workers {
-    /// Binds the address and starts the threads.
+    /// Binds the address and starts the threads; connections are secured with `tls`.
     ///
     /// Errors: the address cannot be bound, a thread cannot be started.
-    pub(crate) fn start(current: &Current) -> io::Result<Self> {
+    pub(crate) fn start(current: &Current, tls: Option<&Tls>) -> io::Result<Self> {
         let gateway = current.get();
         let listener = std::net::TcpListener::bind(gateway.config.listen)?;
         listener.set_nonblocking(true)?;
@@ -51,8 +52,9 @@ impl Workers {
             let (count, total) = (lane.open.clone(), open.clone());
             lanes.push(lane);
             let (current, phases) = (current.clone(), phases.clone());
+            let tls = tls.cloned();
             threads.push(thread(index, move || async move {
-                let shift = Shift::start(current);
+                let shift = Shift::start(current, tls);
                 while let Some(socket) = sockets.recv().await {
                     if let Ok(socket) = TcpStream::from_std(socket) {
                         carry(&shift, socket, &phases, &count, &total);
@@ -61,9 +63,9 @@ impl Workers {
                 finished(&count).await;
             })?);
         }
-        let (current, total) = (current.clone(), open.clone());
+        let (current, total, tls) = (current.clone(), open.clone(), tls.cloned());
         threads.push(thread(0, move || async move {
-            let shift = Shift::start(current);
+            let shift = Shift::start(current, tls);
             let own = Arc::new(AtomicUsize::new(0));
             if let Ok(listener) = TcpListener::from_std(listener) {
                 accept(&shift, &listener, &phases, &lanes, &own, &total).await;

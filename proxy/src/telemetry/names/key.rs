@@ -39,7 +39,7 @@ keys! {
     HTTP_RESPONSE_STATUS_CODE: attribute::HTTP_RESPONSE_STATUS_CODE, Int,
         "Absent where nothing was answered.";
     HTTP_ROUTE: attribute::HTTP_ROUTE, Text, "The route's template; absent where none matched.";
-    URL_SCHEME: attribute::URL_SCHEME, Text, "`http`.";
+    URL_SCHEME: attribute::URL_SCHEME, Text, "`http`, or `https` with `tls`.";
     NETWORK_PROTOCOL_VERSION: attribute::NETWORK_PROTOCOL_VERSION, Text, "`1.1`.";
     CPU_MODE: attribute::CPU_MODE, Text, "`user` or `system`.";
     TENANT: "taximeter.tenant", Text, "Who pays; `other` beyond `tenants_max`.";
