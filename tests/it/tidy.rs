@@ -27,6 +27,7 @@ const PURE: &[(&str, &[&str])] = &[
             "taximeter-ledger",
         ],
     ),
+    ("taximeter-sidecar", &["taximeter-config"]),
 ];
 
 /// Simulated engine: stands on its own, and only these may lean on it.
