@@ -24,7 +24,7 @@ use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
 use commands::{
-    bill, check, count, demo, keys, prices, records, rerate, serve, simulate, top, verify,
+    bill, check, count, demo, inject, keys, prices, records, rerate, serve, simulate, top, verify,
 };
 use edge::clock;
 use exit::{complain, told};
@@ -64,6 +64,7 @@ enum Command {
     Prices(prices::PricesArgs),
     Count(count::CountArgs),
     Keys(keys::KeysArgs),
+    Inject(inject::InjectArgs),
 }
 
 fn main() -> ExitCode {
@@ -99,6 +100,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,
         Command::Check(args) => check::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
+        Command::Inject(args) => inject::run(&args, &mut io::stdin().lock(), &mut out, &mut err)?,
         Command::Count(args) => {
             count::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out)?
         }

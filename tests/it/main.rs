@@ -26,6 +26,7 @@ mod exports;
 mod full_disk;
 mod http2;
 mod identity;
+mod inject;
 mod kill;
 mod leaving;
 mod ledger;

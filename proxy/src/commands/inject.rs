@@ -1,0 +1,92 @@
+//! `taximeter inject`: manifests with the gateway beside each engine, or each application.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use taximeter_sidecar::manifest::{self, Written};
+
+use super::sidecar::SidecarArgs;
+use crate::exit::Exit;
+
+/// A little more than is injected into, so that a longer input is seen to be one.
+const INPUT_BYTES_MAX: u64 = (16 << 20) + 1;
+
+const EXAMPLES: &str = "\
+Examples:
+  kubectl get deployment vllm -o yaml | taximeter inject | kubectl apply -f -
+  taximeter inject --beside application --tenant label:team app.yaml > metered.yaml
+  helm template vllm ./chart | taximeter inject --image registry.example/taximeter:0.1.0
+  diff vllm.yaml <(taximeter inject vllm.yaml)          what would change
+
+Reads one or many documents of YAML or JSON: Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet,
+ReplicationController, Job, CronJob, PodTemplate, and lists of them. Other documents pass as they
+are. Comments, order and quotes stay, but for a comment on a line that goes; what is added stands
+last in its map. A second run changes nothing; another image replaces the one that is there. A pod
+whose annotation or label `taximeter.io/inject` is \"false\" is left as it is.
+
+Exit code: 0, or 64 when a document cannot be read or a pod cannot have a sidecar; each reason is on
+stderr, and nothing is written then.";
+
+/// Adds the sidecar to manifests of Kubernetes
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InjectArgs {
+    #[command(flatten)]
+    sidecar: SidecarArgs,
+    /// Manifests [default: standard input].
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Writes the manifests to `out`; what to know about them, or what is in the way, to `err`.
+///
+/// Errors: only those of writing.
+pub(crate) fn run(
+    args: &InjectArgs,
+    input: &mut impl Read,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> io::Result<ExitCode> {
+    let text = match read(args.file.as_deref(), input) {
+        Ok(text) => text,
+        Err(fault) => {
+            let path = args.file.as_deref().unwrap_or(Path::new("standard input"));
+            writeln!(err, "{}: cannot be read: {fault}; nothing was written", path.display())?;
+            return Ok(Exit::Configuration.into());
+        }
+    };
+    match manifest::written(&text, &args.sidecar.sidecar()) {
+        Ok(Written { text, injected, notes }) => {
+            out.write_all(text.as_bytes())?;
+            for note in notes {
+                writeln!(err, "{note}")?;
+            }
+            if injected == 0 {
+                writeln!(err, "no sidecar was added: there is no pod that takes one")?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(faults) => {
+            for fault in &faults {
+                writeln!(err, "{fault}")?;
+            }
+            let problems = if faults.len() == 1 { "problem" } else { "problems" };
+            writeln!(err, "{} {problems}; nothing was written", faults.len())?;
+            Ok(Exit::Configuration.into())
+        }
+    }
+}
+
+fn read(file: Option<&Path>, input: &mut impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    match file {
+        Some(path) if path != Path::new("-") => {
+            File::open(path)?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?
+        }
+        _ => input.take(INPUT_BYTES_MAX).read_to_string(&mut text)?,
+    };
+    Ok(text)
+}
