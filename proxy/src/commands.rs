@@ -22,3 +22,4 @@ mod sidecar;
 pub(crate) mod simulate;
 pub(crate) mod top;
 pub(crate) mod verify;
+pub(crate) mod webhook;

@@ -22,3 +22,4 @@ pub(crate) mod signing;
 pub(crate) mod store;
 pub(crate) mod tls;
 pub(crate) mod upstream;
+pub(crate) mod webhook;

@@ -25,6 +25,7 @@ use clap::{Parser, Subcommand};
 use commands::failure::Failure;
 use commands::{
     bill, check, count, demo, inject, keys, prices, records, rerate, serve, simulate, top, verify,
+    webhook,
 };
 use edge::clock;
 use exit::{complain, told};
@@ -65,6 +66,7 @@ enum Command {
     Count(count::CountArgs),
     Keys(keys::KeysArgs),
     Inject(inject::InjectArgs),
+    Webhook(webhook::WebhookArgs),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +87,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     let mut err = io::stderr();
     let code = match command {
         Command::Serve(args) => return serve::run(&args),
+        Command::Webhook(args) => return webhook::run(&args),
         Command::Demo(args) => {
             demo::demo(&args)?;
             ExitCode::SUCCESS

@@ -58,5 +58,6 @@ mod traces;
 mod upstream_faults;
 mod upstream_framing;
 mod verify;
+mod webhook;
 mod wires;
 mod zones;

@@ -99,6 +99,12 @@ log_events! {
         "Another certificate is shown to those who connect from now on.";
     TlsRefused: "tls_refused", Critical, ["reason"],
         "The files of certificate and key have changed and do not do; those before stay in force.";
+    PodInjected: "pod_injected", Info, ["namespace", "pod"],
+        "The webhook gave a pod its sidecar.";
+    PodNotInjected: "pod_not_injected", Warn, ["namespace", "pod", "reason"],
+        "A pod that asked the webhook for a sidecar was let through without.";
+    ReviewRefused: "review_refused", Warn, ["reason"],
+        "What came to the webhook was no admission review.";
     UpstreamRecognised: "upstream_recognised", Info, ["upstream", "provider"],
         "An upstream has shown what it is.";
     UpstreamUnreachable: "upstream_unreachable", Warn, ["upstream", "cause", "message"],
