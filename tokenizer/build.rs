@@ -4,6 +4,7 @@
 //! The classes come from `regex-syntax`, so that our scanner and the regexes that it stands for
 //! agree on every character.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use regex_syntax::hir::{Class, HirKind};
@@ -11,6 +12,8 @@ use tiktoken_rs::CoreBPE;
 
 /// Above the rank of every token.
 const RANKS_MAX: u32 = 1 << 18;
+/// Tokens of one byte, which are the first of each vocabulary.
+const SINGLES: usize = 256;
 
 /// Characters that share one entry of the first stage.
 const BLOCK: usize = 256;
@@ -41,19 +44,35 @@ fn main() -> Result<(), AnyError> {
     write_tokens(&out.join("p50k_base"), &tiktoken_rs::p50k_base()?)
 }
 
-/// Every token but the special ones in the order of merging: its length in a byte, and its bytes.
+/// Every token but the special ones in the order of merging: the 256 bytes, then of each token which
+/// two earlier ones it is put together from. Low halves of their numbers first, two bytes each; what
+/// is above those behind them, two bits each and a byte for two tokens.
 fn write_tokens(path: &Path, vocabulary: &CoreBPE) -> Result<(), AnyError> {
     let special = vocabulary.special_tokens();
-    let mut written = Vec::new();
-    for rank in 0..RANKS_MAX {
-        let Ok(token) = vocabulary.decode_bytes(&[rank]) else { continue };
-        if str::from_utf8(&token).is_ok_and(|token| special.contains(token)) {
-            continue;
-        }
-        written.push(u8::try_from(token.len())?);
-        written.extend(token);
+    let decoded = (0..RANKS_MAX).filter_map(|rank| vocabulary.decode_bytes(&[rank]).ok());
+    let tokens: Vec<Vec<u8>> = decoded
+        .filter(|token| !str::from_utf8(token).is_ok_and(|token| special.contains(token)))
+        .collect();
+    let numbers: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..).collect();
+    let (bytes, _) = tokens.split_at_checked(SINGLES).ok_or("a token for each byte")?;
+    let (mut low, mut high) = (bytes.concat(), Vec::new());
+    if low.len() != SINGLES {
+        return Err("the first tokens are not the bytes".into());
     }
-    Ok(std::fs::write(path, written)?)
+    for (number, token) in (0..).zip(&tokens).skip(SINGLES) {
+        let halves = |at| {
+            let (left, right) = token.split_at(at);
+            Some((*numbers.get(left)?, *numbers.get(right)?))
+        };
+        let earlier = |&(left, right): &(u32, u32)| left.max(right) < number;
+        let (left, right) =
+            (1..token.len()).filter_map(halves).find(earlier).ok_or("a token of no two earlier")?;
+        let ([l0, l1, l2, _], [r0, r1, r2, _]) = (left.to_le_bytes(), right.to_le_bytes());
+        low.extend([l0, l1, r0, r1]);
+        high.push(l2 | r2 << 2);
+    }
+    low.extend(high.chunks(2).map(|two| two.iter().rev().fold(0, |byte, bits| byte << 4 | bits)));
+    Ok(std::fs::write(path, low)?)
 }
 
 /// Two stages: the number of the block that a character is in, and the blocks, each once.

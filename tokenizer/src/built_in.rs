@@ -1,17 +1,21 @@
 //! OpenAI's vocabularies, which are part of the program.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::bpe::Bpe;
 use crate::scan::Pattern;
 use crate::vocabulary::Vocabulary;
 
+/// Tokens of one byte, which are the first of each vocabulary.
+const SINGLES: usize = 256;
+
 /// One of OpenAI's vocabularies; takes memory once it is counted with.
 pub(crate) struct BuiltIn {
     pattern: Pattern,
     /// How many tokens there are.
     len: usize,
-    /// Written by `build.rs`: of each token in the order of merging, length and bytes.
+    /// Written by `build.rs`: each token in the order of merging, put together from two before it.
     packed: &'static [u8],
     loaded: OnceLock<Vocabulary>,
 }
@@ -46,17 +50,50 @@ impl BuiltIn {
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         self.loaded.get_or_init(|| Vocabulary::Plain {
             pattern: self.pattern,
-            bpe: Bpe::from_ranks(unpacked(self.packed).take(self.len)),
+            bpe: Bpe::from_ranks(Unpacked::new(self.packed, self.len).iter()),
         })
     }
 }
 
-fn unpacked(packed: &'static [u8]) -> impl Iterator<Item = &'static [u8]> + Clone {
-    let mut rest = packed;
-    std::iter::from_fn(move || {
-        let (&len, behind) = rest.split_first()?;
-        let (token, behind) = behind.split_at_checked(usize::from(len))?;
-        rest = behind;
-        Some(token)
-    })
+/// Tokens one behind the other.
+struct Unpacked {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Unpacked {
+    /// The first `len` tokens of what `build.rs` wrote.
+    fn new(packed: &[u8], len: usize) -> Self {
+        let (singles, pairs) = packed.split_at_checked(SINGLES).unwrap_or_default();
+        let mut tokens = Self { bytes: singles.to_vec(), ends: (1..=singles.len()).collect() };
+        // Four bytes and half of one each.
+        let (low, high) = pairs.split_at_checked(pairs.len() * 2 / 9 * 4).unwrap_or_default();
+        let high = high.iter().flat_map(|byte| [byte & 0xF, byte >> 4]);
+        for (low, high) in low.as_chunks().0.iter().zip(high).take(len.saturating_sub(SINGLES)) {
+            let [left_low, left, right_low, right] = *low;
+            let left = u32::from_le_bytes([left_low, left, high & 3, 0]);
+            let right = u32::from_le_bytes([right_low, right, high >> 2, 0]);
+            for half in [left, right] {
+                tokens.bytes.extend_from_within(tokens.range(half as usize));
+            }
+            tokens.ends.push(tokens.bytes.len());
+        }
+        tokens
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let token = self.bytes.get(start..end).unwrap_or_default();
+            start = end;
+            token
+        })
+    }
+
+    fn range(&self, number: usize) -> Range<usize> {
+        let start = number.checked_sub(1).and_then(|before| self.ends.get(before));
+        let start = start.copied().unwrap_or_default();
+        start..self.ends.get(number).copied().unwrap_or(start)
+    }
 }
