@@ -3,7 +3,7 @@
 mod reload;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -198,10 +198,12 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let feeder = feeder(&gateway)?;
     let pusher = pusher(&gateway)?;
     let otlp = otlp(&gateway, &emission)?;
+    // Whoever is told that we are ready can connect.
+    let listener = TcpListener::bind(gateway.config.listen)
+        .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
     let admin = admin::start(current.clone())
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
-    let workers = Workers::start(&current, tls.as_ref())
-        .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
+    let workers = Workers::start(listener, &current, tls.as_ref())?;
     recognise::start(&gateway);
     let listen = workers.address;
     Ok(Running { current, replace, workers, feeder, pusher, otlp, runtime, listen, admin })

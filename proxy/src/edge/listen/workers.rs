@@ -34,19 +34,21 @@ struct Lane {
 }
 
 impl Workers {
-    /// Binds the address and starts the threads; connections are secured with `tls`.
+    /// Starts the threads; connections that `listener` gets are secured with `tls`.
     ///
-    /// Errors: the address cannot be bound, a thread cannot be started.
-    pub(crate) fn start(current: &Current, tls: Option<&Tls>) -> io::Result<Self> {
-        let gateway = current.get();
-        let listener = std::net::TcpListener::bind(gateway.config.listen)?;
+    /// Errors: a thread cannot be started.
+    pub(crate) fn start(
+        listener: std::net::TcpListener,
+        current: &Current,
+        tls: Option<&Tls>,
+    ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (phase, phases) = watch::channel(Phase::Serving);
         let open = Arc::new(AtomicUsize::new(0));
         let mut threads = Vec::new();
         let mut lanes = Vec::new();
-        for index in 1..gateway.config.workers {
+        for index in 1..current.get().config.workers {
             let (sender, mut sockets) = mpsc::unbounded_channel();
             let lane = Lane { sockets: sender, open: Arc::default() };
             let (count, total) = (lane.open.clone(), open.clone());
