@@ -11,7 +11,9 @@ use super::text::{count, grouped, name, seconds_text, sentence};
 use super::view::{Chosen, View};
 use crate::edge::admin::problem::Refused;
 use crate::edge::admin::query::{Asked, Nothing};
-use crate::edge::admin::status::{LedgerStatus, Status, StoreStatus, UpstreamStatus, status};
+use crate::edge::admin::status::{
+    ConfigStatus, LedgerStatus, Status, StoreStatus, UpstreamStatus, status,
+};
 use crate::gateway::Gateway;
 
 pub(super) async fn upstreams(
@@ -151,9 +153,28 @@ fn gateway_facts(status: &Status, view: &View) -> Markup {
                 div { dt { "Started" } dd { (view.time(status.started_at)) } }
                 div { dt { "Running for" } dd { (seconds_text(status.uptime_seconds)) } }
                 div { dt { "Open requests" } dd { (count(status.requests.open as u64)) } }
+                (configuration(&status.config, view))
                 div { dt { "Draining" } dd { @if status.draining { "yes" } @else { "no" } } }
                 @for exporter in &status.exporters {
                     div { dt { "Pushes to" } dd { (name(&exporter.url)) } }
+                }
+            }
+        }
+    }
+}
+
+fn configuration(config: &ConfigStatus, view: &View) -> Markup {
+    html! {
+        div { dt { "Configuration of" } dd { (view.time(config.since)) } }
+        @if !config.waiting.is_empty() {
+            div { dt { "Waits for a restart" } dd { (config.waiting.join(", ")) } }
+        }
+        @if let Some(rejected) = &config.rejected {
+            div {
+                dt { "File of " (view.time(rejected.at)) }
+                dd {
+                    span.end.bad { "not taken" }
+                    @for problem in &rejected.problems { " " (sentence(problem)) }
                 }
             }
         }
