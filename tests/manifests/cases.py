@@ -143,3 +143,25 @@ BAD_SIDECAR = [
     ({"upstream": "https://a.example", "config": ENGINES}, "/config/upstreams"),
     ({"persistence": {"size": "much"}}, "/persistence/size"),
 ]
+
+# A pod that nobody meters yet.
+PLAIN = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: plain}
+spec:
+  selector: {matchLabels: {app: plain}}
+  template:
+    metadata: {labels: {app: plain}}
+    spec:
+      automountServiceAccountToken: false
+      securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+      containers:
+        - name: plain
+          image: registry.example/plain:1.0
+          ports: [{name: http, containerPort: 8000}]
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: {drop: [ALL]}
+"""

@@ -257,6 +257,27 @@ def check_sameness(sets):
         expect(not (apart := differences(rendered, shown)), f"taximeter-sidecar and {example}.yaml: {apart}")
 
 
+def check_injected():
+    """`taximeter inject` adds the sidecar that the library chart includes, and to it once only."""
+    for beside in ("engine", "application"):
+        command = [os.environ["TAXIMETER_BINARY"], "inject", f"--beside={beside}", "--admin-secret=taximeter-admin"]
+        once = subprocess.run(command, input=cases.PLAIN, capture_output=True, text=True, check=True).stdout
+        again = subprocess.run(command, input=once, capture_output=True, text=True, check=True).stdout
+        expect(once == again, f"inject --beside={beside} changes what it has made")
+        check_schemas(f"injected beside an {beside}", read(once))
+        with loaded(INCLUDING) as chart:
+            ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": "taximeter-admin"}}})
+        pods_of_both = [rules.pod_of(one(things, "Deployment")) for things in (ours, read(once))]
+        containers = [pod["initContainers"][0] for pod in pods_of_both]
+        for container in containers:
+            # Where they come from is the user's; which comes first is nobody's.
+            del container["image"]
+            container["env"].sort(key=lambda variable: variable["name"])
+            container["volumeMounts"].sort(key=lambda mount: mount["name"])
+        apart = differences(*containers)
+        expect(not apart, f"taximeter-sidecar and inject --beside={beside}: {apart}")
+
+
 def config_in(things, name="taximeter"):
     maps = [thing for thing in things if thing["kind"] == "ConfigMap" and "taximeter.yaml" in thing["data"]]
     found = maps[0] if len(maps) == 1 else one(maps, "ConfigMap", name)
@@ -362,6 +383,7 @@ def main():
         print(f"kubernetes-validate: {count} objects, {versions()[0]} to {versions()[-1]}; Pod Security restricted")
         print(f"taximeter check: {configurations} configurations")
         check_sameness(sets)
+        check_injected()
         check_values()
         check_compose()
         print(f"the same in Helm, Kustomize and {len(examples)} examples: sidecars, gateways, {check_files(sets)}")
