@@ -110,13 +110,13 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Prices(args) => prices::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Rerate(args) => rerate::run(&args, clock::wall(), &mut out)?,
         Command::Bill(args) => {
-            let mut feeds = args.ledger().feeds();
-            bill::run(&args, clock::wall(), &mut feeds, &mut out)?;
+            let ledger = args.ledger.find()?;
+            bill::run(&args, &ledger, clock::wall(), &mut ledger.feeds(), &mut out)?;
             ExitCode::SUCCESS
         }
         Command::Records(args) => {
-            let mut feeds = args.ledger().feeds();
-            records::run(&args, &mut feeds, &mut out, &mut err)?;
+            let ledger = args.ledger.find()?;
+            records::run(&args, &ledger, &mut ledger.feeds(), &mut out, &mut err)?;
             ExitCode::SUCCESS
         }
     };

@@ -13,7 +13,7 @@ use taximeter_ledger::{Entry, Framed, Mark, Progress, Reader};
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
-use crate::gateway::{Gateway, Setup, patiently, records};
+use crate::gateway::{Gateway, Setup, bounded, patiently, records};
 use crate::http::{STREAM_HEAD, Unframed, chunk, json_answer, read_message, stream_answer};
 
 /// Files of the journal, the oldest first.
@@ -302,4 +302,36 @@ fn old_files_go_once_the_store_has_them() {
     serve(&engine, &gateway, 1);
     let gateway = before(&engine).start_in(gateway.kill());
     assert_eq!(gateway.records().len(), 13);
+}
+
+#[test]
+fn a_command_that_is_given_the_configuration_finds_the_ledger_of_its_gateway() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    gateway.record();
+    let config = gateway.config_file();
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let run = |words: &[&str], data_dir: Option<&Path>| {
+        let mut command = bounded();
+        command.current_dir(elsewhere.path()).args(words).arg("--config").arg(&config);
+        command.envs(data_dir.map(|dir| ("TAXIMETER_DATA_DIR", dir)));
+        let output = command.output().expect("run taximeter");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let commands: [(&[&str], &str); 4] = [
+        (&["records"], "\"output_tokens\":100"),
+        (&["bill", "--from", "2026-01-01", "--format", "csv", "--by", "tenant"], ",default,1,1000,400,100,"),
+        (&["verify"], "1 records"),
+        (&["rerate", "--from", "2026-01-01", "--dry-run"], "No cost changes."),
+    ];
+    for (words, told) in commands {
+        let (code, said) = run(words, None);
+        assert!(code == Some(0) && said.contains(told), "{words:?}: {said}");
+        // Who names another directory means it.
+        let (code, said) = run(words, Some(&elsewhere.path().join("nothing")));
+        assert!(code != Some(0) && !said.contains(told), "{words:?}: {code:?} {said}");
+    }
 }

@@ -34,11 +34,8 @@ fn money(text: &str) -> Decimal {
 
 /// The bill of this month by the gateway's configuration.
 fn bill(gateway: &Gateway, words: &[&str]) -> String {
-    let data_dir = gateway.data_dir();
-    let config = data_dir.parent().expect("a folder").join("taximeter.yaml");
-    let path = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
-    let (data_dir, config) = (path(&data_dir), path(&config));
-    let fixed = ["bill", "--data-dir", &data_dir, "--config", &config];
+    let config = gateway.config_file();
+    let fixed = ["bill", "--config", config.to_str().expect("UTF-8")];
     let output = taximeter(fixed.iter().chain(words));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")

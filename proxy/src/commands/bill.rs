@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use taximeter_billing::{Grouping, Zone};
-use taximeter_config::Config;
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
-use super::ledger::{self, LedgerArgs};
-use super::load;
+use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
 use super::period::PeriodArgs;
 use crate::bills::{BillJob, Form, WIDTH};
 use crate::edge::export::Job;
@@ -27,7 +25,8 @@ Examples:
   taximeter bill --month 2026-10 --zone Europe/Berlin --by day       months and days of Berlin
   taximeter bill --by label:team --format csv -o teams.csv
   taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
-  taximeter bill --config taximeter.yaml             with shares of GPUs, and what is free
+  taximeter bill --config taximeter.yaml             of that file's gateway, with shares of GPUs
+                                                     and what is free
   taximeter bill --month 2026-10 --format focus -o october.csv       for FinOps tools
   taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records, by tenant and hour
 
@@ -67,39 +66,24 @@ pub(crate) struct BillArgs {
     #[command(flatten)]
     export: ExportArgs,
 
-    /// The gateway's configuration, for what GPUs cost and what is free for whom each month
-    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
-    config: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(super) ledger: LedgerArgs,
-}
-
-impl BillArgs {
-    /// Where what was recorded is.
-    #[must_use]
-    pub(crate) const fn ledger(&self) -> &LedgerArgs {
-        &self.ledger
-    }
-
-    fn config(&self) -> Result<Option<Config>, Failure> {
-        Ok(self.config.as_deref().map(load::config).transpose()?)
-    }
+    pub(crate) ledger: LedgerArgs,
 }
 
 /// Writes the bill to `out`, or to the file that was named.
 ///
-/// `feeds` are those of [`LedgerArgs::feeds`], for what the store lacks; `now` decides what
-/// the current month is.
+/// `ledger` is what the arguments name, `feeds` are its own, for what the store lacks; `now` decides
+/// what the current month is.
 /// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
 pub(crate) fn run(
     args: &BillArgs,
+    ledger: &Ledger,
     now: Timestamp,
     feeds: &mut [Feed<'_>],
     out: &mut (dyn Write + Send),
 ) -> Result<(), Failure> {
-    let config = args.config()?;
-    let terms = config.as_ref().map(Terms::of).unwrap_or_default();
+    let config = ledger.config.as_ref();
+    let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
     let form = match args.export.written(args.format) {
         Written::Bill(form) => form,
@@ -111,23 +95,23 @@ pub(crate) fn run(
                 return Err(Failure::ExportBy);
             }
             let period = args.period.period(&Zone::UTC, now)?;
-            let mut store = args.ledger.open(config.as_ref(), feeds)?.store;
+            let mut store = ledger.open(feeds)?.store;
             let job = Job { content, period, tenant, now, terms };
             return export::run(&mut store, &job, args.output.as_deref(), out);
         }
     };
-    let zone = args.period.zone.zone(config.as_ref());
+    let zone = args.period.zone.zone(config);
     let (by, period) = (args.by.clone(), args.period.period(&zone, now)?);
     let job = BillJob { form, by, period, zone, tenant, now, terms };
-    let mut asked = args.ledger.open(config.as_ref(), feeds)?;
+    let mut asked = ledger.open(feeds)?;
     let text = if form == Form::Table && asked.store.is_empty()? {
-        args.ledger.empty(&asked)
+        ledger.empty(&asked)
     } else {
         job.write::<Failure>(&mut asked.store, &asked.name, width(args))?
     };
     match &args.output {
         Some(path) => export::file(path, &text),
-        None => ledger::unless_reader_left(write(out, &text)),
+        None => unless_reader_left(write(out, &text)),
     }
 }
 

@@ -4,35 +4,57 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use taximeter_config::{Config, Store as Configured};
+use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 use super::failure::Failure;
+use super::load;
 use crate::edge::journal;
 use crate::edge::store::{FedStore, Feed, Location, Store, StoreError};
 
 /// What the store of a data directory is called, as in a configuration.
 const OWN: &str = "sqlite";
+/// Where a gateway keeps its ledger that is told nothing.
+const DATA_DIR: &str = "./taximeter-data";
 /// Whom the store knows as the one who only asks.
 const NO_GATEWAY: &str = "";
 
 /// Where a command finds what gateways have recorded
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LedgerArgs {
-    /// The gateway's data directory
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TAXIMETER_DATA_DIR",
-        default_value = "./taximeter-data"
-    )]
-    pub(super) data_dir: PathBuf,
+    /// The gateway's configuration: where it keeps its ledger, and, as far as the command asks, what
+    /// GPUs cost and what is free for whom each month
+    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+
+    /// The gateway's data directory [default: data_dir of the configuration, else ./taximeter-data]
+    #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
+    pub(super) data_dir: Option<PathBuf>,
 
     /// The PostgreSQL database that gateways share, instead of a data directory:
     /// postgres://USER:PASSWORD@HOST/DATABASE; or sqlite, the directory's own, also where its
-    /// gateway feeds a database
+    /// gateway feeds a database [default: ledger.store of the configuration, else sqlite]
     // A text until it is used: what complains about arguments would show the password.
     #[arg(long, value_name = "URL", env = "TAXIMETER_STORE", hide_env_values = true)]
     pub(super) store: Option<String>,
+}
+
+/// What gateways have recorded, where it is, and on which terms.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// The configuration that was named.
+    pub(super) config: Option<Config>,
+    pub(super) data_dir: PathBuf,
+    asks: Asks,
+}
+
+/// Which store is asked.
+#[derive(Debug)]
+enum Asks {
+    /// The data directory's own.
+    Own,
+    /// The same, unless its gateway has left word that it feeds another.
+    OwnIfFed,
+    Database(Box<PostgresUrl>),
 }
 
 /// A store that is open, and what people call it.
@@ -43,61 +65,76 @@ pub(super) struct Asked {
 }
 
 impl LedgerArgs {
+    /// Finds the ledger: where the arguments say, or else where the configuration does.
+    ///
+    /// Errors: the configuration has mistakes; the store's URL is none.
+    pub(crate) fn find(&self) -> Result<Ledger, Failure> {
+        let config = self.config.as_deref().map(load::config).transpose()?;
+        let configured = config.as_ref().map(|config| &config.ledger.store);
+        let asks = match (self.store.as_deref(), configured) {
+            (Some(OWN), _) => Asks::Own,
+            (Some(url), _) => Asks::Database(Box::new(url.parse().map_err(Failure::StoreUrl)?)),
+            (None, Some(Configured::Postgres(url))) => Asks::Database(url.clone()),
+            (None, _) => Asks::OwnIfFed,
+        };
+        let data_dir = data_dir(self.data_dir.as_deref(), config.as_ref());
+        Ok(Ledger { config, data_dir, asks })
+    }
+}
+
+/// The data directory that was named, or the configuration's, or that of a gateway without one.
+pub(super) fn data_dir(named: Option<&Path>, config: Option<&Config>) -> PathBuf {
+    let configured = || config.map(|config| config.data_dir.as_path());
+    named.or_else(configured).unwrap_or(Path::new(DATA_DIR)).to_owned()
+}
+
+impl Ledger {
     /// The journals that the store may lack something of; none of a database that gateways feed.
     pub(crate) fn feeds(&self) -> Vec<Feed<'static>> {
-        if self.named_database().is_some() {
-            return Vec::new();
+        match self.asks {
+            Asks::Database(_) => Vec::new(),
+            Asks::Own | Asks::OwnIfFed => journal::feeds(&self.data_dir).into(),
         }
-        journal::feeds(&self.data_dir).into()
     }
 
-    /// Opens the store that was named, or else the one that the gateway of `config` feeds, or else
-    /// the data directory's; this one is fed what `feeds` have.
+    /// Opens the store; the data directory's own is fed what `feeds` have.
     ///
-    /// Errors: as [`Failure`] says; `Elsewhere` when nothing is named and the directory's gateway
+    /// Errors: as [`Failure`] says; `Elsewhere` when no store is named and the directory's gateway
     /// feeds a database, so that the directory may lack much of it.
-    pub(super) fn open(
-        &self,
-        config: Option<&Config>,
-        feeds: &mut [Feed<'_>],
-    ) -> Result<Asked, Failure> {
-        let configured = config.map(|config| &config.ledger.store);
-        let url = match (self.named_database(), &self.store, configured) {
-            (Some(url), ..) => url.parse().map_err(Failure::StoreUrl)?,
-            (None, None, Some(Configured::Postgres(url))) => url.as_ref().clone(),
-            (None, ..) => {
-                if self.store.is_none() {
-                    nowhere_else(&self.data_dir)?;
-                }
-                let name = Location::DataDir(self.data_dir.clone()).to_string();
-                return Ok(Asked { store: open(&self.data_dir, feeds)?, name });
-            }
-        };
-        Ok(Asked { store: Store::connect(&url, NO_GATEWAY)?, name: url.to_string() })
+    pub(super) fn open(&self, feeds: &mut [Feed<'_>]) -> Result<Asked, Failure> {
+        if let Asks::Database(url) = &self.asks {
+            return Ok(Asked { store: Store::connect(url, NO_GATEWAY)?, name: url.to_string() });
+        }
+        self.check_own()?;
+        let name = Location::DataDir(self.data_dir.clone()).to_string();
+        Ok(Asked { store: open(&self.data_dir, feeds)?, name })
     }
 
-    /// Opens the store that was named, or else the data directory's, as the one whom the directory's
-    /// gateway feeds.
+    /// Opens the store as the one whom the directory's gateway feeds.
     ///
     /// Errors: as [`open`](Self::open).
     pub(super) fn open_as_its_gateway(&self) -> Result<Store, Failure> {
         let dir = &self.data_dir;
-        let Some(url) = self.named_database() else {
-            if self.store.is_none() {
-                nowhere_else(dir)?;
-            }
+        let Asks::Database(url) = &self.asks else {
+            self.check_own()?;
             return Ok(Store::open(dir)?);
         };
-        let url = url.parse().map_err(Failure::StoreUrl)?;
         let word = |source| Failure::Word { dir: dir.clone(), source };
         let place = dir.canonicalize().map_err(|_| StoreError::NoDataDir(dir.clone()))?;
         let gateway = FedStore::of(dir).map_err(word)?.map(|fed| fed.gateway);
         let gateway = gateway.unwrap_or_else(|| place.display().to_string());
-        Ok(Store::connect(&url, &gateway)?)
+        Ok(Store::connect(url, &gateway)?)
     }
 
-    fn named_database(&self) -> Option<&str> {
-        self.store.as_deref().filter(|store| *store != OWN)
+    /// Errors: nobody said that it is to be the directory's own, and its gateway feeds another.
+    fn check_own(&self) -> Result<(), Failure> {
+        if matches!(self.asks, Asks::Own) {
+            return Ok(());
+        }
+        let dir = || self.data_dir.clone();
+        let word = |source| Failure::Word { dir: dir(), source };
+        let fed = FedStore::of(&self.data_dir).map_err(word)?;
+        fed.map_or(Ok(()), |fed| Err(Failure::Elsewhere { dir: dir(), store: fed.store }))
     }
 
     /// What to say when no request was ever settled.
@@ -113,16 +150,9 @@ impl LedgerArgs {
     }
 }
 
-/// Errors: the gateway of `data_dir` feeds a store elsewhere.
-pub(super) fn nowhere_else(data_dir: &Path) -> Result<(), Failure> {
-    let dir = || data_dir.to_owned();
-    let fed = FedStore::of(data_dir).map_err(|source| Failure::Word { dir: dir(), source })?;
-    fed.map_or(Ok(()), |fed| Err(Failure::Elsewhere { dir: dir(), store: fed.store }))
-}
-
 /// Opens the store and feeds it what the journals have, so that answers are right whether or not
 /// the gateway runs.
-pub(super) fn open(data_dir: &Path, feeds: &mut [Feed<'_>]) -> Result<Store, Failure> {
+fn open(data_dir: &Path, feeds: &mut [Feed<'_>]) -> Result<Store, Failure> {
     let mut store = Store::open(data_dir)?;
     store.catch_up(feeds)?;
     Ok(store)

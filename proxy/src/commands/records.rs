@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
-use super::ledger::{self, LedgerArgs};
+use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
 use crate::edge::store::{Feed, Filter, Store, StoreError};
 
 /// How often `--follow` looks for new records.
@@ -26,6 +26,7 @@ Examples:
   taximeter records --limit 10                       the ten latest requests
   taximeter records --tenant acme --from 2026-11-20  acme's since that day, oldest first
   taximeter records --follow --limit 0               new ones only, as they end
+  taximeter records --config taximeter.yaml          of that file's gateway
   taximeter records | jq -r 'select(.end != \"complete\") | [.id, .end] | @tsv'
 
 Works while the gateway runs and while it does not. Without --follow, records come in the order of
@@ -62,30 +63,23 @@ pub(crate) struct RecordsArgs {
     follow: bool,
 
     #[command(flatten)]
-    ledger: LedgerArgs,
-}
-
-impl RecordsArgs {
-    /// Where what was recorded is.
-    #[must_use]
-    pub(crate) const fn ledger(&self) -> &LedgerArgs {
-        &self.ledger
-    }
+    pub(crate) ledger: LedgerArgs,
 }
 
 /// Writes the records to `out`, and to `notes` a sentence when the ledger has none at all.
 ///
-/// `feeds` are those of [`LedgerArgs::feeds`], for what the store lacks.
+/// `ledger` is what the arguments name, `feeds` are its own, for what the store lacks.
 /// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
 pub(crate) fn run(
     args: &RecordsArgs,
+    ledger: &Ledger,
     feeds: &mut [Feed<'_>],
     out: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let mut asked = args.ledger.open(None, feeds)?;
+    let mut asked = ledger.open(feeds)?;
     if asked.store.is_empty()? {
-        notes.write_all(args.ledger.empty(&asked).as_bytes())?;
+        notes.write_all(ledger.empty(&asked).as_bytes())?;
     }
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
     let mut retry = RETRY_MIN;
@@ -107,7 +101,7 @@ pub(crate) fn run(
         }
         while pause.wait(retry) {
             retry = RETRY_MAX.min(retry * 2);
-            match args.ledger.open(None, &mut []) {
+            match ledger.open(&mut []) {
                 Ok(asked) => {
                     *store = asked.store;
                     return Ok(true);
@@ -118,7 +112,7 @@ pub(crate) fn run(
         }
         Ok(false)
     };
-    ledger::unless_reader_left(show(args, &mut asked.store, out, again))
+    unless_reader_left(show(args, &mut asked.store, out, again))
 }
 
 /// Whether a later look may succeed.

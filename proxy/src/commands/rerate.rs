@@ -18,6 +18,7 @@ use taximeter_pricing::PriceBook;
 
 use self::corrections::Corrections;
 use self::show::{Outcome, Run};
+use super::ledger;
 use super::load::{self, LoadError, PriceFileError};
 use super::period::PeriodArgs;
 use super::progress::Progress;
@@ -55,7 +56,7 @@ pub(crate) struct RerateArgs {
     #[arg(long)]
     model: Option<String>,
 
-    /// Prices and tenants' terms as in this configuration
+    /// Prices and tenants' terms as in this configuration, and its gateway's ledger
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG", required_unless_present = "book")]
     config: Option<PathBuf>,
 
@@ -76,14 +77,9 @@ pub(crate) struct RerateArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// The gateway's data directory
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "TAXIMETER_DATA_DIR",
-        default_value = "./taximeter-data"
-    )]
-    data_dir: PathBuf,
+    /// The gateway's data directory [default: data_dir of the configuration, else ./taximeter-data]
+    #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
+    data_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -97,6 +93,7 @@ enum Format {
 
 /// What was agreed.
 struct Agreed {
+    data_dir: PathBuf,
     tariffs: Tariffs,
     /// Where the gateway runs.
     resource: BTreeMap<String, String>,
@@ -128,22 +125,22 @@ pub(crate) fn run(
 }
 
 fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Agreed { tariffs, resource, zone } = args.agreed()?;
+    let Agreed { data_dir, tariffs, resource, zone } = args.agreed()?;
     let period = args.period.period(&zone, now)?;
-    let mut store = Store::open(&args.data_dir)?;
-    if let Some(fed) = FedStore::of(&args.data_dir)? {
+    let mut store = Store::open(&data_dir)?;
+    if let Some(fed) = FedStore::of(&data_dir)? {
         exit::complain(&format!(
             "taximeter: of what {} has, only the requests are priced again that are in {}",
             fed.store,
-            args.data_dir.display()
+            data_dir.display()
         ));
     }
     // Whoever else corrects has ended before it is asked what is in force.
-    let dir = args.data_dir.join(journal::CORRECTIONS);
+    let dir = data_dir.join(journal::CORRECTIONS);
     let reason = args.reason.as_deref().filter(|_| !args.dry_run);
     let mut corrections =
         reason.map(|reason| Corrections::open(&dir, &resource, reason, now)).transpose()?;
-    store.catch_up(&mut journal::feeds(&args.data_dir))?;
+    store.catch_up(&mut journal::feeds(&data_dir))?;
     let outcome = outcome(args, period, &tariffs, &mut store, |record, before, after| {
         corrections.as_mut().map_or(Ok(()), |to| to.write(record, before, after))
     })?;
@@ -205,13 +202,16 @@ impl RerateArgs {
             let book = load::laid_over(builtin, &self.book)?;
             let tariffs = Tariffs::new(book, HashMap::new(), HashMap::new());
             let zone = self.period.zone.zone(None);
-            return Ok(Agreed { tariffs, resource: BTreeMap::new(), zone });
+            let data_dir = ledger::data_dir(self.data_dir.as_deref(), None);
+            return Ok(Agreed { data_dir, tariffs, resource: BTreeMap::new(), zone });
         };
         let mut config: Config = load::config(path)?;
         if !self.book.is_empty() {
             config.prices.overrides.clone_from(&self.book);
         }
+        let data_dir = ledger::data_dir(self.data_dir.as_deref(), Some(&config));
         let zone = self.period.zone.zone(Some(&config));
-        Ok(Agreed { tariffs: load::tariffs(&config)?, resource: config.resource, zone })
+        let tariffs = load::tariffs(&config)?;
+        Ok(Agreed { data_dir, tariffs, resource: config.resource, zone })
     }
 }

@@ -12,13 +12,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
-use taximeter_config::Config;
 
 use self::findings::Findings;
 use self::statement::StatementArgs;
-use super::failure::Failure;
-use super::ledger::LedgerArgs;
-use super::load;
+use super::ledger::{Ledger, LedgerArgs};
 use crate::edge::journal::feeds;
 use crate::edge::store::Store;
 use crate::terms::Terms;
@@ -26,6 +23,7 @@ use crate::terms::Terms;
 const EXAMPLES: &str = "\
 Examples:
   taximeter verify                                   every entry, every sum
+  taximeter verify --config taximeter.yaml           of that file's gateway
   taximeter verify --rebuild                         the store anew, from the journals
   taximeter verify --store postgres://…              the directory's journal and that database
   taximeter verify --export october.csv.manifest.json
@@ -52,11 +50,6 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     statement: StatementArgs,
 
-    /// The gateway's configuration, for what GPUs cost and what is free: as the statement or the
-    /// export has it
-    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
-    config: Option<PathBuf>,
-
     #[command(flatten)]
     ledger: LedgerArgs,
 }
@@ -69,27 +62,26 @@ pub(crate) fn run(
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let config = args.config()?;
-    let config = config.as_ref();
+    let ledger = args.ledger.find()?;
     match args.statement.of() {
-        None => ledger(args, config, now, out),
-        Some(of) => statement::run(&args.statement, of, &args.ledger, config, now, out),
+        None => whole(args, &ledger, now, out),
+        Some(of) => statement::run(&args.statement, of, &ledger, now, out),
     }
 }
 
-fn ledger(
+fn whole(
     args: &VerifyArgs,
-    config: Option<&Config>,
+    ledger: &Ledger,
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let mut store = args.ledger.open_as_its_gateway()?;
+    let mut store = ledger.open_as_its_gateway()?;
     let mut findings = Findings::default();
     if args.rebuild {
-        rebuild(args, &mut store, &mut findings)?;
+        rebuild(ledger, &mut store, &mut findings)?;
     }
-    journal::verify(&args.ledger.data_dir, &mut store, &mut findings)?;
-    let terms = config.map(Terms::of).unwrap_or_default();
+    journal::verify(&ledger.data_dir, &mut store, &mut findings)?;
+    let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
     for manifest in &args.export {
         export::verify(manifest, &mut store, &terms, now, &mut findings)?;
     }
@@ -97,14 +89,8 @@ fn ledger(
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl VerifyArgs {
-    fn config(&self) -> Result<Option<Config>, Failure> {
-        Ok(self.config.as_deref().map(load::config).transpose()?)
-    }
-}
-
-fn rebuild(args: &VerifyArgs, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
-    let kept = store.rebuild(&mut feeds(&args.ledger.data_dir))?;
+fn rebuild(ledger: &Ledger, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
+    let kept = store.rebuild(&mut feeds(&ledger.data_dir))?;
     findings.hear("store: built anew from the journals".to_owned());
     let kept = [(kept.kept_records, "records"), (kept.kept_corrections, "corrections")];
     for (count, what) in kept.into_iter().filter(|(count, _)| *count > 0) {

@@ -27,10 +27,18 @@ fn now() -> Timestamp {
     instant("2026-11-20T16:00:00Z").unwrap()
 }
 
+fn bill_of(
+    args: &BillArgs,
+    feeds: &mut [Feed<'_>],
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    run(args, &args.ledger.find()?, now(), feeds, out)
+}
+
 fn bill(dir: &TempDir, line: &[&str], numbers: std::ops::Range<u32>) -> String {
     let entries = journal(numbers.map(record));
     let mut out = Vec::new();
-    run(&args(dir, line), now(), &mut [feed(&entries)], &mut out).unwrap();
+    bill_of(&args(dir, line), &mut [feed(&entries)], &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -124,7 +132,7 @@ fn the_zone_of_the_configuration_is_that_of_the_bill_unless_another_is_named() {
 fn exports_are_by_utc() {
     let dir = tempfile::tempdir().unwrap();
     let args = args(&dir, &["--format", "focus", "--zone", "Europe/Berlin"]);
-    let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
+    let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
     assert_eq!(failure.exit_code(), 2);
     assert!(failure.to_string().contains("Europe/Berlin"), "{failure}");
 }
@@ -160,8 +168,8 @@ fn an_empty_ledger_says_what_to_do() {
 fn a_missing_data_directory_is_exit_69() {
     let dir = tempfile::tempdir().unwrap();
     let mut args = args(&dir, &[]);
-    args.ledger.data_dir = dir.path().join("nowhere");
-    let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
+    args.ledger.data_dir = Some(dir.path().join("nowhere"));
+    let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
     assert_eq!(failure.exit_code(), 69);
 }
 
@@ -169,7 +177,7 @@ fn a_missing_data_directory_is_exit_69() {
 fn a_span_that_ends_before_it_starts_is_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let args = args(&dir, &["--from", "2026-11-02", "--to", "2026-11-01"]);
-    let failure = run(&args, now(), &mut [feed(&[])], &mut Vec::new()).unwrap_err();
+    let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
     assert_eq!(failure.exit_code(), 2);
 }
 
@@ -185,7 +193,7 @@ fn a_reader_that_leaves_is_no_failure() {
         }
     }
     let dir = tempfile::tempdir().unwrap();
-    run(&args(&dir, &[]), now(), &mut [feed(&[])], &mut Gone).unwrap();
+    bill_of(&args(&dir, &[]), &mut [feed(&[])], &mut Gone).unwrap();
 }
 
 #[test]

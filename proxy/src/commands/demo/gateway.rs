@@ -92,9 +92,9 @@ impl Gateway {
             self.data_dir.as_os_str(),
         ])?;
         // Whatever the environment names.
-        line.bill.ledger.store = None;
-        let mut feeds = journal::feeds(&self.data_dir);
-        bill::run(&line.bill, clock::wall(), &mut feeds, out)?;
+        (line.bill.ledger.config, line.bill.ledger.store) = (None, None);
+        let ledger = line.bill.ledger.find()?;
+        bill::run(&line.bill, &ledger, clock::wall(), &mut ledger.feeds(), out)?;
         Ok(())
     }
 

@@ -28,7 +28,7 @@ fn each_request_is_one_line_of_json() {
     let entries = journal((1..=3).map(record));
     let (mut out, mut notes) = (Vec::new(), Vec::new());
     let args = args(&dir, &["--limit", "2"]);
-    run(&args, &mut [feed(&entries)], &mut out, &mut notes).unwrap();
+    run(&args, &args.ledger.find().unwrap(), &mut [feed(&entries)], &mut out, &mut notes).unwrap();
     assert_eq!(ids(&out), ["client-2", "client-3"]);
     assert_eq!(notes, b"");
     let last = std::str::from_utf8(&out).unwrap().lines().last().unwrap();
@@ -47,7 +47,9 @@ fn a_record_is_shown_with_all_its_members_in_order() {
     bare.finish_reasons.clear();
     let entries = journal([bare.clone()]);
     let mut out = Vec::new();
-    run(&args(&dir, &[]), &mut [feed(&entries)], &mut out, &mut Vec::new()).unwrap();
+    let args = args(&dir, &[]);
+    run(&args, &args.ledger.find().unwrap(), &mut [feed(&entries)], &mut out, &mut Vec::new())
+        .unwrap();
     bare.seq = 1;
     assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&bare).unwrap() + "\n");
     let shown = serde_json::to_value(&bare).unwrap();
@@ -58,7 +60,8 @@ fn a_record_is_shown_with_all_its_members_in_order() {
 fn an_empty_ledger_is_noted_beside_the_output() {
     let dir = tempfile::tempdir().unwrap();
     let (mut out, mut notes) = (Vec::new(), Vec::new());
-    run(&args(&dir, &[]), &mut [feed(&[])], &mut out, &mut notes).unwrap();
+    let args = args(&dir, &[]);
+    run(&args, &args.ledger.find().unwrap(), &mut [feed(&[])], &mut out, &mut notes).unwrap();
     assert_eq!(out, b"");
     assert!(String::from_utf8(notes).unwrap().contains("is empty"));
 }

@@ -13,9 +13,8 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, Unit, Zone};
-use taximeter_config::Config;
 
-use crate::commands::ledger::LedgerArgs;
+use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
 use crate::edge::signing::{PublicKey, SigningKey};
 use crate::edge::store::Store;
@@ -79,14 +78,13 @@ struct Signature {
     value: String,
 }
 
-/// Makes the statement of the tenant `of` on the terms of `config`, or checks the one in the file `of`.
+/// Makes the statement of the tenant `of` from `ledger`, or checks the one in the file `of`.
 ///
 /// Errors: no key is named; files that cannot be read or written; the store says no.
 pub(super) fn run(
     args: &StatementArgs,
     of: &str,
-    ledger: &LedgerArgs,
-    config: Option<&Config>,
+    ledger: &Ledger,
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
@@ -94,10 +92,11 @@ pub(super) fn run(
         (Some(key), ..) => check(Path::new(of), key, out),
         (None, Some(key), Some(month)) => {
             let key = SigningKey::read(key)?;
+            let config = ledger.config.as_ref();
             let zone = args.zone.clone().unwrap_or_else(|| configured_zone(config));
             let period = month.period(&zone)?;
             let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
-            let mut store = ledger.open(config, &mut ledger.feeds())?.store;
+            let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
             let text = make(&mut store, of, &terms, scope, &key)?;
             match &args.output {
