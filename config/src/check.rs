@@ -382,6 +382,7 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
         decode_bytes_max: raw.decode_bytes_max.or(default.decode_bytes_max),
         decode_ratio_max: raw.decode_ratio_max.or(default.decode_ratio_max),
         relay_buffer_bytes: raw.relay_buffer_bytes.or(default.relay_buffer_bytes),
+        drain_grace: raw.drain_grace_seconds.or(default.drain_grace),
         drain: raw.drain_seconds.or(default.drain),
         ledger_write_timeout: raw.ledger_write_timeout_seconds.or(default.ledger_write_timeout),
         ledger_queue_bytes_max: raw.ledger_queue_bytes_max.or(default.ledger_queue_bytes_max),

@@ -43,7 +43,9 @@ pub struct Limits {
     pub decode_ratio_max: u32,
     /// Frames gathered into one write, in bytes.
     pub relay_buffer_bytes: usize,
-    /// Streams may go on this long after SIGTERM.
+    /// Everything is served this long after SIGTERM, while readiness is off already.
+    pub drain_grace: Duration,
+    /// Streams may go on this long after that.
     pub drain: Duration,
     /// Waiting for the ledger.
     pub ledger_write_timeout: Duration,
@@ -75,6 +77,7 @@ impl Default for Limits {
             decode_bytes_max: 32 << 20,
             decode_ratio_max: 200,
             relay_buffer_bytes: 64 << 10,
+            drain_grace: Duration::ZERO,
             drain: Duration::from_secs(30),
             ledger_write_timeout: Duration::from_secs(1),
             ledger_queue_bytes_max: 64 << 20,

@@ -23,7 +23,9 @@ use crate::money::{Free, Percent, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
 use crate::sampling::Ratio;
 use crate::secret::Secret;
-use crate::values::{Book, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token};
+use crate::values::{
+    Book, Grace, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token,
+};
 
 keys! {
     /// The file.
@@ -392,7 +394,7 @@ keys! {
 }
 
 keys! {
-    /// Limits by name, all above 0; the unit is the end of the name.
+    /// Limits by name, all above 0 but for a grace; the unit is the end of the name.
     RawLimits {
         /// Request head; at least 8192. Default: 65536.
         header_bytes_max: Optional<At<NonZeroUsize>>,
@@ -432,7 +434,10 @@ keys! {
         decode_ratio_max: Optional<At<NonZeroU32>>,
         /// Frames gathered into one write. Default: 65536.
         relay_buffer_bytes: Optional<At<NonZeroUsize>>,
-        /// Streams may go on this long after SIGTERM. Default: 30.
+        /// Everything is served this long after SIGTERM, while readiness is off already: load
+        /// balancers learn late. Default: 0.
+        drain_grace_seconds: Optional<At<Grace>>,
+        /// Streams may go on this long after SIGTERM and the grace. Default: 30.
         drain_seconds: Optional<At<Duration>>,
         /// Waiting for the ledger. Default: 1.
         ledger_write_timeout_seconds: Optional<At<Duration>>,

@@ -97,7 +97,7 @@ telemetry:
 receipts: off
 passthrough: true
 resource: {k8s.pod.name: "${env:POD}"}
-limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, http2_streams_max: 5}
+limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, drain_grace_seconds: 0, http2_streams_max: 5}
 "#;
 
 #[test]
@@ -108,6 +108,7 @@ fn every_key_of_the_schema_is_read() {
     shown.truncate(shown.find("limits: ").unwrap());
     assert_snapshot!(shown);
     assert_eq!(config.limits.drain.as_millis(), 250);
+    assert!(config.limits.drain_grace.is_zero());
     assert_eq!((config.limits.header_bytes_max, config.limits.http2_streams_max), (9000, 5));
     assert!(config.upstreams[1].forward_credential);
     assert_eq!(config.upstreams[0].credential.as_ref().unwrap().expose(), "sk-from-a-file");

@@ -448,13 +448,32 @@ impl Value for Duration {
     const EXPECTED: &'static str = "seconds, above 0 and at most 86400, such as 30 or 0.5";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let invalid = || Invalid::new("is no time in seconds", Self::EXPECTED);
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        let seconds: f64 = text.parse().ok().filter(|_| plain).ok_or_else(invalid)?;
-        if seconds > SECONDS_MAX {
-            return Err(invalid());
-        }
-        let time = Self::try_from_secs_f64(seconds).map_err(|_| invalid())?;
-        if time.is_zero() { Err(invalid()) } else { Ok(time) }
+        let time = seconds(text).filter(|time| !time.is_zero());
+        time.ok_or_else(|| Invalid::new("is no time in seconds", Self::EXPECTED))
     }
+}
+
+/// A time that may be none at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grace(Duration);
+
+impl From<Grace> for Duration {
+    fn from(Grace(time): Grace) -> Self {
+        time
+    }
+}
+
+impl Value for Grace {
+    const EXPECTED: &'static str = "seconds, at most 86400, such as 0 or 5";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let invalid = || Invalid::new("is no time in seconds", Self::EXPECTED);
+        seconds(text).map(Self).ok_or_else(invalid)
+    }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds: f64 = text.parse().ok().filter(|_| plain)?;
+    (seconds <= SECONDS_MAX).then(|| Duration::try_from_secs_f64(seconds).ok())?
 }

@@ -73,6 +73,7 @@ pub(crate) struct Lasting {
     pub(crate) started_at: Timestamp,
     /// Request bodies held in memory, in bytes.
     bodies_bytes: Arc<AtomicUsize>,
+    leaving: AtomicBool,
     draining: AtomicBool,
     in_force: Mutex<InForce>,
 }
@@ -121,6 +122,7 @@ impl Gateway {
             started: clock::now(),
             started_at: clock::wall(),
             bodies_bytes: Arc::default(),
+            leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             in_force: Mutex::new(InForce::whole(clock::wall())),
         };
@@ -284,8 +286,19 @@ impl Lasting {
         }
     }
 
+    /// Readiness off, and everything served.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Relaxed);
+    }
+
+    /// Whether nobody should come any more.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
     /// Readiness off, new requests refused.
     pub(crate) fn drain(&self) {
+        self.leave();
         self.draining.store(true, Relaxed);
     }
 

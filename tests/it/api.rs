@@ -266,6 +266,7 @@ fn the_status_tells_how_upstreams_ledger_and_store_do() {
     assert_eq!(before["upstreams"][0]["health"], "unknown");
     assert_eq!(before["limits"]["body_bytes_max"], 32 << 20);
     assert_eq!(before["limits"]["drain_seconds"], 30);
+    assert_eq!(before["limits"]["drain_grace_seconds"], 0);
 
     let mut client = gateway.chat("", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));

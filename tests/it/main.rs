@@ -5,6 +5,7 @@
 //! fails after `PATIENCE`.
 #![cfg(test)]
 
+mod balancer;
 mod client;
 mod collector;
 mod engine;
@@ -13,12 +14,14 @@ mod gateway;
 mod http;
 mod pacing;
 mod patience;
+mod simulated;
 
 mod access_log;
 mod api;
 mod bytes_pass;
 mod counting;
 mod cuts;
+mod drain;
 mod encoded;
 mod endings;
 mod export_sums;
@@ -45,6 +48,7 @@ mod request_framing;
 mod rerate;
 mod robust_answers;
 mod robust_connections;
+mod rolling;
 mod running_usage;
 mod streams;
 mod telemetry;

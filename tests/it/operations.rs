@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, binary, bounded, records, taximeter};
-use crate::http::{LAST_CHUNK, chunks, json_answer};
+use crate::gateway::{Gateway, Setup, binary, bounded, taximeter};
+use crate::http::json_answer;
 
 const EX_CONFIG: i32 = 64;
 const EX_IN_USE: i32 = 75;
@@ -114,50 +114,6 @@ fn metrics_follow_the_genai_conventions() {
         .sum::<f64>();
     assert!((output - 200.0).abs() < f64::EPSILON, "{text}");
     assert!(!text.contains("Where to?"));
-}
-
-#[test]
-fn sigterm_lets_a_running_stream_finish() {
-    let engine = Engine::start();
-    let mut gateway = Gateway::before(&engine);
-    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
-    gateway.terminate();
-    gateway.await_refusal();
-    assert_eq!(gateway.admin("/readyz").status(), 503);
-    assert_eq!(gateway.admin("/healthz").status(), 200);
-    connection.send(&chunks(&[STOP, USAGE, DONE]));
-    connection.send(LAST_CHUNK);
-    let mut rest = Vec::new();
-    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
-        rest.extend(more);
-    }
-    assert_eq!(String::from_utf8_lossy(&rest), [STOP, DONE].concat());
-    let (status, log) = gateway.exit();
-    assert_eq!(status.code(), Some(0), "{log:#?}");
-    let records = records(&gateway.data_dir());
-    assert_eq!(records.len(), 1);
-    assert_eq!(records[0]["end"], "complete");
-}
-
-#[test]
-fn a_stream_that_outlasts_the_drain_is_cut_and_settled() {
-    let engine = Engine::start();
-    let mut gateway = Setup::before(&engine)
-        .upstream("dialect: openai")
-        .with("limits: {drain_seconds: 0.2}")
-        .start();
-    let (mut client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
-    gateway.terminate();
-    let (status, log) = gateway.exit();
-    assert_eq!(status.code(), Some(0), "{log:#?}");
-    let mut rest = Vec::new();
-    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
-        rest.extend(more);
-    }
-    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
-    let records = records(&gateway.data_dir());
-    assert_eq!(records.len(), 1, "{log:#?}");
-    assert_eq!(records[0]["end"], "shutdown");
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Another configuration while the gateway runs.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use serde_json::Value;
@@ -12,8 +10,9 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, binary, patiently};
+use crate::gateway::{Gateway, Setup, patiently};
 use crate::http::{LAST_CHUNK, chunk, json_answer, post};
+use crate::simulated::Simulated;
 
 /// A gateway whose callers are all this tenant's.
 fn of(tenant: &str, engine: &Engine) -> Setup {
@@ -270,42 +269,4 @@ fn no_request_fails_while_configurations_come_and_go() {
     // One that is kept for good would be some hundred kilobytes each time: its book of prices. What
     // an allocator keeps of the first ones is some megabytes.
     assert!(grown < 20e6 + f64::from(reloads) * 20e3, "{grown} bytes");
-}
-
-/// The simulated engine; killed when dropped.
-struct Simulated {
-    child: Child,
-    address: String,
-}
-
-impl Simulated {
-    fn start() -> Self {
-        let mut simulate = Command::new(binary());
-        simulate.args([
-            "simulate",
-            "--listen",
-            "127.0.0.1:0",
-            "--prefill-ms",
-            "1",
-            "--gap-ms",
-            "1",
-        ]);
-        let mut child = simulate
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start the simulated engine");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("its standard output");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
-        let address = line.rsplit("http://").next().expect("an address").trim().to_owned();
-        Self { child, address }
-    }
-}
-
-impl Drop for Simulated {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

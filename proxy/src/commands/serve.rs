@@ -1,6 +1,7 @@
 //! `taximeter serve`: the gateway, from start to drained.
 
 mod reload;
+mod tell;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -11,17 +12,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use taximeter_config::{
-    Config, Emission, Ignored, LogsExport, MetricsExport, Overrides, TracesExport,
-};
-use taximeter_pricing::PriceBook;
+use taximeter_config::{Config, Emission, LogsExport, MetricsExport, Overrides, TracesExport};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::load::{self, LoadError};
-use super::model_files::ModelFiles;
 use crate::edge::feeder::Feeder;
-use crate::edge::journal::{Event, Journal, JournalError, Loss, Options, Recovery, Retention};
+use crate::edge::journal::{Event, Journal, JournalError, Options, Retention};
 use crate::edge::listen::Workers;
 use crate::edge::look::Look;
 use crate::edge::push::Pusher;
@@ -167,9 +164,9 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     let tls = load::tls(&config)?;
     let (emission, ignored) = config.emission(&|name| std::env::var(name).ok());
     let telemetry = Arc::new(Telemetry::new(log, &config, &emission, &id, clock::wall()));
-    tell_ignored(&telemetry, &ignored);
-    tell_tokenizers(&telemetry, &loaded);
-    tell_prices(&telemetry, &tariffs.book);
+    tell::ignored(&telemetry, &ignored);
+    tell::tokenizers(&telemetry, &loaded);
+    tell::prices(&telemetry, &tariffs.book);
     let (journal, recovery) = Journal::open(
         &config.data_dir,
         Options {
@@ -184,7 +181,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         },
         &|record| tariffs.cost_again(record).ok().flatten(),
     )?;
-    tell_recovery(&telemetry, &recovery);
+    tell::recovery(&telemetry, &recovery);
     let rules = Rules { config, tariffs, tokenizers };
     let background = runtime.handle().clone();
     let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));
@@ -307,13 +304,6 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
     Ok(pushers)
 }
 
-fn tell_ignored(telemetry: &Telemetry, ignored: &[Ignored]) {
-    for Ignored { variable, why } in ignored {
-        let fields = [("name", variable.as_str().into()), ("reason", why.to_string().into())];
-        telemetry.log.tell(LogEvent::VariableIgnored, fields);
-    }
-}
-
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
     Box::new(move |event| telemetry.emit(&LedgerTold(event)))
 }
@@ -328,54 +318,6 @@ pub(super) fn host(resource: &BTreeMap<String, String>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = resource.get("k8s.pod.name").map_or(host.trim(), String::as_str);
     if host.is_empty() { "gateway".to_owned() } else { host.to_owned() }
-}
-
-fn tell_recovery(telemetry: &Telemetry, recovery: &Recovery) {
-    let (torn, lost): (Vec<_>, Vec<_>) =
-        recovery.losses.iter().partition(|loss| loss.torn_bytes.is_some());
-    let entries = |losses: Vec<&Loss>| losses.iter().map(|loss| loss.entries).sum::<u64>();
-    let unpriced = recovery.died.iter().filter(|record| record.cost.is_none()).count();
-    telemetry.log.tell(
-        LogEvent::LedgerOpened,
-        [
-            ("from_seq", recovery.from_seq.into()),
-            ("entries", recovery.entries.into()),
-            ("torn_bytes", recovery.torn_bytes.into()),
-            ("torn_entries", entries(torn).into()),
-            ("lost_entries", entries(lost).into()),
-            ("stray_entries", recovery.strays.into()),
-            ("gateway_died", recovery.died.len().into()),
-            ("gateway_died_unpriced", unpriced.into()),
-        ],
-    );
-}
-
-/// Says which prices cannot be used.
-fn tell_prices(telemetry: &Telemetry, book: &PriceBook) {
-    for currency in book.without_exchange(clock::wall()) {
-        telemetry.log.tell(
-            LogEvent::PricesWithoutExchange,
-            [
-                ("currency", currency.as_str().into()),
-                ("bills_in", book.currency().as_str().into()),
-                ("hint", "models priced in it alone cost unknown; give `prices.exchange`".into()),
-            ],
-        );
-    }
-}
-
-fn tell_tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
-    for ModelFiles { path, fallback, .. } in loaded {
-        let path = path.display().to_string();
-        match fallback {
-            None => telemetry.log.tell(LogEvent::TokenizerLoaded, [("path", path.into())]),
-            // Exact as well, but slower.
-            Some(why) => telemetry.log.tell(
-                LogEvent::TokenizerFallback,
-                [("path", path.into()), ("reason", why.as_str().into())],
-            ),
-        }
-    }
 }
 
 impl Running {
@@ -409,22 +351,40 @@ impl Running {
         Ok(())
     }
 
-    /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once.
+    /// Serves until SIGTERM or SIGINT and for the grace behind it, then drains; a second signal ends
+    /// at once.
     fn until_signal(self) -> anyhow::Result<()> {
         let mut stop = self.runtime.block_on(async { Stop::new() })?;
         self.say_listening();
         self.runtime.block_on(stop.wait());
+        let limits = self.current.get().config.limits.clone();
+        let is_hurried = self.leave(limits.drain_grace, &mut stop);
         self.begin_drain();
-        let drain = self.current.get().config.limits.drain;
-        self.runtime.block_on(async {
-            tokio::select! {
-                () = self.idle() => {}
-                () = tokio::time::sleep(drain) => {}
-                () = stop.wait() => {}
-            }
-        });
+        if !is_hurried {
+            self.runtime.block_on(async {
+                tokio::select! {
+                    () = self.idle() => {}
+                    () = tokio::time::sleep(limits.drain) => {}
+                    () = stop.wait() => {}
+                }
+            });
+        }
         self.finish();
         Ok(())
+    }
+
+    /// Serves on while those who balance load learn that nobody should come; whether a signal came
+    /// meanwhile.
+    fn leave(&self, grace: Duration, stop: &mut Stop) -> bool {
+        if grace.is_zero() {
+            return false;
+        }
+        let gateway = self.current.get();
+        gateway.leave();
+        let seconds = [("grace_seconds", grace.as_secs_f64().into())];
+        gateway.telemetry.log.tell(LogEvent::Leaving, seconds);
+        drop(gateway);
+        self.runtime.block_on(async { tokio::time::timeout(grace, stop.wait()).await.is_ok() })
     }
 
     /// Who reads this may ask, and may tell us to stop.

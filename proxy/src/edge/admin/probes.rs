@@ -22,7 +22,7 @@ pub(super) async fn alive() -> &'static str {
         content_type = "text/plain"),
 ), security(()))]
 pub(super) async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
-    if gateway.is_draining() {
+    if gateway.is_leaving() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
     } else if !gateway.journal.is_open() {
         (StatusCode::SERVICE_UNAVAILABLE, "the ledger cannot be written\n")

@@ -28,7 +28,7 @@ pub(super) struct Status {
     pub(super) gateway: String,
     pub(super) started_at: Timestamp,
     pub(super) uptime_seconds: f64,
-    /// Whether new requests are refused because it is about to end.
+    /// Whether it was told to end: it is not ready, and refuses requests once its grace is over.
     pub(super) draining: bool,
     pub(super) config: ConfigStatus,
     pub(super) requests: RequestsStatus,
@@ -180,7 +180,7 @@ pub(super) async fn status(
         gateway: gateway.id.clone(),
         started_at: gateway.started_at,
         uptime_seconds: (clock::now() - gateway.started).as_secs_f64(),
-        draining: gateway.is_draining(),
+        draining: gateway.is_leaving(),
         config: config_status(&gateway),
         requests: RequestsStatus {
             open: rides.len(),
@@ -284,6 +284,7 @@ fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
         decode_bytes_max,
         decode_ratio_max,
         relay_buffer_bytes,
+        drain_grace,
         drain,
         ledger_write_timeout,
         ledger_queue_bytes_max,
@@ -313,6 +314,7 @@ fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
         ("request_timeout_seconds", request_timeout),
         ("upstream_keep_alive_seconds", upstream_keep_alive),
         ("client_write_timeout_seconds", client_write_timeout),
+        ("drain_grace_seconds", drain_grace),
         ("drain_seconds", drain),
         ("ledger_write_timeout_seconds", ledger_write_timeout),
     ];

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -93,8 +94,13 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
     let busy = Busy::new(peer.clone());
-    let (head, body) = journey::journey(&worker, &peer, request).await.into_parts();
+    let is_http2 = request.version() == Version::HTTP_2;
+    let (mut head, body) = journey::journey(&worker, &peer, request).await.into_parts();
     poll_fn(|cx| peer.interim.poll_written(cx)).await;
+    // Who has more to ask goes elsewhere by themselves; HTTP/2 has a frame for it, at the drain.
+    if worker.gateway.is_leaving() && !is_http2 {
+        head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     Response::from_parts(head, body.keeping(busy))
 }
 

@@ -81,7 +81,10 @@ log_events! {
          each mistake.";
     ConfigFixed: "config_fixed", Warn, ["hint"],
         "The gateway was told to read its configuration again, and was started without a file.";
-    Draining: "draining", Info, [], "The gateway was told to stop and lets requests end.";
+    Leaving: "leaving", Info, ["grace_seconds"],
+        "The gateway was told to stop: it is not ready any more, and serves who comes all the same.";
+    Draining: "draining", Info, [],
+        "The gateway lets requests that are running end, and begins no others.";
     Stopped: "stopped", Info, [], "The gateway has stopped.";
     VariableIgnored: "variable_ignored", Warn, ["name", "reason"],
         "A variable of the environment does not do and was left out.";

@@ -1,0 +1,67 @@
+//! What the log says of a start.
+
+use taximeter_config::Ignored;
+use taximeter_pricing::PriceBook;
+
+use crate::commands::model_files::ModelFiles;
+use crate::edge::clock;
+use crate::edge::journal::{Loss, Recovery};
+use crate::telemetry::{LogEvent, Telemetry};
+
+/// Says which variables of the environment were left out.
+pub(super) fn ignored(telemetry: &Telemetry, ignored: &[Ignored]) {
+    for Ignored { variable, why } in ignored {
+        let fields = [("name", variable.as_str().into()), ("reason", why.to_string().into())];
+        telemetry.log.tell(LogEvent::VariableIgnored, fields);
+    }
+}
+
+/// Says what was found in the ledger.
+pub(super) fn recovery(telemetry: &Telemetry, recovery: &Recovery) {
+    let (torn, lost): (Vec<_>, Vec<_>) =
+        recovery.losses.iter().partition(|loss| loss.torn_bytes.is_some());
+    let entries = |losses: Vec<&Loss>| losses.iter().map(|loss| loss.entries).sum::<u64>();
+    let unpriced = recovery.died.iter().filter(|record| record.cost.is_none()).count();
+    telemetry.log.tell(
+        LogEvent::LedgerOpened,
+        [
+            ("from_seq", recovery.from_seq.into()),
+            ("entries", recovery.entries.into()),
+            ("torn_bytes", recovery.torn_bytes.into()),
+            ("torn_entries", entries(torn).into()),
+            ("lost_entries", entries(lost).into()),
+            ("stray_entries", recovery.strays.into()),
+            ("gateway_died", recovery.died.len().into()),
+            ("gateway_died_unpriced", unpriced.into()),
+        ],
+    );
+}
+
+/// Says which prices cannot be used.
+pub(super) fn prices(telemetry: &Telemetry, book: &PriceBook) {
+    for currency in book.without_exchange(clock::wall()) {
+        telemetry.log.tell(
+            LogEvent::PricesWithoutExchange,
+            [
+                ("currency", currency.as_str().into()),
+                ("bills_in", book.currency().as_str().into()),
+                ("hint", "models priced in it alone cost unknown; give `prices.exchange`".into()),
+            ],
+        );
+    }
+}
+
+/// Says which vocabularies were read.
+pub(super) fn tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
+    for ModelFiles { path, fallback, .. } in loaded {
+        let path = path.display().to_string();
+        match fallback {
+            None => telemetry.log.tell(LogEvent::TokenizerLoaded, [("path", path.into())]),
+            // Exact as well, but slower.
+            Some(why) => telemetry.log.tell(
+                LogEvent::TokenizerFallback,
+                [("path", path.into()), ("reason", why.as_str().into())],
+            ),
+        }
+    }
+}

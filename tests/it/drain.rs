@@ -1,0 +1,137 @@
+//! How a gateway ends that is told to: no longer ready, then no longer open, then gone.
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
+use crate::gateway::{Gateway, Setup, patiently, records};
+use crate::http::{LAST_CHUNK, chunks, json_answer, post};
+
+/// Longer than any test waits: what ends a drain of so long is something else.
+const FOR_EVER: &str = "limits: {drain_seconds: 3600}";
+const GRACE_FOR_EVER: &str = "limits: {drain_grace_seconds: 3600, drain_seconds: 3600}";
+
+fn await_readiness_off(gateway: &Gateway) {
+    let off = patiently(|| (gateway.admin("/readyz").status() == 503).then_some(()));
+    assert!(off.is_some(), "it is still ready");
+}
+
+#[test]
+fn sigterm_lets_a_running_stream_finish() {
+    let engine = Engine::start();
+    let mut gateway = Gateway::before(&engine);
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    gateway.terminate();
+    gateway.await_refusal();
+    assert_eq!(gateway.admin("/readyz").status(), 503);
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    connection.send(&chunks(&[STOP, USAGE, DONE]));
+    connection.send(LAST_CHUNK);
+    let mut rest = Vec::new();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        rest.extend(more);
+    }
+    assert_eq!(String::from_utf8_lossy(&rest), [STOP, DONE].concat());
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["end"], "complete");
+}
+
+#[test]
+fn a_stream_that_outlasts_the_drain_is_cut_and_settled() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {drain_seconds: 0.2}")
+        .start();
+    let (mut client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    gateway.terminate();
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let mut rest = Vec::new();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        rest.extend(more);
+    }
+    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
+    let records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 1, "{log:#?}");
+    assert_eq!(records[0]["end"], "shutdown");
+}
+
+#[test]
+fn a_second_signal_ends_a_drain_at_once_and_settles_what_it_cuts() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine).upstream("dialect: openai").with(FOR_EVER).start();
+    let (mut client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    gateway.terminate();
+    gateway.await_refusal();
+    gateway.terminate();
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let mut rest = Vec::new();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        rest.extend(more);
+    }
+    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
+    let records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 1, "{log:#?}");
+    assert_eq!(records[0]["end"], "shutdown");
+    assert!(records[0]["usage"]["output_tokens"].as_u64() > Some(0), "{:#}", records[0]);
+}
+
+#[test]
+fn within_the_grace_it_is_not_ready_and_serves_everybody() {
+    let engine = Engine::start();
+    let mut gateway =
+        Setup::before(&engine).upstream("dialect: openai").with(GRACE_FOR_EVER).start();
+    let (mut running, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    let mut known = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(known.answer().header("connection"), None);
+    gateway.terminate();
+    await_readiness_off(&gateway);
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    assert_eq!(gateway.admin("/api/v1/status").json()["draining"], true);
+    // On a connection that is there, and on a new one: the answer says that it is the last.
+    let new = Client::connect(gateway.address());
+    for mut client in [known, new] {
+        client.send(&post("/v1/chat/completions", "", CHAT));
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        let answer = client.answer();
+        assert_eq!((answer.status(), answer.header("connection")), (200, Some("close")));
+        client.assert_closed();
+    }
+    connection.send(&chunks(&[STOP, USAGE, DONE]));
+    connection.send(LAST_CHUNK);
+    for event in [STOP, DONE] {
+        running.expect(event);
+    }
+    gateway.terminate();
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 4);
+    assert!(records.iter().all(|record| record["end"] == "complete"), "{records:#?}");
+}
+
+#[test]
+fn behind_the_grace_nobody_new_is_let_in_and_streams_go_on() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {drain_grace_seconds: 0.1, drain_seconds: 3600}")
+        .start();
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    gateway.terminate();
+    gateway.await_event("leaving");
+    gateway.await_event("draining");
+    gateway.await_refusal();
+    connection.send(&chunks(&[STOP, USAGE, DONE]));
+    connection.send(LAST_CHUNK);
+    for event in [STOP, DONE] {
+        client.expect(event);
+    }
+    assert_eq!(gateway.exit().0.code(), Some(0));
+    assert_eq!(records(&gateway.data_dir())[0]["end"], "complete");
+}
