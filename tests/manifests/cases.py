@@ -58,7 +58,7 @@ GATEWAY = {
         },
     },
     "without": {
-        **ENGINE, "networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": False}, "preStopSeconds": 0,
+        **ENGINE, "networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": False}, "drainGraceSeconds": 0,
     },
     "ipv6": {**ENGINE, "address": "[::]"},
     "exposed": {
@@ -121,6 +121,8 @@ BAD_GATEWAY = [
     ({**ENGINE, "config": {"listen": "0.0.0.0:80"}}, "/config/listen"),
     ({**ENGINE, "config": {"admin_token": "secret"}}, "/config/admin_token"),
     ({**ENGINE, "config": {"limits": {"drain_seconds": 1}}}, "/config/limits/drain_seconds"),
+    ({**ENGINE, "config": {"limits": {"drain_grace_seconds": 1}}}, "/config/limits/drain_grace_seconds"),
+    ({**ENGINE, "drainGraceSeconds": -1}, "/drainGraceSeconds"),
     ({**ENGINE, "drainSeconds": 0}, "/drainSeconds"),
     ({**ENGINE, "persistence": {"size": "10 GB"}}, "/persistence/size"),
     ({**ENGINE, "persistence": {"whenScaled": "Keep"}}, "/persistence/whenScaled"),

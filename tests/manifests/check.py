@@ -199,8 +199,8 @@ def check_fit(what, text, pod):
         expect(port in ports, f"{what}: a probe asks the port {port}, which is not there")
     # Last counts, the store and the last metrics come behind the drain.
     if container in pod["containers"]:
-        patience = pod["terminationGracePeriodSeconds"]
-        expect(patience >= config["limits"]["drain_seconds"] + 15, f"{what}: the pod waits {patience} s only")
+        patience, limits = pod["terminationGracePeriodSeconds"], config["limits"]
+        expect(patience >= limits["drain_grace_seconds"] + limits["drain_seconds"] + 15, f"{what}: the pod waits {patience} s only")
 
 
 def without_labels(thing):
@@ -276,6 +276,31 @@ def check_injected():
             container["volumeMounts"].sort(key=lambda mount: mount["name"])
         apart = differences(*containers)
         expect(not apart, f"taximeter-sidecar and inject --beside={beside}: {apart}")
+
+
+def check_restarts():
+    """Pods are made anew for each key that is read at a start only, and for no other."""
+    source = (ROOT / "config" / "src" / "running.rs").read_text()
+    waiting = re.findall(r"^ +([a-z_.]+),$", re.search(r"kept!\(\n +self,\n +running,\n +differ,\n(.+?)\);", source, re.DOTALL)[1],
+                         re.MULTILINE)
+    expect("ledger" in waiting and "telemetry.otlp" in waiting, f"config/src/running.rs is read as {waiting}")
+    # Those that the charts decide themselves never change.
+    waiting = [key for key in waiting if key not in ("listen", "admin", "data_dir")]
+    for folder, values, wrap in ((CHART, cases.ENGINE, lambda values: values),
+                                 (INCLUDING, cases.BESIDE, lambda values: {"taximeter": values})):
+        with loaded(folder) as chart:
+            def template(config):
+                things = render(chart, wrap({**values, "config": config}))
+                return next(thing["spec"]["template"] for thing in things if rules.pod_of(thing) is not None)
+            before = template({})
+            for config in ({"tenants": {"unknown": "refuse"}}, {"prices": {"currency": "EUR"}}, {"receipts": True},
+                           {"limits": {"body_bytes_max": 1}}, {"telemetry": {"access_log": "all"}}):
+                expect(template(config) == before, f"{folder.name}: pods are made anew for {config}")
+            for key in waiting:
+                *outer, last = key.split(".")
+                config = functools.reduce(lambda inner, name: {name: inner}, reversed(outer), {last: {"a": "change"}})
+                expect(template(config) != before, f"{folder.name}: pods are not made anew for {key}")
+    return waiting
 
 
 def config_in(things, name="taximeter"):
@@ -385,6 +410,8 @@ def main():
         check_sameness(sets)
         check_injected()
         check_values()
+        waiting = check_restarts()
+        print(f"pods are made anew for what is read at a start ({len(waiting)} keys), and for nothing else")
         check_compose()
         print(f"the same in Helm, Kustomize and {len(examples)} examples: sidecars, gateways, {check_files(sets)}")
         summary, failed = searching.result()

@@ -65,3 +65,12 @@ seccompProfile: {type: RuntimeDefault}
 {{- $number := regexFind "^[0-9]+" $memory -}}
 {{ div (mul (int64 $number) (get $units (trimPrefix $number $memory))) 4 }}
 {{- end }}
+
+{{- /* Of a configuration, the keys that a gateway reads at its start only: a pod whose template carries their sum is made
+anew when they change. All others are read again while it runs. */}}
+{{- define "taximeter.pod.atStart" -}}
+{{- $whole := pick . "listen" "tls" "admin" "data_dir" "workers" "ledger" "export" "resource" -}}
+{{- $telemetry := pick (.telemetry | default dict) "genai" "tenants_max" "scope_labels" "otlp" "traces" -}}
+{{- $limits := pick (.limits | default dict) "ledger_queue_bytes_max" "ledger_segment_bytes" -}}
+{{- toJson (merge (dict "telemetry" $telemetry "limits" $limits) $whole) -}}
+{{- end }}

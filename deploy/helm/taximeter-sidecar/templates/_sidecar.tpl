@@ -92,9 +92,9 @@ taximeter.io/sidecar: {{ .values.beside }}
 taximeter.io/name: {{ include "taximeter.sidecar.name" . }}
 {{- end }}
 
-{{- /* Annotations of the pod: it is made anew when the configuration changes. */}}
+{{- /* Annotations of the pod: it is made anew when what is read at a start changes. */}}
 {{- define "taximeter.sidecar.annotations" -}}
-taximeter.io/config-checksum: {{ include "taximeter.sidecar.config" . | sha256sum }}
+taximeter.io/config-at-start: {{ include "taximeter.pod.atStart" (include "taximeter.sidecar.config" . | fromYaml) | sha256sum }}
 {{- end }}
 
 {{- /* Entries of env, for an application whose client reads them. */}}

@@ -12,7 +12,7 @@
   "admin_token" "${file:/run/secrets/taximeter/token}"
   "data_dir" "/var/lib/taximeter"
   "resource" (include "taximeter.pod.resource" . | fromYaml)
-  "limits" (dict "drain_seconds" (int .Values.drainSeconds) "bodies_total_bytes_max" (include "taximeter.pod.bodies" .Values.resources | int64))
+  "limits" (dict "drain_grace_seconds" (int .Values.drainGraceSeconds) "drain_seconds" (int .Values.drainSeconds) "bodies_total_bytes_max" (include "taximeter.pod.bodies" .Values.resources | int64))
 -}}
 {{- toYaml (mergeOverwrite $ours $config) -}}
 {{- end }}
