@@ -323,7 +323,10 @@ fn a_command_that_is_given_the_configuration_finds_the_ledger_of_its_gateway() {
     };
     let commands: [(&[&str], &str); 4] = [
         (&["records"], "\"output_tokens\":100"),
-        (&["bill", "--from", "2026-01-01", "--format", "csv", "--by", "tenant"], ",default,1,1000,400,100,"),
+        (
+            &["bill", "--from", "2026-01-01", "--format", "csv", "--by", "tenant"],
+            ",default,1,1000,400,100,",
+        ),
         (&["verify"], "1 records"),
         (&["rerate", "--from", "2026-01-01", "--dry-run"], "No cost changes."),
     ];

@@ -43,3 +43,38 @@ fn every_configuration_in_the_readme_is_good() {
         assert!(checked.status.success(), "{text}\n{}", String::from_utf8_lossy(&checked.stderr));
     }
 }
+
+fn guide() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/README.md")).unwrap()
+}
+
+#[test]
+fn every_file_that_the_operations_guide_leads_to_is_there() {
+    let deploy = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy"));
+    let guide = guide();
+    let links: Vec<_> =
+        guide.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(links.len() > 20, "{links:?}");
+    for link in links {
+        assert!(deploy.join(link).exists(), "{link}");
+    }
+}
+
+#[test]
+fn every_command_of_the_operations_guide_is_one_and_has_its_flags() {
+    let guide = guide();
+    let lines = guide.lines().filter(|line| line.starts_with("taximeter "));
+    let spans = guide.split('`').skip(1).step_by(2).filter(|span| span.starts_with("taximeter "));
+    let commands: std::collections::BTreeSet<_> = lines.chain(spans).collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in commands {
+        let words: Vec<_> = command.split_whitespace().skip(1).collect();
+        let names = words.iter().take(if words[0] == "keys" { 2 } else { 1 });
+        let output = gateway::taximeter(names.chain([&"--help"]));
+        let help = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{command}");
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(flag), "{command}: {flag}");
+        }
+    }
+}
