@@ -37,9 +37,9 @@ pub struct Limits {
     pub upstream_keep_alive: Duration,
     /// A client that does not read.
     pub client_write_timeout: Duration,
-    /// Longest answer that is read as one document, in bytes, decoded.
+    /// Longest body that is read as one document, in bytes, decoded.
     pub decode_bytes_max: usize,
-    /// Most decoded bytes per byte of an encoded answer.
+    /// Most decoded bytes per byte of an encoded body.
     pub decode_ratio_max: u32,
     /// Frames gathered into one write, in bytes.
     pub relay_buffer_bytes: usize,

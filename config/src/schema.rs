@@ -428,9 +428,9 @@ keys! {
         upstream_keep_alive_seconds: Optional<At<Duration>>,
         /// A client that does not read. Default: 60.
         client_write_timeout_seconds: Optional<At<Duration>>,
-        /// Longest answer that is read as one document, decoded. Default: 33554432.
+        /// Longest body that is read as one document, decoded. Default: 33554432.
         decode_bytes_max: Optional<At<NonZeroUsize>>,
-        /// Most decoded bytes per byte of an encoded answer. Default: 200.
+        /// Most decoded bytes per byte of an encoded body. Default: 200.
         decode_ratio_max: Optional<At<NonZeroU32>>,
         /// Frames gathered into one write. Default: 65536.
         relay_buffer_bytes: Optional<At<NonZeroUsize>>,

@@ -10,14 +10,18 @@ use crate::fixtures::{
 use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, chunk};
 
-const CODINGS: [&str; 4] = ["gzip", "deflate", "br", "zstd"];
+pub(crate) const CODINGS: [&str; 4] = ["gzip", "deflate", "br", "zstd"];
 
 /// `parts` in this coding, flushed behind each: what can be decoded after which bytes.
-fn encoded(coding: &str, parts: &[&str]) -> Vec<Vec<u8>> {
-    fn flushed<W: Write>(to: &mut W, parts: &[&str], taken: impl Fn(&W) -> usize) -> Vec<usize> {
+fn encoded<P: AsRef<[u8]>>(coding: &str, parts: &[P]) -> Vec<Vec<u8>> {
+    fn flushed<W: Write>(
+        to: &mut W,
+        parts: &[impl AsRef<[u8]>],
+        taken: impl Fn(&W) -> usize,
+    ) -> Vec<usize> {
         let mut ends = vec![0];
         for part in parts {
-            to.write_all(part.as_bytes()).expect("encode");
+            to.write_all(part.as_ref()).expect("encode");
             to.flush().expect("flush");
             ends.push(taken(to));
         }
@@ -51,7 +55,8 @@ fn encoded(coding: &str, parts: &[&str]) -> Vec<Vec<u8>> {
     ends.windows(2).map(|pair| body[pair[0]..pair[1]].to_vec()).collect()
 }
 
-fn whole(coding: &str, text: &str) -> Vec<u8> {
+/// `text` in this coding.
+pub(crate) fn whole(coding: &str, text: impl AsRef<[u8]>) -> Vec<u8> {
     encoded(coding, &[text]).concat()
 }
 
@@ -259,7 +264,7 @@ fn the_codings_of_the_client_go_on_as_far_as_they_can_be_read() {
 fn a_damaged_or_unknown_coding_passes_and_its_usage_is_unknown() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let mut damaged = whole("gzip", &[HELLO, WORLD, STOP, USAGE, DONE].concat());
+    let mut damaged = whole("gzip", [HELLO, WORLD, STOP, USAGE, DONE].concat());
     damaged[20..30].fill(0xff);
     let plain = CHAT_ANSWER.as_bytes().to_vec();
     for (coding, content_type, body) in [
@@ -290,7 +295,7 @@ fn an_answer_that_swells_beyond_the_limits_passes_unread() {
         .start();
     let swollen = |blanks: usize| format!("{}{CHAT_ANSWER}", " ".repeat(blanks));
     for (coding, blanks) in [("gzip", 1_000_000), ("gzip", 4_000_000), ("br", 6_000_000)] {
-        let body = whole(coding, &swollen(blanks));
+        let body = whole(coding, swollen(blanks));
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&answer(coding, "application/json", &body));
         assert_eq!(client.answer().body, body);

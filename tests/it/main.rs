@@ -23,6 +23,7 @@ mod counting;
 mod cuts;
 mod drain;
 mod encoded;
+mod encoded_requests;
 mod endings;
 mod export_sums;
 mod exports;

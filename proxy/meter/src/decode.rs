@@ -22,13 +22,19 @@ const RATIO_FREE_BYTES: u64 = 1 << 20;
 /// Largest window of a zstd frame, as a power of two: 8 MiB, what RFC 9659 lets senders use.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
+/// Largest window of brotli that is not its "large window", as a power of two: 16 MiB.
+const BROTLI_WINDOW_LOG_MAX: u32 = 24;
+
+/// What a decoder keeps beside its window, in bytes: code tables and a block.
+const TABLES_BYTES_MAX: usize = 256 << 10;
+
 /// Window of gzip and deflate, as a power of two.
 const DEFLATE_WINDOW_BITS: u8 = 15;
 
-/// What decoding an answer may take.
+/// What decoding a body may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Longest answer that is read as one document, in bytes, decoded.
+    /// Longest body that is read as one document, in bytes, decoded.
     pub bytes_max: usize,
     /// Most decoded bytes per byte that came.
     pub ratio_max: u32,
@@ -40,12 +46,22 @@ impl Default for DecodeLimits {
     }
 }
 
-/// Why no more of a body is decoded: it is damaged, or over a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stopped;
+/// Why no more of a body is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeFault {
+    /// A coding that is not known, or more than two one upon the other.
+    #[error("the body's content encoding cannot be read; use gzip, deflate, br or zstd, or none")]
+    Unknown,
+    /// What came is not what its coding says, or is not all of it.
+    #[error("the body is not what its content encoding says, or not all of it; encode it anew")]
+    Damaged,
+    /// It becomes more than is followed, or more than its own length is worth.
+    #[error("the body is too large once it is decoded; send less of it")]
+    TooLarge,
+}
 
 /// Follows one encoded body.
-pub(crate) struct Decoder {
+pub struct Decoder {
     /// As they are to be undone.
     layers: Vec<Layer>,
     budget: Budget,
@@ -60,25 +76,25 @@ struct Budget {
 }
 
 impl Budget {
-    fn spend(&mut self, decoded: usize) -> Result<(), Stopped> {
+    fn spend(&mut self, decoded: usize) -> Result<(), DecodeFault> {
         self.decoded = self.decoded.saturating_add(decoded as u64);
         let most = self.encoded.saturating_mul(self.ratio_max).max(RATIO_FREE_BYTES);
-        if self.decoded > most { Err(Stopped) } else { Ok(()) }
+        if self.decoded > most { Err(DecodeFault::TooLarge) } else { Ok(()) }
     }
 }
 
 impl Decoder {
     /// A decoder for the codings of a `content-encoding`, in the order in which they were applied.
     ///
-    /// Errors: one of them is unknown, or there are more than two.
-    pub(crate) fn new(content_encoding: &str, limits: DecodeLimits) -> Result<Self, Stopped> {
+    /// Errors: `Unknown`.
+    pub fn new(content_encoding: &str, limits: DecodeLimits) -> Result<Self, DecodeFault> {
         let codings = content_encoding.split(',').filter(|coding| !is_identity(coding));
         let layers = codings
-            .map(|coding| Layer::new(Name::parse(coding).ok_or(Stopped)?))
+            .map(|coding| Layer::new(Name::parse(coding).ok_or(DecodeFault::Unknown)?))
             .rev()
             .collect::<Result<Vec<_>, _>>()?;
         if layers.len() > CODINGS_MAX {
-            return Err(Stopped);
+            return Err(DecodeFault::Unknown);
         }
         let budget = Budget { encoded: 0, decoded: 0, ratio_max: limits.ratio_max.into() };
         Ok(Self { layers, budget })
@@ -87,13 +103,25 @@ impl Decoder {
     /// More of the body has come. Hands what can be decoded of it by now to `each`, in pieces.
     ///
     /// Errors: no more of this body can be decoded, or `each` wants no more.
-    pub(crate) fn feed(
+    pub fn feed<E: From<DecodeFault>>(
         &mut self,
         read: &[u8],
-        each: &mut dyn FnMut(&[u8]) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
+        each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.budget.encoded = self.budget.encoded.saturating_add(read.len() as u64);
         run(&mut self.layers, &mut self.budget, read, each)
+    }
+
+    /// Whether every coding has said its end, and nothing came behind it.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.layers.iter().all(|layer| layer.coding.is_whole())
+    }
+
+    /// The most memory that it takes, in bytes.
+    #[must_use]
+    pub fn memory_bytes_max(&self) -> usize {
+        self.layers.iter().map(|layer| layer.memory_bytes_max).sum()
     }
 }
 
@@ -136,17 +164,18 @@ impl Name {
 }
 
 /// Whether a coding leaves the bytes as they are.
-pub(crate) fn is_identity(coding: &str) -> bool {
+#[must_use]
+pub fn is_identity(coding: &str) -> bool {
     let coding = coding.trim();
     coding.is_empty() || coding.eq_ignore_ascii_case("identity")
 }
 
-fn run(
+fn run<E: From<DecodeFault>>(
     layers: &mut [Layer],
     budget: &mut Budget,
     read: &[u8],
-    each: &mut dyn FnMut(&[u8]) -> Result<(), Stopped>,
-) -> Result<(), Stopped> {
+    each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let Some((layer, rest)) = layers.split_first_mut() else { return each(read) };
     let mut read = read;
     loop {
@@ -162,7 +191,7 @@ fn run(
             return Ok(());
         }
         if step.taken == 0 && step.made == 0 {
-            return Err(Stopped);
+            return Err(DecodeFault::Damaged.into());
         }
     }
 }
@@ -170,6 +199,7 @@ fn run(
 /// One coding being undone.
 struct Layer {
     coding: Coding,
+    memory_bytes_max: usize,
     piece: Box<[u8]>,
 }
 
@@ -186,9 +216,15 @@ enum Coding {
     /// A member of gzip has ended; another may follow.
     BetweenMembers,
     Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
-    Zstd(ZstdDecoder<'static>),
+    Zstd {
+        decoder: ZstdDecoder<'static>,
+        /// A frame has ended; another may follow.
+        between_frames: bool,
+    },
     /// The coding has said its end; what follows means nothing.
-    Over,
+    Over {
+        followed: bool,
+    },
 }
 
 /// What deflate is wrapped in.
@@ -200,7 +236,7 @@ enum Wrapping {
 }
 
 impl Layer {
-    fn new(name: Name) -> Result<Self, Stopped> {
+    fn new(name: Name) -> Result<Self, DecodeFault> {
         let coding = match name {
             Name::Gzip => Coding::Unbegun(Wrapping::Gzip),
             Name::Deflate => Coding::Unbegun(Wrapping::ZlibOrNone),
@@ -209,24 +245,33 @@ impl Layer {
                 Coding::Brotli(Box::new(BrotliState::new_strict(bytes, words, codes)))
             }
             Name::Zstd => {
-                let mut decoder = ZstdDecoder::new().map_err(|_| Stopped)?;
+                let mut decoder = ZstdDecoder::new().map_err(|_| DecodeFault::Unknown)?;
                 let window = DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX);
-                decoder.set_parameter(window).map_err(|_| Stopped)?;
-                Coding::Zstd(decoder)
+                decoder.set_parameter(window).map_err(|_| DecodeFault::Unknown)?;
+                Coding::Zstd { decoder, between_frames: false }
             }
         };
-        Ok(Self { coding, piece: vec![0; PIECE_BYTES].into() })
+        let window_log = match name {
+            Name::Gzip | Name::Deflate => DEFLATE_WINDOW_BITS.into(),
+            Name::Brotli => BROTLI_WINDOW_LOG_MAX,
+            Name::Zstd => ZSTD_WINDOW_LOG_MAX,
+        };
+        let memory_bytes_max = (1 << window_log) + TABLES_BYTES_MAX;
+        Ok(Self { coding, memory_bytes_max, piece: vec![0; PIECE_BYTES].into() })
     }
 
-    fn step(&mut self, read: &[u8]) -> Result<Step, Stopped> {
-        let Self { coding, piece } = self;
+    fn step(&mut self, read: &[u8]) -> Result<Step, DecodeFault> {
+        let Self { coding, piece, .. } = self;
         // A decoder that fails on what an engine sends must not cost the client its answer.
-        catch_unwind(AssertUnwindSafe(|| coding.step(read, piece))).unwrap_or(Err(Stopped))
+        catch_unwind(AssertUnwindSafe(|| coding.step(read, piece)))
+            .unwrap_or(Err(DecodeFault::Damaged))
     }
 }
 
 impl Coding {
-    fn step(&mut self, read: &[u8], piece: &mut [u8]) -> Result<Step, Stopped> {
+    const OVER: Self = Self::Over { followed: false };
+
+    fn step(&mut self, read: &[u8], piece: &mut [u8]) -> Result<Step, DecodeFault> {
         match self {
             Self::Unbegun(wrapping) => {
                 let Some(first) = read.first() else { return Ok(Step::NONE) };
@@ -242,7 +287,7 @@ impl Coding {
                 if ended {
                     *self = match wrapping {
                         Wrapping::Gzip => Self::BetweenMembers,
-                        Wrapping::ZlibOrNone => Self::Over,
+                        Wrapping::ZlibOrNone => Self::OVER,
                     };
                 }
                 Ok(step)
@@ -251,7 +296,7 @@ impl Coding {
                 *self = match read.first() {
                     None => return Ok(Step::NONE),
                     Some(&GZIP_MAGIC) => Self::Unbegun(Wrapping::Gzip),
-                    Some(_) => Self::Over,
+                    Some(_) => Self::OVER,
                 };
                 self.step(read, piece)
             }
@@ -268,18 +313,35 @@ impl Coding {
                     state,
                 );
                 match result {
-                    BrotliResult::ResultFailure => return Err(Stopped),
-                    BrotliResult::ResultSuccess => *self = Self::Over,
+                    BrotliResult::ResultFailure => return Err(DecodeFault::Damaged),
+                    BrotliResult::ResultSuccess => *self = Self::OVER,
                     BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {}
                 }
                 Ok(step)
             }
-            Self::Zstd(decoder) => {
+            Self::Zstd { decoder, between_frames } => {
                 let (mut input, mut output) = (InBuffer::around(read), OutBuffer::around(piece));
-                decoder.run(&mut input, &mut output).map_err(|_| Stopped)?;
-                Ok(Step { taken: input.pos(), made: output.pos() })
+                let hint =
+                    decoder.run(&mut input, &mut output).map_err(|_| DecodeFault::Damaged)?;
+                let step = Step { taken: input.pos(), made: output.pos() };
+                if step.taken > 0 || step.made > 0 {
+                    *between_frames = hint == 0;
+                }
+                Ok(step)
             }
-            Self::Over => Ok(Step { taken: read.len(), made: 0 }),
+            Self::Over { followed } => {
+                *followed |= !read.is_empty();
+                Ok(Step { taken: read.len(), made: 0 })
+            }
+        }
+    }
+
+    const fn is_whole(&self) -> bool {
+        match self {
+            Self::Unbegun(_) | Self::Inflate(..) | Self::Brotli(_) => false,
+            Self::BetweenMembers => true,
+            Self::Zstd { between_frames, .. } => *between_frames,
+            Self::Over { followed } => !*followed,
         }
     }
 }
@@ -302,9 +364,10 @@ fn inflated(
     inflate: &mut Decompress,
     read: &[u8],
     piece: &mut [u8],
-) -> Result<(Step, bool), Stopped> {
+) -> Result<(Step, bool), DecodeFault> {
     let (taken, made) = (inflate.total_in(), inflate.total_out());
-    let status = inflate.decompress(read, piece, FlushDecompress::None).map_err(|_| Stopped)?;
+    let status =
+        inflate.decompress(read, piece, FlushDecompress::None).map_err(|_| DecodeFault::Damaged)?;
     let since = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
     let step =
         Step { taken: since(inflate.total_in(), taken), made: since(inflate.total_out(), made) };

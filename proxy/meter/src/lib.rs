@@ -30,7 +30,7 @@ mod usage;
 mod wire;
 
 pub use asking::{Hidden, UsageAsk};
-pub use decode::{DecodeLimits, is_readable};
+pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
 pub use dialect::Dialect;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,

@@ -9,7 +9,7 @@ use crate::asking::Hidden;
 use crate::blocks::Blocks;
 use crate::body::Body;
 use crate::cut::{Cut, Trim};
-use crate::decode::{DecodeLimits, Decoder, Stopped, is_identity};
+use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
 use crate::dialect::Dialect;
 use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::Malformed;
@@ -127,7 +127,7 @@ impl Meter {
         if self.listener.format.is_some() && self.kind != Kind::Opaque {
             match Decoder::new(codings, self.limits) {
                 Ok(decoder) => self.coding = Coding::Encoded(Box::new(decoder)),
-                Err(Stopped) => self.stop_decoding(),
+                Err(_) => self.stop_decoding(),
             }
         }
     }
@@ -293,7 +293,7 @@ impl Meter {
             match decoder.feed(&read, &mut |piece| self.on_decoded(piece)) {
                 Ok(()) if self.kind == Kind::Opaque => {}
                 Ok(()) => self.coding = Coding::Encoded(decoder),
-                Err(Stopped) => self.stop_decoding(),
+                Err(_) => self.stop_decoding(),
             }
         }
         if self.listener.answer.is_over {
@@ -303,7 +303,7 @@ impl Meter {
         }
     }
 
-    fn on_decoded(&mut self, piece: &[u8]) -> Result<(), Stopped> {
+    fn on_decoded(&mut self, piece: &[u8]) -> Result<(), DecodeFault> {
         if self.kind == Kind::Unsure {
             self.sniff(piece);
         }
@@ -316,7 +316,7 @@ impl Meter {
             }
             Kind::Document => {
                 self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
-                self.body.bytes().ok_or(Stopped)?;
+                self.body.bytes().ok_or(DecodeFault::TooLarge)?;
             }
             Kind::Opaque => {}
         }

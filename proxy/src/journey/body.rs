@@ -3,11 +3,14 @@
 use std::error::Error as _;
 use std::io;
 
+use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use taximeter_meter::{RequestFacts, RequestReader, Wire};
+use taximeter_meter::{
+    DecodeFault, DecodeLimits, Decoder, RequestFacts, RequestReader, Wire, is_identity,
+};
 
 use super::identify::Call;
 use super::refuse::Refusal;
@@ -18,6 +21,8 @@ use crate::gateway::{Gateway, HeldBytes};
 /// What the client ordered: its body, and what we read from it.
 pub(crate) struct Order {
     pub(crate) body: RequestBody,
+    /// What the body says, where it came encoded and we have read it.
+    pub(crate) plain: Option<RequestBody>,
     /// `None` where the body is not ours to read.
     pub(crate) facts: Option<RequestFacts>,
     /// Counts the body against the total while it is held.
@@ -27,7 +32,7 @@ pub(crate) struct Order {
 /// Reads the whole body.
 ///
 /// Errors: too large, too slow, badly framed; where we meter also not JSON, or JSON that cannot be
-/// taken.
+/// taken, or encoded in a way that cannot be undone.
 pub(crate) async fn read(
     gateway: &Gateway,
     call: &Call,
@@ -39,7 +44,8 @@ pub(crate) async fn read(
     if announced(headers).is_some_and(|length| length > bytes_max as u64) {
         return Err(Refusal::TooLarge { bytes_max });
     }
-    let mut reader = reader(call, headers)?;
+    let mut reading =
+        reader(call, headers)?.map(|reader| Reading::new(gateway, headers, reader)).transpose()?;
     let mut body = RequestBody::default();
     let mut held = gateway.hold();
     loop {
@@ -54,8 +60,8 @@ pub(crate) async fn read(
             return Err(Refusal::TooLarge { bytes_max });
         }
         held.add(piece.len())?;
-        if let Some(reader) = &mut reader {
-            reader.push(&piece)?;
+        if let Some(reading) = &mut reading {
+            reading.push(&piece, &mut held)?;
         }
         body.push(piece);
     }
@@ -63,8 +69,76 @@ pub(crate) async fn read(
         // It means nothing, and an engine might take it for the next request.
         body = RequestBody::default();
     }
-    let facts = reader.map(RequestReader::finish).transpose()?;
-    Ok(Order { body, facts, held })
+    let (facts, plain) = match reading {
+        Some(reading) => reading.finish().map(|(facts, plain)| (Some(facts), plain))?,
+        None => (None, None),
+    };
+    Ok(Order { body, plain, facts, held })
+}
+
+/// A body being read: as it comes, or beside it, decoded.
+struct Reading {
+    reader: RequestReader,
+    encoded: Option<Encoded>,
+}
+
+/// A body that came encoded.
+struct Encoded {
+    decoder: Decoder,
+    bytes_max: u64,
+    plain: RequestBody,
+    /// Counts the decoder's own memory while there is one.
+    _window: HeldBytes,
+}
+
+impl Reading {
+    fn new(gateway: &Gateway, headers: &HeaderMap, reader: RequestReader) -> Result<Self, Refusal> {
+        let mut codings = Vec::new();
+        for value in headers.get_all(CONTENT_ENCODING) {
+            codings.push(value.to_str().map_err(|_| DecodeFault::Unknown)?);
+        }
+        let codings = codings.join(",");
+        if codings.split(',').all(is_identity) {
+            return Ok(Self { reader, encoded: None });
+        }
+        let limits = &gateway.config.limits;
+        let decoder = Decoder::new(
+            &codings,
+            DecodeLimits { bytes_max: limits.decode_bytes_max, ratio_max: limits.decode_ratio_max },
+        )?;
+        let mut window = gateway.hold();
+        window.add(decoder.memory_bytes_max())?;
+        let bytes_max = limits.decode_bytes_max as u64;
+        let encoded =
+            Encoded { decoder, bytes_max, plain: RequestBody::default(), _window: window };
+        Ok(Self { reader, encoded: Some(encoded) })
+    }
+
+    fn push(&mut self, piece: &[u8], held: &mut HeldBytes) -> Result<(), Refusal> {
+        let Self { reader, encoded } = self;
+        let Some(Encoded { decoder, bytes_max, plain, .. }) = encoded else {
+            return Ok(reader.push(piece)?);
+        };
+        decoder.feed(piece, &mut |text| {
+            if plain.len() + text.len() as u64 > *bytes_max {
+                return Err(DecodeFault::TooLarge.into());
+            }
+            held.add(text.len())?;
+            reader.push(text)?;
+            plain.push(Bytes::copy_from_slice(text));
+            Ok(())
+        })
+    }
+
+    /// What the body asks for, and its text where that is not what came.
+    fn finish(self) -> Result<(RequestFacts, Option<RequestBody>), Refusal> {
+        let plain = match self.encoded {
+            None => None,
+            Some(encoded) if encoded.decoder.is_whole() => Some(encoded.plain),
+            Some(_) => return Err(DecodeFault::Damaged.into()),
+        };
+        Ok((self.reader.finish()?, plain))
+    }
 }
 
 /// Why a body ended before its end: hyper says so by the kind of the cause.
@@ -86,9 +160,6 @@ fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Ref
     let json = is_json(headers) || call.route.takes_any_type();
     if wire == Wire::Opaque && !(json && call.route.names_model()) {
         return Ok(None);
-    }
-    if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
-        return Err(Refusal::Encoding);
     }
     let reader = if json {
         RequestReader::json(wire)

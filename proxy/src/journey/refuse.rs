@@ -6,7 +6,7 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Response, StatusCode};
-use taximeter_meter::RequestFault;
+use taximeter_meter::{DecodeFault, RequestFault};
 
 /// One text for a key that is missing, unknown or wrong: it says nothing about which keys exist.
 const NO_KEY: &str =
@@ -36,8 +36,8 @@ pub(crate) enum Refusal {
     Request(#[from] RequestFault),
     #[error("the content type must be application/json, or a form's where a file is sent")]
     MediaType,
-    #[error("the request's content encoding cannot be read; send it without")]
-    Encoding,
+    #[error("{0}")]
+    Encoding(#[from] DecodeFault),
     #[error("the body is larger than {bytes_max} bytes")]
     TooLarge { bytes_max: usize },
     #[error("the path is longer than {bytes_max} bytes")]
@@ -85,7 +85,7 @@ impl Refusal {
     /// `error.type` and `code`: a fixed word.
     pub(crate) const fn code(&self) -> &'static str {
         match self {
-            Self::CredentialsDiffer => "invalid_value",
+            Self::CredentialsDiffer | Self::Encoding(DecodeFault::Damaged) => "invalid_value",
             Self::InvalidKey => "invalid_api_key",
             Self::MissingKey => "missing_api_key",
             Self::UnknownRoute { .. } => "unknown_route",
@@ -93,8 +93,8 @@ impl Refusal {
             Self::ModelNotFound { .. } => "model_not_found",
             Self::Request(fault) => fault.code(),
             Self::MediaType => "unsupported_media_type",
-            Self::Encoding => "unsupported_encoding",
-            Self::TooLarge { .. } => "request_too_large",
+            Self::Encoding(DecodeFault::Unknown) => "unsupported_encoding",
+            Self::TooLarge { .. } | Self::Encoding(DecodeFault::TooLarge) => "request_too_large",
             Self::UriTooLong { .. } => "uri_too_long",
             Self::Expectation => "expectation_failed",
             Self::NotSupported => "not_supported",
@@ -119,6 +119,7 @@ impl Refusal {
         const INVALID: &str = "invalid_request_error";
         match self {
             Self::CredentialsDiffer
+            | Self::Encoding(DecodeFault::Damaged)
             | Self::Request(_)
             | Self::ClientLeft
             | Self::BadFraming
@@ -128,8 +129,12 @@ impl Refusal {
                 (StatusCode::NOT_FOUND, INVALID)
             }
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, INVALID),
-            Self::MediaType | Self::Encoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID),
-            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, INVALID),
+            Self::MediaType | Self::Encoding(DecodeFault::Unknown) => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID)
+            }
+            Self::TooLarge { .. } | Self::Encoding(DecodeFault::TooLarge) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, INVALID)
+            }
             Self::UriTooLong { .. } => (StatusCode::URI_TOO_LONG, INVALID),
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
             Self::NotSupported => (StatusCode::NOT_IMPLEMENTED, INVALID),
@@ -156,7 +161,7 @@ impl Refusal {
             Self::Request(fault) => Some(fault.param().into_owned()),
             Self::MediaType => Some("content-type".into()),
             Self::Expectation => Some("expect".into()),
-            Self::Encoding => Some("content-encoding".into()),
+            Self::Encoding(_) => Some("content-encoding".into()),
             _ => None,
         }
     }
@@ -168,6 +173,7 @@ impl Refusal {
             self,
             Self::NotSupported
                 | Self::TooLarge { .. }
+                | Self::Encoding(DecodeFault::TooLarge)
                 | Self::BodyTimeout
                 | Self::BadFraming
                 | Self::UriTooLong { .. }
@@ -284,7 +290,9 @@ mod tests {
             Refusal::MethodNotAllowed { allow: "POST" },
             Refusal::ModelNotFound { model: "m".into() },
             Refusal::MediaType,
-            Refusal::Encoding,
+            Refusal::Encoding(DecodeFault::Unknown),
+            Refusal::Encoding(DecodeFault::Damaged),
+            Refusal::Encoding(DecodeFault::TooLarge),
             Refusal::TooLarge { bytes_max: 1 },
             Refusal::UriTooLong { bytes_max: 1 },
             Refusal::Expectation,

@@ -29,9 +29,9 @@ pub(crate) struct Chosen {
     pub(crate) amount_max: Option<Decimal>,
     /// What is sent.
     pub(crate) body: RequestBody,
-    /// What the client sent, if it is small enough to be counted.
+    /// What the client sent, decoded, if it is small enough to be counted.
     pub(crate) kept: Option<RequestBody>,
-    /// Length of what the client sent, in bytes.
+    /// Length of what the client sent, decoded where we have read it, in bytes.
     pub(crate) body_bytes: u64,
     pub(crate) held: HeldBytes,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Chosen {
 ///
 /// Errors: no upstream serves the model; its price is unknown and must be known.
 pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
-    let Order { body, facts, held } = order;
+    let Order { body, plain, facts, held } = order;
     let model = facts.as_ref().and_then(|facts| facts.model.clone()).or(call.path_model.clone());
     let index = gateway
         .config
@@ -52,9 +52,12 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         })?;
     let dialect = gateway.dialect(index);
     let ask = gateway.upstream(index).usage;
+    // Nothing can be put between bytes that are encoded; what is then not reported is counted.
+    let asking = facts.as_ref().filter(|_| plain.is_none());
     let Question { splices, hidden } =
-        facts.as_ref().map(|facts| facts.question(dialect, ask)).unwrap_or_default();
-    let body_bytes = body.len();
+        asking.map(|facts| facts.question(dialect, ask)).unwrap_or_default();
+    let said = plain.as_ref().unwrap_or(&body);
+    let body_bytes = said.len();
     // From the back, so that the offsets of those before still hold.
     let sent = splices.iter().rev().fold(body.clone(), |body, splice| {
         body.spliced(splice.range.start, splice.range.end, &splice.text)
@@ -70,7 +73,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         amount_max: None,
         body: sent,
         kept: (call.wire().has_countable_input() && body_bytes <= COUNT_BYTES_MAX as u64)
-            .then(|| body.compact()),
+            .then(|| plain.unwrap_or(body).compact()),
         body_bytes,
         held,
     };

@@ -61,7 +61,7 @@ fn decoder(coding: &str) -> Decoder {
 fn decoded<'r>(
     decoder: &mut Decoder,
     reads: impl IntoIterator<Item = &'r [u8]>,
-) -> (Vec<u8>, Result<(), Stopped>) {
+) -> (Vec<u8>, Result<(), DecodeFault>) {
     let mut text = Vec::new();
     for read in reads {
         let fed = decoder.feed(read, &mut |piece| {
@@ -162,10 +162,32 @@ fn members_and_frames_may_follow_each_other_and_garbage_behind_them_means_nothin
 }
 
 #[test]
+fn a_body_is_whole_at_its_end_and_neither_before_nor_behind() {
+    for coding in CODINGS {
+        let body = whole(coding, &EVENTS.concat());
+        for step in [1, 7, body.len()] {
+            let mut decoder = decoder(coding);
+            for (at, read) in body.chunks(step).enumerate() {
+                assert!(!decoder.is_whole(), "{coding} before byte {}", at * step);
+                assert_eq!(decoded(&mut decoder, [read]).1, Ok(()), "{coding}");
+            }
+            assert!(decoder.is_whole(), "{coding}");
+            let (_, more) = decoded(&mut decoder, [b"\0".as_slice()]);
+            assert!(more.is_err() || !decoder.is_whole(), "{coding}");
+        }
+    }
+    let inner = whole("gzip", b"To the");
+    let cut = whole("br", &inner[..inner.len() - 1]);
+    let mut decoder = Decoder::new("gzip, br", DecodeLimits::default()).unwrap();
+    assert_eq!(decoded(&mut decoder, [cut.as_slice()]).1, Ok(()));
+    assert!(!decoder.is_whole(), "the inner coding has not ended");
+}
+
+#[test]
 fn a_body_that_is_not_encoded_as_it_says_is_not_followed() {
     for coding in ["gzip", "zstd", "br"] {
         let (text, fed) = decoded(&mut decoder(coding), [b"data: {\"plain\":1}\n\n".as_slice()]);
-        assert_eq!((text.as_slice(), fed), (&b""[..], Err(Stopped)), "{coding}");
+        assert_eq!((text.as_slice(), fed), (&b""[..], Err(DecodeFault::Damaged)), "{coding}");
     }
 }
 
@@ -184,7 +206,7 @@ fn a_body_that_swells_beyond_the_ratio_is_not_followed() {
                 })
             });
             let most = (body.len() * 200).max(1 << 20);
-            assert_eq!(fed, Err(Stopped), "{coding}");
+            assert_eq!(fed, Err(DecodeFault::TooLarge), "{coding}");
             assert!(came <= most, "{coding}: {came} from {}", body.len());
         }
     }
@@ -196,7 +218,7 @@ fn a_window_larger_than_senders_may_use_is_not_followed() {
     encoder.window_log(24).unwrap();
     encoder.write_all(b"To the").unwrap();
     let body = encoder.finish().unwrap();
-    assert_eq!(decoded(&mut decoder("zstd"), [body.as_slice()]).1, Err(Stopped));
+    assert_eq!(decoded(&mut decoder("zstd"), [body.as_slice()]).1, Err(DecodeFault::Damaged));
 }
 
 #[test]
