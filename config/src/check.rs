@@ -370,6 +370,10 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
         bodies_total_bytes_max: raw.bodies_total_bytes_max.or(default.bodies_total_bytes_max),
         idle_timeout: raw.idle_timeout_seconds.or(default.idle_timeout),
         connections_max: raw.connections_max.or(default.connections_max),
+        connections_per_peer_max: raw.connections_per_peer_max.or(default.connections_per_peer_max),
+        requests_per_connection_max: raw
+            .requests_per_connection_max
+            .or(default.requests_per_connection_max),
         http2_streams_max: raw.http2_streams_max.or(default.http2_streams_max),
         upstream_connect_timeout: raw
             .upstream_connect_timeout_seconds

@@ -23,6 +23,10 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Client connections.
     pub connections_max: usize,
+    /// Connections from one client's address.
+    pub connections_per_peer_max: usize,
+    /// Requests on one connection; behind the last of them it is closed.
+    pub requests_per_connection_max: u32,
     /// Streams on one HTTP/2 connection.
     pub http2_streams_max: u32,
     /// Connecting to an upstream, TLS included.
@@ -67,6 +71,8 @@ impl Default for Limits {
             bodies_total_bytes_max: 1 << 30,
             idle_timeout: Duration::from_secs(75),
             connections_max: 10_000,
+            connections_per_peer_max: 1_000,
+            requests_per_connection_max: 10_000,
             http2_streams_max: 100,
             upstream_connect_timeout: Duration::from_secs(5),
             upstream_head_timeout: Duration::from_secs(300),

@@ -414,6 +414,10 @@ keys! {
         idle_timeout_seconds: Optional<At<Duration>>,
         /// Client connections. Default: 10000.
         connections_max: Optional<At<NonZeroUsize>>,
+        /// Connections from one client's address. Default: 1000.
+        connections_per_peer_max: Optional<At<NonZeroUsize>>,
+        /// Requests on one connection; behind the last of them it is closed. Default: 10000.
+        requests_per_connection_max: Optional<At<NonZeroU32>>,
         /// Streams on one HTTP/2 connection. Default: 100.
         http2_streams_max: Optional<At<NonZeroU32>>,
         /// Connecting to an upstream, TLS included. Default: 5.

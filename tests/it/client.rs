@@ -18,11 +18,27 @@ impl Client {
 
     /// Connects to a gateway that may have gone.
     pub(crate) fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        Self::over(TcpStream::connect_timeout(&address, PATIENCE)?)
+    }
+
+    fn over(stream: TcpStream) -> std::io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, unread: Vec::new() })
+    }
+
+    /// Connects from an address of this machine.
+    pub(crate) fn from(here: &str, address: SocketAddr) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let stream = runtime.expect("a runtime").block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.bind(here.parse().expect("an address"))?;
+            socket.connect(address).await?.into_std()
+        });
+        let stream = stream.expect("connect");
+        stream.set_nonblocking(false).expect("a socket that waits");
+        Self::over(stream).expect("a socket")
     }
 
     /// Connects and sends.

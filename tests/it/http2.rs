@@ -60,6 +60,33 @@ fn an_http2_client_is_served_by_an_http1_engine() {
 }
 
 #[test]
+fn an_http2_connection_is_asked_to_end_with_its_last_request() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {requests_per_connection_max: 2}")
+        .start();
+    let runtime = runtime();
+    let (mut sender, connection) = runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(gateway.address()).await.expect("connect");
+        handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("a handshake")
+    });
+    let connection = runtime.spawn(connection);
+    for _ in 0..2 {
+        assert!(!connection.is_finished(), "it has a request left");
+        let answer = runtime.spawn(sender.send_request(request(CHAT)));
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        let answer = runtime.block_on(answer).expect("the client").expect("an answer");
+        let body = runtime.block_on(answer.into_body().collect()).expect("a body").to_bytes();
+        assert_eq!(body, CHAT_ANSWER.as_bytes());
+    }
+    // GOAWAY without an error: hyper's client ends as if of its own accord.
+    let end = runtime.block_on(async { tokio::time::timeout(PATIENCE, connection).await });
+    assert!(matches!(end, Ok(Ok(Ok(())))), "{end:?}");
+    assert!(sender.is_closed());
+}
+
+#[test]
 fn an_interim_answer_does_not_disturb_an_http2_stream() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

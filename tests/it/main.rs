@@ -20,6 +20,7 @@ mod access_log;
 mod api;
 mod bytes_pass;
 mod counting;
+mod crowds;
 mod cuts;
 mod drain;
 mod encoded;

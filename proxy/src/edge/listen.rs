@@ -4,6 +4,7 @@
 //! accepts and hands each connection to the worker that carries the fewest.
 
 mod connection;
+mod crowd;
 mod interim;
 mod peer;
 mod socket;

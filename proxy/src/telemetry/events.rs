@@ -300,7 +300,11 @@ impl Event for CountSkipped {
 }
 
 /// A client was not let in: too many connections.
-pub(crate) struct ConnectionRefused;
+pub(crate) struct ConnectionRefused {
+    /// The limit that it is over.
+    pub(crate) reason: &'static str,
+    pub(crate) peer: std::net::SocketAddr,
+}
 
 impl Event for ConnectionRefused {
     fn count(&self, to: &Metrics) {
@@ -308,6 +312,8 @@ impl Event for ConnectionRefused {
     }
 
     fn line(&self, to: &Log) {
-        to.tell(LogEvent::ConnectionRefused, [("reason", "connections_max".into())]);
+        let peer = self.peer.ip().to_string();
+        let fields = [("reason", self.reason.into()), ("peer", peer.into())];
+        to.tell(LogEvent::ConnectionRefused, fields);
     }
 }

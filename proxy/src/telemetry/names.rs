@@ -204,7 +204,7 @@ instruments! {
     BadFraming: "taximeter.bad_framing", Counter, "{connection}", Any, &[&[key::CAUSE]],
         "Client connections that ended because no request could be read, by cause.";
     ConnectionsRefused: "taximeter.connections.refused", Counter, "{connection}", Any, &[],
-        "Client connections over the maximum.";
+        "Client connections over a maximum, of all or of one address.";
     RequestsOpen: "taximeter.requests.open", UpDownCounter, "{request}", Any, &[],
         "Reserved requests that have not ended.";
     LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],

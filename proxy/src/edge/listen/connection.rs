@@ -93,12 +93,13 @@ async fn answer(
     peer: Arc<Peer>,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
-    let busy = Busy::new(peer.clone());
+    let most = worker.gateway.config.limits.requests_per_connection_max;
+    let busy = Busy::new(peer.clone(), most);
     let is_http2 = request.version() == Version::HTTP_2;
     let (mut head, body) = journey::journey(&worker, &peer, request).await.into_parts();
     poll_fn(|cx| peer.interim.poll_written(cx)).await;
-    // Who has more to ask goes elsewhere by themselves; HTTP/2 has a frame for it, at the drain.
-    if worker.gateway.is_leaving() && !is_http2 {
+    // Who has more to ask connects anew; HTTP/2 has a frame for it.
+    if (worker.gateway.is_leaving() || peer.is_worn_out()) && !is_http2 {
         head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Response::from_parts(head, body.keeping(busy))
@@ -108,8 +109,8 @@ async fn answer(
 pub(crate) struct Busy(Arc<Peer>);
 
 impl Busy {
-    fn new(peer: Arc<Peer>) -> Self {
-        peer.request_began();
+    fn new(peer: Arc<Peer>, requests_max: u32) -> Self {
+        peer.request_began(requests_max);
         Self(peer)
     }
 }
@@ -174,6 +175,9 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
                 if let Poll::Ready(end) = connection.as_mut().poll(cx) {
                     return Poll::Ready(Turn::Over(end));
                 }
+                if !finishing && peer.is_worn_out() {
+                    return Poll::Ready(Turn::WornOut);
+                }
                 if changed.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Turn::Phase);
                 }
@@ -197,6 +201,10 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
                     timer.set(tokio::time::sleep(CUT_GRACE));
                 }
             },
+            Turn::WornOut => {
+                finishing = true;
+                finish(connection.as_mut());
+            }
             Turn::Timer if peer.is_cut() => return,
             Turn::Timer => match peer.judge(clock::now(), &worker().gateway.config.limits) {
                 Verdict::Close => return tell("slow_header"),
@@ -225,6 +233,7 @@ fn unreadable(fault: &hyper::Error) -> Option<&'static str> {
 /// Why a connection's task woke up.
 enum Turn {
     Over(hyper::Result<()>),
+    WornOut,
     Phase,
     Timer,
 }

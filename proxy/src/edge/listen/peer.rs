@@ -32,6 +32,10 @@ pub(crate) struct Peer {
     pub(crate) interim: Interim,
     opened: Instant,
     requests_open: AtomicU32,
+    /// Requests that have begun, open or over.
+    requests: AtomicU32,
+    /// It has carried as many requests as it may.
+    worn_out: AtomicBool,
     /// Milliseconds since `opened` at which the last request ended.
     idle_since: AtomicU64,
     /// Milliseconds since `opened` at which a head began to arrive.
@@ -73,6 +77,8 @@ impl Peer {
             interim: Interim::default(),
             opened,
             requests_open: AtomicU32::new(0),
+            requests: AtomicU32::new(0),
+            worn_out: AtomicBool::new(false),
             idle_since: AtomicU64::new(0),
             reading_since: AtomicU64::new(NOT_READING),
             stalled: AtomicBool::new(false),
@@ -123,8 +129,16 @@ impl Peer {
         streams.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// A request head has been read whole.
-    pub(super) fn request_began(&self) {
+    /// Whether the connection has carried as many requests as it may.
+    pub(super) fn is_worn_out(&self) -> bool {
+        self.worn_out.load(Relaxed)
+    }
+
+    /// A request head has been read whole; `most` may be on one connection.
+    pub(super) fn request_began(&self, most: u32) {
+        if self.requests.fetch_add(1, Relaxed).saturating_add(1) >= most {
+            self.worn_out.store(true, Relaxed);
+        }
         self.requests_open.fetch_add(1, Relaxed);
         self.reading_since.store(NOT_READING, Relaxed);
     }
@@ -355,7 +369,7 @@ mod tests {
         let (peer, limits) = (peer(), Limits::default());
         assert_eq!(peer.judge(at(&peer, 74), &limits), Verdict::Wait(Duration::from_secs(1)));
         assert_eq!(peer.judge(at(&peer, 75), &limits), Verdict::Finish);
-        peer.request_began();
+        peer.request_began(10);
         assert!(matches!(peer.judge(at(&peer, 7_500), &limits), Verdict::Wait(_)));
         peer.request_ended(at(&peer, 8_000));
         assert!(matches!(peer.judge(at(&peer, 8_001), &limits), Verdict::Wait(_)));

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use super::connection;
+use super::crowd::{Crowd, Place};
 use super::worker::{Phase, Shift};
 use crate::edge::tls::Tls;
 use crate::gateway::Current;
@@ -29,7 +30,7 @@ pub(crate) struct Workers {
 }
 
 struct Lane {
-    sockets: mpsc::UnboundedSender<std::net::TcpStream>,
+    sockets: mpsc::UnboundedSender<(std::net::TcpStream, Place)>,
     open: Arc<AtomicUsize>,
 }
 
@@ -57,9 +58,9 @@ impl Workers {
             let tls = tls.cloned();
             threads.push(thread(index, move || async move {
                 let shift = Shift::start(current, tls);
-                while let Some(socket) = sockets.recv().await {
+                while let Some((socket, place)) = sockets.recv().await {
                     if let Ok(socket) = TcpStream::from_std(socket) {
-                        carry(&shift, socket, &phases, &count, &total);
+                        carry(&shift, socket, place, &phases, [&count, &total]);
                     }
                 }
                 finished(&count).await;
@@ -121,29 +122,36 @@ async fn accept(
     total: &Arc<AtomicUsize>,
 ) {
     let mut stop = phases.clone();
+    let crowd = Arc::new(Crowd::default());
     loop {
         let accepted = tokio::select! {
             _ = stop.wait_for(|phase| *phase != Phase::Serving) => return,
             accepted = listener.accept() => accepted,
         };
-        let Ok((socket, _)) = accepted else {
+        let Ok((socket, peer)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let gateway = shift.worker().gateway.clone();
-        if total.load(Relaxed) >= gateway.config.limits.connections_max {
-            gateway.telemetry.emit(&ConnectionRefused);
+        let limits = &gateway.config.limits;
+        let refuse = |reason| gateway.telemetry.emit(&ConnectionRefused { reason, peer });
+        if total.load(Relaxed) >= limits.connections_max {
+            refuse("connections_max");
             continue;
         }
+        let Some(place) = crowd.admit(peer.ip(), limits.connections_per_peer_max) else {
+            refuse("connections_per_peer_max");
+            continue;
+        };
         let idlest = lanes.iter().min_by_key(|lane| lane.open.load(Relaxed));
         match idlest.filter(|lane| lane.open.load(Relaxed) < own.load(Relaxed)) {
             Some(lane) => {
                 if let Ok(socket) = socket.into_std() {
                     // A lane that is gone has no worker; its connections are refused by closing.
-                    let _ = lane.sockets.send(socket);
+                    let _ = lane.sockets.send((socket, place));
                 }
             }
-            None => carry(shift, socket, phases, own, total),
+            None => carry(shift, socket, place, phases, [own, total]),
         }
     }
 }
@@ -151,15 +159,15 @@ async fn accept(
 fn carry(
     shift: &Arc<Shift>,
     socket: TcpStream,
+    place: Place,
     phases: &watch::Receiver<Phase>,
-    own: &Arc<AtomicUsize>,
-    total: &Arc<AtomicUsize>,
+    counts: [&Arc<AtomicUsize>; 2],
 ) {
-    let open = Open::new([own.clone(), total.clone()]);
+    let open = Open::new(counts.map(Arc::clone));
     let (shift, phases) = (shift.clone(), phases.clone());
     tokio::spawn(async move {
         connection::serve(shift, socket, phases).await;
-        drop(open);
+        drop((open, place));
     });
 }
 

@@ -96,7 +96,7 @@ log_events! {
         "A client wrote an identity header of its own; it was not believed.";
     BadFraming: "bad_framing", Warn, ["cause", "peer"],
         "A client's connection ended because no request could be read.";
-    ConnectionRefused: "connection_refused", Warn, ["reason"],
+    ConnectionRefused: "connection_refused", Warn, ["reason", "peer"],
         "A client was not let in: too many connections.";
     TlsRenewed: "tls_renewed", Info, ["path"],
         "Another certificate is shown to those who connect from now on.";
