@@ -30,6 +30,7 @@ mod export_sums;
 mod exports;
 mod full_disk;
 mod http2;
+mod http2_floods;
 mod identity;
 mod inject;
 mod kill;
