@@ -353,7 +353,7 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
     at_least(SEGMENT_BYTES_MIN, &raw.ledger_segment_bytes, reader);
     let head = (&raw.header_bytes_max, default.header_bytes_max);
     ordered((&raw.uri_bytes_max, default.uri_bytes_max), head, "header_bytes_max", reader);
-    let bodies = (&raw.bodies_total_bytes_max, default.bodies_total_bytes_max);
+    let bodies = (&raw.bodies_total_bytes_max, Limits::BODIES_TOTAL_BYTES);
     ordered(
         (&raw.body_bytes_max, default.body_bytes_max),
         bodies,
@@ -367,7 +367,8 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
         header_read_timeout: raw.header_read_timeout_seconds.or(default.header_read_timeout),
         body_bytes_max: raw.body_bytes_max.or(default.body_bytes_max),
         body_read_timeout: raw.body_read_timeout_seconds.or(default.body_read_timeout),
-        bodies_total_bytes_max: raw.bodies_total_bytes_max.or(default.bodies_total_bytes_max),
+        bodies_total_bytes_max: raw.bodies_total_bytes_max.given().map(|at| at.value.get()),
+        memory_bytes_max: raw.memory_bytes_max.given().map(|at| at.value.get()),
         idle_timeout: raw.idle_timeout_seconds.or(default.idle_timeout),
         connections_max: raw.connections_max.or(default.connections_max),
         connections_per_peer_max: raw.connections_per_peer_max.or(default.connections_per_peer_max),

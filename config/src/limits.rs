@@ -17,8 +17,10 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Time without progress while reading a body.
     pub body_read_timeout: Duration,
-    /// All bodies held at once, in bytes.
-    pub bodies_total_bytes_max: usize,
+    /// All bodies held at once, in bytes, where that is said; see `bodies_total`.
+    pub bodies_total_bytes_max: Option<usize>,
+    /// What the process may take, in bytes; `None` leaves it to the container.
+    pub memory_bytes_max: Option<usize>,
     /// Idle keep-alive connection from a client.
     pub idle_timeout: Duration,
     /// Client connections.
@@ -68,7 +70,8 @@ impl Default for Limits {
             header_read_timeout: Duration::from_secs(10),
             body_bytes_max: 32 << 20,
             body_read_timeout: Duration::from_secs(30),
-            bodies_total_bytes_max: 1 << 30,
+            bodies_total_bytes_max: None,
+            memory_bytes_max: None,
             idle_timeout: Duration::from_secs(75),
             connections_max: 10_000,
             connections_per_peer_max: 1_000,
@@ -89,5 +92,19 @@ impl Default for Limits {
             ledger_queue_bytes_max: 64 << 20,
             ledger_segment_bytes: 64 << 20,
         }
+    }
+}
+
+impl Limits {
+    /// All bodies held at once by default, in bytes, where memory is no less than four times that.
+    pub(crate) const BODIES_TOTAL_BYTES: usize = 1 << 30;
+
+    /// All bodies held at once, in bytes: as configured, or else at most a quarter of what the process
+    /// may take.
+    #[must_use]
+    pub fn bodies_total(&self, memory_bytes: Option<u64>) -> usize {
+        let quarter = memory_bytes.map(|bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX));
+        let most = Self::BODIES_TOTAL_BYTES.min(quarter.unwrap_or(usize::MAX));
+        self.bodies_total_bytes_max.unwrap_or(most)
     }
 }

@@ -408,8 +408,12 @@ keys! {
         body_bytes_max: Optional<At<NonZeroUsize>>,
         /// Time without progress while reading a body. Default: 30.
         body_read_timeout_seconds: Optional<At<Duration>>,
-        /// All bodies held at once; at least `body_bytes_max`. Default: 1073741824.
+        /// All bodies held at once; at least `body_bytes_max`. Default: 1073741824, or a quarter of
+        /// `memory_bytes_max`.
         bodies_total_bytes_max: Optional<At<NonZeroUsize>>,
+        /// Memory of the process: at nine tenths of it new requests are refused. Default: what the
+        /// container may take.
+        memory_bytes_max: Optional<At<NonZeroUsize>>,
         /// Idle keep-alive connection from a client. Default: 75.
         idle_timeout_seconds: Optional<At<Duration>>,
         /// Client connections. Default: 10000.

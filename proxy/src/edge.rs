@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod lines;
 pub(crate) mod listen;
 pub(crate) mod look;
+pub(crate) mod memory;
 pub(crate) mod otlp;
 pub(crate) mod process;
 pub(crate) mod push;

@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::edge::clock;
 use crate::edge::feeder::Feeding;
 use crate::edge::journal::Journal;
+use crate::edge::memory::Memory;
 use crate::edge::process::Footprint;
 use crate::edge::upstream::Dialer;
 use crate::health::Health;
@@ -60,6 +61,8 @@ pub(crate) struct Lasting {
     pub(crate) feeding: Arc<Feeding>,
     /// Requests that are running.
     pub(crate) live: Live,
+    /// How much of it we may take, and whether there is little left.
+    pub(crate) memory: Arc<Memory>,
     pub(crate) telemetry: Arc<Telemetry>,
     /// Where work runs that must not delay a token.
     pub(crate) background: tokio::runtime::Handle,
@@ -114,6 +117,7 @@ impl Gateway {
             journal,
             feeding: Arc::default(),
             live: Live::default(),
+            memory: Arc::new(Memory::of_container()),
             telemetry,
             background,
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
@@ -232,13 +236,19 @@ impl Gateway {
         }
     }
 
+    /// What the process may take of memory, in bytes, where anybody says so.
+    pub(crate) fn memory_bytes_max(&self) -> Option<u64> {
+        self.memory.limit(self.config.limits.memory_bytes_max)
+    }
+
+    /// All bodies held at once, in bytes.
+    pub(crate) fn bodies_bytes_max(&self) -> usize {
+        self.config.limits.bodies_total(self.memory_bytes_max())
+    }
+
     /// Counts a body against `bodies_total_bytes_max` while it is held.
     pub(crate) fn hold(&self) -> HeldBytes {
-        HeldBytes {
-            total: self.bodies_bytes.clone(),
-            bytes_max: self.config.limits.bodies_total_bytes_max,
-            bytes: 0,
-        }
+        HeldBytes { total: self.bodies_bytes.clone(), bytes_max: self.bodies_bytes_max(), bytes: 0 }
     }
 }
 

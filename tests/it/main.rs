@@ -36,6 +36,7 @@ mod inject;
 mod kill;
 mod leaving;
 mod ledger;
+mod memory;
 mod money;
 mod operations;
 mod otlp;

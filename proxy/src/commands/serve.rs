@@ -25,7 +25,7 @@ use crate::edge::push::Pusher;
 use crate::edge::signals::{Hangup, Stop};
 use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::tls::Told;
-use crate::edge::{admin, clock, journal, otlp, push, recognise};
+use crate::edge::{admin, clock, journal, memory, otlp, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Current, Gateway, Parts, Rules};
 use crate::telemetry::events::{EntryRejected, LedgerTold, OtlpTold, PushTold, StoreFailed};
@@ -192,6 +192,11 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         gateway.background.spawn(watch.run(tell));
         tls
     });
+    let configured = {
+        let current = current.clone();
+        move || current.get().config.limits.memory_bytes_max
+    };
+    gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
     let feeder = feeder(&gateway)?;
     let pusher = pusher(&gateway)?;
     let otlp = otlp(&gateway, &emission)?;

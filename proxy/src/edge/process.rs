@@ -34,6 +34,11 @@ impl Footprint {
     }
 }
 
+/// Physical memory of this process, shared pages included, in bytes.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    resident(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
 /// Ticks of the clock that CPU time is told in.
 #[expect(clippy::cast_precision_loss, reason = "it is a hundred, or not far from it")]
 fn ticks_per_second() -> f64 {

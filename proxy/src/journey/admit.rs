@@ -20,7 +20,7 @@ pub(crate) struct Permit(());
 
 /// Leave to be served, as far as the gateway's own state goes.
 ///
-/// Errors: draining, ledger cannot be written, target too long.
+/// Errors: draining, little memory left, ledger cannot be written, target too long.
 pub(crate) fn permit(
     gateway: &Gateway,
     call: &Call,
@@ -32,6 +32,9 @@ pub(crate) fn permit(
     }
     if gateway.is_draining() {
         return Err(Refusal::Draining);
+    }
+    if gateway.memory.is_tight() {
+        return Err(Refusal::Overloaded);
     }
     if call.route.billing == Billing::Ledger && !gateway.journal.is_open() {
         return Err(Refusal::LedgerUnavailable);

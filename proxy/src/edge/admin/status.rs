@@ -30,6 +30,8 @@ pub(super) struct Status {
     pub(super) uptime_seconds: f64,
     /// Whether it was told to end: it is not ready, and refuses requests once its grace is over.
     pub(super) draining: bool,
+    /// Whether they are because memory is short.
+    pub(super) short_of_memory: bool,
     pub(super) config: ConfigStatus,
     pub(super) requests: RequestsStatus,
     /// In order of preference.
@@ -181,6 +183,7 @@ pub(super) async fn status(
         started_at: gateway.started_at,
         uptime_seconds: (clock::now() - gateway.started).as_secs_f64(),
         draining: gateway.is_leaving(),
+        short_of_memory: gateway.memory.is_tight(),
         config: config_status(&gateway),
         requests: RequestsStatus {
             open: rides.len(),
@@ -191,7 +194,7 @@ pub(super) async fn status(
         ledger: ledger(&gateway, segments.ok().flatten()),
         store: store(&gateway),
         exporters: push.map(|push| url(&push.url)).into_iter().collect(),
-        limits: limits(&config.limits),
+        limits: limits(&gateway),
     })
 }
 
@@ -262,7 +265,7 @@ fn store(gateway: &Gateway) -> StoreStatus {
     StoreStatus { kind, place, pending_entries, fed_at: state.fed_at, fault: state.fault }
 }
 
-fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
+fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
     // Named one by one, so that a new one is missed here.
     let Limits {
         header_bytes_max,
@@ -271,7 +274,8 @@ fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
         header_read_timeout,
         body_bytes_max,
         body_read_timeout,
-        bodies_total_bytes_max,
+        bodies_total_bytes_max: _,
+        memory_bytes_max: _,
         idle_timeout,
         connections_max,
         connections_per_peer_max,
@@ -291,13 +295,13 @@ fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
         ledger_write_timeout,
         ledger_queue_bytes_max,
         ledger_segment_bytes,
-    } = limits;
+    } = &gateway.config.limits;
     let counts = [
         ("header_bytes_max", *header_bytes_max),
         ("headers_max", *headers_max),
         ("uri_bytes_max", *uri_bytes_max),
         ("body_bytes_max", *body_bytes_max),
-        ("bodies_total_bytes_max", *bodies_total_bytes_max),
+        ("bodies_total_bytes_max", gateway.bodies_bytes_max()),
         ("connections_max", *connections_max),
         ("connections_per_peer_max", *connections_per_peer_max),
         ("requests_per_connection_max", *requests_per_connection_max as usize),
@@ -322,10 +326,11 @@ fn limits(limits: &Limits) -> BTreeMap<&'static str, Number> {
         ("drain_seconds", drain),
         ("ledger_write_timeout_seconds", ledger_write_timeout),
     ];
+    let memory = gateway.memory_bytes_max().map(|bytes| ("memory_bytes_max", Number::from(bytes)));
     let counts = counts.into_iter().map(|(name, count)| (name, Number::from(count)));
     let times = times.into_iter().filter_map(|(name, time)| {
         let whole = (time.subsec_nanos() == 0).then(|| Number::from(time.as_secs()));
         Some((name, whole.or_else(|| Number::from_f64(time.as_secs_f64()))?))
     });
-    counts.chain(times).collect()
+    counts.chain(times).chain(memory).collect()
 }
