@@ -19,6 +19,8 @@ parameters.n_ctx = 4096
 parameters.n_parallel = 2
 parameters.cpuparams.n_threads = 1
 parameters.endpoint_metrics = True
+# Random weights draw the end token now and then: how long an answer is, is for max_tokens to decide.
+parameters.sampling.ignore_eos = True
 parameters.warmup = False
 # Embeddings beside generation: one engine, one set of counters to compare the ledger with.
 parameters.embedding = True
