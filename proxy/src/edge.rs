@@ -20,6 +20,7 @@ pub(crate) mod retry;
 mod sending;
 pub(crate) mod signals;
 pub(crate) mod signing;
+pub(crate) mod socket;
 pub(crate) mod store;
 pub(crate) mod tls;
 pub(crate) mod upstream;

@@ -1,19 +1,16 @@
 //! How a gateway ends that is told to: no longer ready, then no longer open, then gone.
 
+use serde_json::Value;
+
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, patiently, records};
+use crate::gateway::{Gateway, Setup, records};
 use crate::http::{LAST_CHUNK, chunks, json_answer, post};
 
 /// Longer than any test waits: what ends a drain of so long is something else.
 const FOR_EVER: &str = "limits: {drain_seconds: 3600}";
 const GRACE_FOR_EVER: &str = "limits: {drain_grace_seconds: 3600, drain_seconds: 3600}";
-
-fn await_readiness_off(gateway: &Gateway) {
-    let off = patiently(|| (gateway.admin("/readyz").status() == 503).then_some(()));
-    assert!(off.is_some(), "it is still ready");
-}
 
 #[test]
 fn sigterm_lets_a_running_stream_finish() {
@@ -38,6 +35,21 @@ fn sigterm_lets_a_running_stream_finish() {
     assert_eq!(records[0]["end"], "complete");
 }
 
+/// The gateway ends well, and its only stream was cut and settled; its record.
+fn assert_cut(gateway: &mut Gateway, client: &mut Client) -> Value {
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    let mut rest = Vec::new();
+    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
+        rest.extend(more);
+    }
+    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
+    let mut records = records(&gateway.data_dir());
+    assert_eq!(records.len(), 1, "{log:#?}");
+    assert_eq!(records[0]["end"], "shutdown");
+    records.remove(0)
+}
+
 #[test]
 fn a_stream_that_outlasts_the_drain_is_cut_and_settled() {
     let engine = Engine::start();
@@ -47,16 +59,7 @@ fn a_stream_that_outlasts_the_drain_is_cut_and_settled() {
         .start();
     let (mut client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     gateway.terminate();
-    let (status, log) = gateway.exit();
-    assert_eq!(status.code(), Some(0), "{log:#?}");
-    let mut rest = Vec::new();
-    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
-        rest.extend(more);
-    }
-    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
-    let records = records(&gateway.data_dir());
-    assert_eq!(records.len(), 1, "{log:#?}");
-    assert_eq!(records[0]["end"], "shutdown");
+    assert_cut(&mut gateway, &mut client);
 }
 
 #[test]
@@ -67,17 +70,8 @@ fn a_second_signal_ends_a_drain_at_once_and_settles_what_it_cuts() {
     gateway.terminate();
     gateway.await_refusal();
     gateway.terminate();
-    let (status, log) = gateway.exit();
-    assert_eq!(status.code(), Some(0), "{log:#?}");
-    let mut rest = Vec::new();
-    while let Some(more) = client.next_chunk().filter(|more| !more.is_empty()) {
-        rest.extend(more);
-    }
-    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
-    let records = records(&gateway.data_dir());
-    assert_eq!(records.len(), 1, "{log:#?}");
-    assert_eq!(records[0]["end"], "shutdown");
-    assert!(records[0]["usage"]["output_tokens"].as_u64() > Some(0), "{:#}", records[0]);
+    let record = assert_cut(&mut gateway, &mut client);
+    assert!(record["usage"]["output_tokens"].as_u64() > Some(0), "{record:#}");
 }
 
 #[test]
@@ -90,7 +84,7 @@ fn within_the_grace_it_is_not_ready_and_serves_everybody() {
     engine.answer_once(&json_answer(CHAT_ANSWER));
     assert_eq!(known.answer().header("connection"), None);
     gateway.terminate();
-    await_readiness_off(&gateway);
+    gateway.await_ready(503);
     assert_eq!(gateway.admin("/healthz").status(), 200);
     assert_eq!(gateway.admin("/api/v1/status").json()["draining"], true);
     // On a connection that is there, and on a new one: the answer says that it is the last.

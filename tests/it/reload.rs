@@ -86,7 +86,7 @@ fn a_signal_has_the_file_read_changed_or_not() {
     ride(&gateway, &engine);
     let by_flags = Gateway::by_flags(&["--upstream", &format!("http://{}", engine.address())]);
     by_flags.hang_up();
-    assert!(by_flags.await_event("config_fixed")["hint"].is_string());
+    assert!(by_flags.await_event("config_without_file")["hint"].is_string());
     assert_eq!(by_flags.admin("/healthz").status(), 200);
 }
 

@@ -14,6 +14,8 @@ mod options;
 pub mod patch;
 mod pod;
 mod review;
+#[cfg(test)]
+mod sample;
 mod unfit;
 mod yaml;
 

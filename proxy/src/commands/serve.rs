@@ -348,7 +348,7 @@ impl Running {
                         hangup.wait().await;
                         let hint = "start it with --config FILE to change it while it runs";
                         let log = &current.get().telemetry.log;
-                        log.tell(LogEvent::ConfigFixed, [("hint", hint.into())]);
+                        log.tell(LogEvent::ConfigWithoutFile, [("hint", hint.into())]);
                     }
                 });
             }

@@ -10,6 +10,6 @@ mod exchange;
 mod pool;
 mod wire;
 
-pub(crate) use dial::{DialFault, Dialer, HTTP_1, HTTP_2, Socket};
+pub(crate) use dial::{DialFault, Dialer, EngineSocket, HTTP_1, HTTP_2};
 pub(crate) use exchange::{Exchange, ExchangeBody, Link, RequestBody, SendFault};
 pub(crate) use pool::Pool;

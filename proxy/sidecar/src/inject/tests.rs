@@ -1,21 +1,7 @@
 use serde_json::json;
 
 use super::*;
-
-fn sidecar(beside: Beside) -> Sidecar {
-    Sidecar {
-        image: "taximeter:1".to_owned(),
-        image_pull_policy: "IfNotPresent".to_owned(),
-        beside,
-        container: None,
-        engine_port: None,
-        listen_port: None,
-        tenant: None,
-        upstream: None,
-        config_map: None,
-        admin_secret: None,
-    }
-}
+use crate::sample::sidecar;
 
 /// The pod with its sidecar; a second injection changes nothing.
 fn injected(pod: &Value, sidecar: &Sidecar) -> Value {

@@ -4,21 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::options::Beside;
-
-fn sidecar(beside: Beside) -> Sidecar {
-    Sidecar {
-        image: "taximeter:1".to_owned(),
-        image_pull_policy: "IfNotPresent".to_owned(),
-        beside,
-        container: None,
-        engine_port: None,
-        listen_port: None,
-        tenant: None,
-        upstream: None,
-        config_map: None,
-        admin_secret: None,
-    }
-}
+use crate::sample::sidecar;
 
 /// The text with sidecars; written again, it is the same.
 fn injected(text: &str) -> String {

@@ -1,19 +1,9 @@
 use super::*;
 use crate::options::Beside;
+use crate::sample::sidecar;
 
 fn reviewer() -> Reviewer {
-    let sidecar = Sidecar {
-        image: "taximeter:1".to_owned(),
-        image_pull_policy: "IfNotPresent".to_owned(),
-        beside: Beside::Engine,
-        container: None,
-        engine_port: None,
-        listen_port: None,
-        tenant: None,
-        upstream: None,
-        config_map: None,
-        admin_secret: None,
-    };
+    let sidecar = sidecar(Beside::Engine);
     Reviewer { sidecar, left_alone: vec!["kube-system".to_owned()] }
 }
 

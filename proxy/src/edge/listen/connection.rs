@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::peer::{Peer, PeerSocket, Verdict};
-use super::socket::Socket;
+use super::socket::ClientSocket;
 use super::worker::{Phase, Shift, Worker};
 use crate::edge::clock;
 use crate::edge::tls::Tls;
@@ -124,14 +124,14 @@ impl Drop for Busy {
 /// Finds out what is spoken, below a TLS that is made first where there is one.
 ///
 /// Errors: TLS fails.
-async fn open(socket: TcpStream, tls: Option<&Tls>) -> io::Result<(Socket, bool)> {
+async fn open(socket: TcpStream, tls: Option<&Tls>) -> io::Result<(ClientSocket, bool)> {
     let Some(tls) = tls else {
         let http2 = speaks_http2(&socket).await;
-        return Ok((Socket::Plain(socket), http2));
+        return Ok((ClientSocket::Plain(socket), http2));
     };
     let stream = tls.accept(socket).await?;
     let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
-    Ok((Socket::secured(stream), http2))
+    Ok((ClientSocket::secured(stream), http2))
 }
 
 const fn bad_framing(cause: &'static str, peer: SocketAddr) -> BadFraming {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::interim::Interim;
-use super::socket::Socket;
+use super::socket::ClientSocket;
 use crate::edge::clock;
 use crate::edge::framing::{Broken, Framing, FramingFault};
 
@@ -189,7 +189,7 @@ impl Peer {
 
 /// The client's socket; notes when a head begins and gives up on a client that does not read.
 pub(super) struct PeerSocket {
-    socket: Socket,
+    socket: ClientSocket,
     peer: Arc<Peer>,
     write_timeout: Duration,
     http2: bool,
@@ -207,7 +207,7 @@ pub(super) struct PeerSocket {
 
 impl PeerSocket {
     pub(super) fn new(
-        socket: Socket,
+        socket: ClientSocket,
         peer: Arc<Peer>,
         write_timeout: Duration,
         http2: bool,

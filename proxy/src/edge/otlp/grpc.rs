@@ -7,13 +7,13 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::answer::{Answer, of_grpc};
-use crate::edge::upstream::Socket;
+use crate::edge::upstream::EngineSocket;
 
 /// Sends `request` over a fresh socket; what its answer, of at most `bytes_max` bytes, means.
 ///
 /// Errors: the connection breaks, or the answer is longer than is read.
 pub(super) async fn call(
-    socket: Socket,
+    socket: EngineSocket,
     request: Request<Bytes>,
     bytes_max: usize,
 ) -> Result<Answer, Box<dyn std::error::Error>> {

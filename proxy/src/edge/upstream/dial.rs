@@ -2,19 +2,18 @@
 
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use taximeter_config::UpstreamUrl;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use crate::edge::socket::Socket;
 
 /// What HTTP/1.1 and HTTP/2 are called when TLS agrees on one.
 pub(crate) const HTTP_1: &[u8] = b"http/1.1";
@@ -55,10 +54,7 @@ impl DialFault {
 }
 
 /// A socket to an engine.
-pub(crate) enum Socket {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+pub(crate) type EngineSocket = Socket<TlsStream<TcpStream>>;
 
 /// Opens connections; holds the TLS settings.
 #[derive(Clone)]
@@ -89,14 +85,14 @@ impl Dialer {
     }
 
     /// A connected socket, TLS done where the URL says so.
-    pub(crate) async fn dial(&self, url: &UpstreamUrl) -> Result<Socket, DialFault> {
+    pub(crate) async fn dial(&self, url: &UpstreamUrl) -> Result<EngineSocket, DialFault> {
         match tokio::time::timeout(self.timeout, self.open(url)).await {
             Ok(socket) => socket,
             Err(_) => Err(DialFault::Timeout(self.timeout)),
         }
     }
 
-    async fn open(&self, url: &UpstreamUrl) -> Result<Socket, DialFault> {
+    async fn open(&self, url: &UpstreamUrl) -> Result<EngineSocket, DialFault> {
         let addresses = lookup_host((&*url.host, url.port)).await.map_err(DialFault::Resolve)?;
         let addresses: Vec<_> = addresses.collect();
         let tcp = TcpStream::connect(&*addresses).await.map_err(DialFault::Connect)?;
@@ -139,62 +135,4 @@ fn connector(roots: RootCertStore, protocol: &[u8]) -> TlsConnector {
         rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![protocol.to_vec()];
     TlsConnector::from(Arc::new(config))
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Self::Tls(socket) => Pin::new(socket).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
-            Self::Tls(socket) => Pin::new(socket).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
-            Self::Tls(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(socket) => socket.is_write_vectored(),
-            Self::Tls(socket) => socket.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Self::Tls(socket) => Pin::new(socket).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Tls(socket) => Pin::new(socket).poll_shutdown(cx),
-        }
-    }
 }

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use super::dial::{DialFault, Socket};
+use super::dial::{DialFault, EngineSocket};
 use super::wire::{Progress, Wire};
 
 /// Response head from an engine, in bytes.
@@ -166,7 +166,7 @@ struct KeepAlive {
 
 impl Link {
     /// Speaks HTTP/1.1 over a fresh socket.
-    pub(crate) async fn new(socket: Socket) -> Result<Self, DialFault> {
+    pub(crate) async fn new(socket: EngineSocket) -> Result<Self, DialFault> {
         let progress = Arc::<Progress>::default();
         let wire = Wire::new(socket, progress.clone(), RESPONSE_HEAD_BYTES_MAX);
         let (sender, driver) = http1::Builder::new()

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::dial::Socket;
+use super::dial::EngineSocket;
 use crate::edge::framing::{Broken, Framing, FramingFault};
 
 /// How far the exchange on a connection has come; shared by those above hyper and beneath it.
@@ -52,7 +52,7 @@ impl Progress {
 
 /// The socket beneath hyper.
 pub(super) struct Wire {
-    socket: Socket,
+    socket: EngineSocket,
     progress: Arc<Progress>,
     framing: Framing,
     fault: Option<FramingFault>,
@@ -60,7 +60,11 @@ pub(super) struct Wire {
 
 impl Wire {
     /// For answers with heads of at most `head_bytes_max`.
-    pub(super) fn new(socket: Socket, progress: Arc<Progress>, head_bytes_max: usize) -> Self {
+    pub(super) fn new(
+        socket: EngineSocket,
+        progress: Arc<Progress>,
+        head_bytes_max: usize,
+    ) -> Self {
         Self { socket, progress, framing: Framing::answers(head_bytes_max), fault: None }
     }
 }

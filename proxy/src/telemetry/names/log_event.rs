@@ -79,7 +79,7 @@ log_events! {
     ConfigRejected: "config_rejected", Critical, ["path", "problem", "problems"],
         "What is in the configuration's file is not taken; what was in force stays so. A line for \
          each mistake.";
-    ConfigFixed: "config_fixed", Warn, ["hint"],
+    ConfigWithoutFile: "config_without_file", Warn, ["hint"],
         "The gateway was told to read its configuration again, and was started without a file.";
     Leaving: "leaving", Info, ["grace_seconds"],
         "The gateway was told to stop: it is not ready any more, and serves who comes all the same.";
