@@ -5,8 +5,8 @@
 
 mod added;
 mod beside;
-mod borrowed;
 mod byte_level;
+mod cursor;
 mod head;
 mod hugging_face;
 mod joints;
@@ -32,7 +32,7 @@ use head::Head;
 use hugging_face::HuggingFace;
 use json::RawFile;
 use merges::{Merges, Shelf, Shelving};
-use model::{Known, Merged, Model};
+use model::{Known, Learned, Model};
 use ours::Ours;
 use preparation::Preparation;
 use recipe::{Recipe, Unsupported};
@@ -133,19 +133,19 @@ impl Others {
 }
 
 /// Learns the merges of a file as they come to be `read`; tells what must be known first.
-fn learned<'a>(
+fn learn<'a>(
     bytes: &[u8],
     head: &'a OnceLock<Head>,
     to_know: Sender<(&'a Head, Recipe)>,
     read: Receiver<&'a Merges>,
-) -> Result<Merged, Unsupported> {
-    let found = Head::read(bytes).map_err(damaged)?;
+) -> Result<Learned, Unsupported> {
+    let found = Head::read(bytes)?;
     let recipe = Recipe::read(&found.normalizer, &found.pre_tokenizer)?;
     let head = head.get_or_init(|| found);
     let alphabet = recipe.alphabet;
     // Where nobody takes it, the other thread has found that the file is not for us.
     let _ = to_know.send((head, recipe));
-    Merged::learn(&head.vocab, alphabet, read.into_iter())
+    Learned::of(&head.vocab, alphabet, read.into_iter())
 }
 
 fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
@@ -153,25 +153,21 @@ fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
     let (to_learn, read) = channel();
     let (to_know, known) = channel();
     // Merges are learned while they are read: so both threads have about as much to do.
-    let (others, merged) = beside(
+    let (others, learned) = beside(
         || {
-            let raw = RawFile::read(bytes, Shelving::new(&merges, to_learn)).map_err(damaged)?;
+            let raw = RawFile::read(bytes, Shelving::new(&merges, to_learn))?;
             let head = known.recv().ok();
             head.map(|(head, recipe)| Others::of(&raw, head, recipe, &merges)).transpose()
         },
-        || learned(bytes, &head, to_know, read),
+        || learn(bytes, &head, to_know, read),
     )?;
-    let (others, merged) = (others?, merged?);
+    let (others, learned) = (others?, learned?);
     let (Some(others), Some(head)) = (others, head.get()) else {
         return Err(Unsupported("a file without a head".to_owned()));
     };
     let Others { framing_tokens, preparation, known, texts, expected } = others;
-    let (bpe, joints) = known.bpe(merged, &head.vocab);
+    let (bpe, joints) = known.bpe(learned, &head.vocab);
     let vocabulary = Ours { preparation, bpe, joints };
     trial::compare(&vocabulary, &texts, &expected)?;
     Ok((vocabulary, framing_tokens))
-}
-
-fn damaged(error: serde_json::Error) -> Unsupported {
-    Unsupported(error.to_string())
 }

@@ -1,13 +1,10 @@
 //! What must be known of a `tokenizer.json` before its merges can be learned. It stands before them
 //! in most files, and is read by itself, while the others are read.
 
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::borrowed::Text;
+use super::cursor::Cursor;
+use super::recipe::Unsupported;
 use super::texts::Texts;
 
 /// Tokens and their numbers, in the order of the file.
@@ -40,15 +37,30 @@ impl Head {
     /// Reads as much of a file as it takes.
     ///
     /// Errors: a file without tokens, or one that is damaged before it was read.
-    pub(super) fn read(file: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(super) fn read(file: &[u8]) -> Result<Self, Unsupported> {
         let mut found = Found::default();
-        let read = Within { found: &mut found, depth: Depth::File };
-        let read = read.deserialize(&mut serde_json::Deserializer::from_slice(file));
-        if !found.is_whole() {
+        let read = Cursor::new(file).object(|name, file| {
+            match name {
+                "normalizer" => found.normalizer = Some(file.value()?),
+                "pre_tokenizer" => found.pre_tokenizer = Some(file.value()?),
+                "model" => file.object(|name, model| {
+                    match name {
+                        "vocab" => found.vocab = Some(Vocab::read(model)?),
+                        _ => model.skip()?,
+                    }
+                    found.not_whole()
+                })?,
+                // It would be a large part of another kind of file.
+                "vocab" => return Err(Unsupported(NO_MODEL.to_owned())),
+                _ => file.skip()?,
+            }
+            found.not_whole()
+        });
+        if found.not_whole().is_ok() {
             read?;
         }
         let Found { normalizer, pre_tokenizer, vocab } = found;
-        let vocab = vocab.ok_or_else(|| de::Error::missing_field("vocab"))?;
+        let vocab = vocab.ok_or_else(|| Unsupported("a model without a vocabulary".to_owned()))?;
         let [normalizer, pre_tokenizer] =
             [normalizer, pre_tokenizer].map(Option::unwrap_or_default);
         Ok(Self { normalizer, pre_tokenizer, vocab })
@@ -56,79 +68,25 @@ impl Head {
 }
 
 impl Found {
-    const fn is_whole(&self) -> bool {
-        self.normalizer.is_some() && self.pre_tokenizer.is_some() && self.vocab.is_some()
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Depth {
-    File,
-    Model,
-}
-
-/// A reader of the file, or of its model.
-struct Within<'a> {
-    found: &'a mut Found,
-    depth: Depth,
-}
-
-impl<'de> DeserializeSeed<'de> for Within<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, file: D) -> Result<(), D::Error> {
-        file.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Within<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a tokenizer.json, or its model")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let found = self.found;
-        while let Some(Text(key)) = map.next_key()? {
-            match (self.depth, &*key) {
-                (Depth::File, "normalizer") => found.normalizer = Some(map.next_value()?),
-                (Depth::File, "pre_tokenizer") => found.pre_tokenizer = Some(map.next_value()?),
-                (Depth::File, "model") => {
-                    map.next_value_seed(Within { found, depth: Depth::Model })?;
-                }
-                (Depth::Model, "vocab") => found.vocab = Some(map.next_value()?),
-                // It would be a large part of another kind of file.
-                (Depth::File, "vocab") => return Err(de::Error::custom(NO_MODEL)),
-                _ => drop(map.next_value::<IgnoredAny>()?),
+    /// Errors: all is found, and there is no need to read on.
+    fn not_whole(&self) -> Result<(), Unsupported> {
+        match self {
+            Self { normalizer: Some(_), pre_tokenizer: Some(_), vocab: Some(_) } => {
+                Err(Unsupported("no need to read on".to_owned()))
             }
-            if found.is_whole() {
-                return Err(de::Error::custom("no need to read on"));
-            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
-impl<'de> Deserialize<'de> for Vocab {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tokens;
-        impl<'de> Visitor<'de> for Tokens {
-            type Value = Vocab;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("tokens and their numbers")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut vocab = Vocab::default();
-                while let Some((Text(token), id)) = map.next_entry()? {
-                    vocab.texts.push(&token);
-                    vocab.ids.push(id);
-                }
-                Ok(vocab)
-            }
-        }
-        deserializer.deserialize_map(Tokens)
+impl Vocab {
+    fn read(vocab: &mut Cursor<'_>) -> Result<Self, Unsupported> {
+        let mut read = Self::default();
+        vocab.object(|token, id| {
+            read.texts.push(token);
+            read.ids.push(id.number()?);
+            Ok(())
+        })?;
+        Ok(read)
     }
 }

@@ -3,15 +3,15 @@
 //! A field of another name ends the reading, so that nothing that changes a count is overlooked.
 
 use std::collections::HashSet;
-use std::fmt;
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::borrowed::Text;
+use super::cursor::Cursor;
 use super::head::NO_MODEL;
 use super::merges::Shelving;
+use super::recipe::Unsupported;
 
 /// The file, but for what [`Head`](super::head::Head) has and its merges.
 #[derive(Debug)]
@@ -91,104 +91,64 @@ impl RawFile {
     /// Reads a file; its merges go to `shelving`.
     ///
     /// Errors: what is damaged, has a field that we do not know, or one twice.
-    pub(super) fn read(file: &[u8], shelving: Shelving<'_>) -> Result<Self, serde_json::Error> {
-        let mut json = serde_json::Deserializer::from_slice(file);
-        let read = File(shelving).deserialize(&mut json)?;
-        json.end()?;
-        Ok(read)
-    }
-}
-
-/// Reads the file.
-struct File<'a>(Shelving<'a>);
-
-/// Reads its model.
-struct Model<'a>(Shelving<'a>);
-
-impl<'de> DeserializeSeed<'de> for File<'_> {
-    type Value = RawFile;
-
-    fn deserialize<D: Deserializer<'de>>(self, file: D) -> Result<RawFile, D::Error> {
-        file.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for File<'_> {
-    type Value = RawFile;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a tokenizer.json")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawFile, A::Error> {
-        let mut shelving = Some(self.0);
+    pub(super) fn read(file: &[u8], shelving: Shelving<'_>) -> Result<Self, Unsupported> {
+        let mut shelving = Some(shelving);
         let (mut added_tokens, mut model) = (Vec::new(), None);
-        let small: Small = members(map, |key, map| {
-            match (key, &mut shelving) {
-                ("added_tokens", _) => added_tokens = map.next_value()?,
-                ("model", shelving @ Some(_)) => {
-                    model = shelving.take().map(|to| map.next_value_seed(Model(to))).transpose()?;
-                }
+        let mut file = Cursor::new(file);
+        let small: Small = members(&mut file, |name, file| {
+            match name {
+                "added_tokens" => added_tokens = file.value()?,
+                "model" => model = Some(RawModel::read(file, &mut shelving)?),
                 // It would be a large part of another kind of file.
-                ("vocab", _) => return Err(de::Error::custom(NO_MODEL)),
+                "vocab" => return Err(Unsupported(NO_MODEL.to_owned())),
                 _ => return Ok(false),
             }
             Ok(true)
         })?;
-        let model = model.ok_or_else(|| de::Error::missing_field("model"))?;
-        Ok(RawFile { added_tokens, post_processor: small.post_processor, model })
+        file.end()?;
+        let model = model.filter(|_| shelving.is_none());
+        let model = model.ok_or_else(|| Unsupported("a file without merges".to_owned()))?;
+        Ok(Self { added_tokens, post_processor: small.post_processor, model })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Model<'_> {
-    type Value = RawModel;
-
-    fn deserialize<D: Deserializer<'de>>(self, model: D) -> Result<RawModel, D::Error> {
-        model.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Model<'_> {
-    type Value = RawModel;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the model of a tokenizer.json")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawModel, A::Error> {
-        let mut shelving = Some(self.0);
-        let model = members(map, |key, map| {
-            match (key, &mut shelving) {
-                ("vocab", _) => drop(map.next_value::<IgnoredAny>()?),
-                ("merges", shelving @ Some(_)) => {
-                    shelving.take().map(|to| map.next_value_seed(to)).transpose()?;
+impl RawModel {
+    fn read(
+        model: &mut Cursor<'_>,
+        shelving: &mut Option<Shelving<'_>>,
+    ) -> Result<Self, Unsupported> {
+        members(model, |name, model| {
+            match (name, shelving.take()) {
+                ("merges", Some(shelving)) => shelving.read(model)?,
+                (name, untaken) => {
+                    *shelving = untaken;
+                    if name != "vocab" {
+                        return Ok(false);
+                    }
+                    model.skip()?;
                 }
-                _ => return Ok(false),
             }
             Ok(true)
-        })?;
-        match shelving {
-            None => Ok(model),
-            Some(_) => Err(de::Error::missing_field("merges")),
-        }
+        })
     }
 }
 
 /// Reads an object: what `own` takes and says so, and all others as a `T`.
 ///
 /// Errors: a name that is there twice.
-fn members<'de, A: MapAccess<'de>, T: de::DeserializeOwned>(
-    mut map: A,
-    mut own: impl FnMut(&str, &mut A) -> Result<bool, A::Error>,
-) -> Result<T, A::Error> {
+fn members<'a, T: DeserializeOwned>(
+    object: &mut Cursor<'a>,
+    mut own: impl FnMut(&str, &mut Cursor<'a>) -> Result<bool, Unsupported>,
+) -> Result<T, Unsupported> {
     let (mut names, mut others) = (HashSet::new(), Map::new());
-    while let Some(Text(key)) = map.next_key()? {
-        if !names.insert(key.to_string()) {
-            return Err(de::Error::custom(format!("{key:?} is there twice")));
+    object.object(|name, value| {
+        if !names.insert(name.to_owned()) {
+            return Err(Unsupported(format!("{name:?} is there twice")));
         }
-        if !own(&key, &mut map)? {
-            others.insert(key.into_owned(), map.next_value()?);
+        if !own(name, value)? {
+            others.insert(name.to_owned(), value.value()?);
         }
-    }
-    T::deserialize(Value::Object(others)).map_err(de::Error::custom)
+        Ok(())
+    })?;
+    T::deserialize(Value::Object(others)).map_err(|error| Unsupported(error.to_string()))
 }

@@ -1,16 +1,12 @@
 //! The merges of a `tokenizer.json`, handed out while they are read: a file has half a million, and
 //! learning them takes longer than reading them.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 
-use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
-
-use super::borrowed::Raw;
 use super::byte_level;
+use super::cursor::Cursor;
+use super::recipe::Unsupported;
 use super::texts::{Bytes, Texts};
 
 /// Groups of merges that are handed out together.
@@ -46,6 +42,9 @@ pub(super) struct Shelving<'a> {
     /// Used as far as somebody waits.
     told: Sender<&'a Merges>,
     next: usize,
+    /// What is not on the shelf yet: checked to be text as a whole, since there is so much.
+    texts: Bytes,
+    lefts: Lefts,
 }
 
 impl Shelf {
@@ -72,13 +71,54 @@ impl Shelf {
 }
 
 impl<'a> Shelving<'a> {
-    pub(super) const fn new(shelf: &'a Shelf, told: Sender<&'a Merges>) -> Self {
-        Self { shelf, told, next: 0 }
+    pub(super) fn new(shelf: &'a Shelf, told: Sender<&'a Merges>) -> Self {
+        Self { shelf, told, next: 0, texts: Bytes::default(), lefts: Lefts::default() }
     }
 
-    fn put(&mut self, texts: Bytes, lefts: Lefts) -> Result<(), &'static str> {
-        let texts = Texts::try_from(texts).map_err(|_| "a merge that is no text")?;
-        let slot = self.shelf.0.get(self.next).ok_or("more merges than its bytes can hold")?;
+    /// Reads a list of merges: each `"a b"`, or `["a", "b"]` in younger files, whose tokens may
+    /// hold blanks.
+    ///
+    /// Errors: what is no such list.
+    pub(super) fn read(mut self, merges: &mut Cursor<'_>) -> Result<(), Unsupported> {
+        merges.list(|merge| {
+            if merge.is_at_text() {
+                let pair = merge.text()?;
+                let (left, right) = halves(&pair)?;
+                return self.add(left.as_bytes(), right.as_bytes());
+            }
+            merge.expect(b'[')?;
+            let left = merge.bytes()?;
+            merge.expect(b',')?;
+            let right = merge.bytes()?;
+            merge.expect(b']')?;
+            self.add(&left, &right)
+        })?;
+        self.put()
+    }
+
+    fn add(&mut self, left: &[u8], right: &[u8]) -> Result<(), Unsupported> {
+        if self.lefts.ends.is_empty() || !self.texts.ends_with(left, right) {
+            if self.lefts.ends.len() == GROUPS {
+                self.put()?;
+            }
+            self.texts.push(left, right);
+            self.lefts.ends.push(0);
+        }
+        let Lefts { all, ends } = &mut self.lefts;
+        let characters = left.iter().filter(|byte| !is_continuation(**byte)).count();
+        all.push(u32::try_from(characters).unwrap_or(u32::MAX));
+        if let Some(end) = ends.last_mut() {
+            *end = all.len();
+        }
+        Ok(())
+    }
+
+    fn put(&mut self) -> Result<(), Unsupported> {
+        let wrong = |why: &str| Unsupported(why.to_owned());
+        let (texts, lefts) = (std::mem::take(&mut self.texts), std::mem::take(&mut self.lefts));
+        let texts = Texts::try_from(texts).map_err(|_| wrong("a merge that is no text"))?;
+        let slot = self.shelf.0.get(self.next);
+        let slot = slot.ok_or_else(|| wrong("more merges than its bytes can hold"))?;
         let merges = slot.get_or_init(|| Merges { texts, lefts, decoded: OnceLock::new() });
         self.next += 1;
         // Who has given up says so itself.
@@ -106,89 +146,15 @@ impl Merges {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Shelving<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, merges: D) -> Result<(), D::Error> {
-        merges.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Shelving<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of merges")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        // Checked to be text as a whole, since there are so many.
-        let (mut made, mut lefts) = (Bytes::default(), Lefts::default());
-        while let Some(Pair(left, right)) = seq.next_element()? {
-            if made.last().strip_prefix(&*left) != Some(&*right) || lefts.ends.is_empty() {
-                if lefts.ends.len() == GROUPS {
-                    let (made, lefts) = (std::mem::take(&mut made), std::mem::take(&mut lefts));
-                    self.put(made, lefts).map_err(de::Error::custom)?;
-                }
-                made.push(&left, &right);
-                lefts.ends.push(lefts.all.len());
-            }
-            let characters = left.iter().filter(|byte| !is_continuation(**byte)).count();
-            lefts.all.push(u32::try_from(characters).unwrap_or(u32::MAX));
-            if let Some(end) = lefts.ends.last_mut() {
-                *end = lefts.all.len();
-            }
-        }
-        self.put(made, lefts).map_err(de::Error::custom)
-    }
-}
-
 /// Whether a byte of UTF-8 belongs to the character before it.
 const fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// A merge: `"a b"`, or `["a", "b"]` in younger files, whose tokens may hold blanks.
-struct Pair<'a>(Cow<'a, [u8]>, Cow<'a, [u8]>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Pair<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a merge: two tokens")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                let (left, right) = halves(text)?;
-                Ok(Pair(Cow::Borrowed(left.as_bytes()), Cow::Borrowed(right.as_bytes())))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                let (left, right) = halves(text)?;
-                Ok(Pair(Cow::Owned(left.into()), Cow::Owned(right.into())))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let short = || de::Error::custom("a merge has two tokens");
-                let Raw(left) = seq.next_element()?.ok_or_else(short)?;
-                let Raw(right) = seq.next_element()?.ok_or_else(short)?;
-                match seq.next_element::<IgnoredAny>()? {
-                    None => Ok(Pair(left, right)),
-                    Some(_) => Err(short()),
-                }
-            }
-        }
-        deserializer.deserialize_any(Either)
-    }
-}
-
-fn halves<E: de::Error>(text: &str) -> Result<(&str, &str), E> {
+fn halves(text: &str) -> Result<(&str, &str), Unsupported> {
     match text.split_once(' ') {
         // The comment that `merges.txt` begins with is skipped by some readers.
         Some((left, right)) if !right.contains(' ') && left != "#version:" => Ok((left, right)),
-        _ => Err(de::Error::custom("a merge has two tokens with a blank between")),
+        _ => Err(Unsupported("a merge has two tokens with a blank between".to_owned())),
     }
 }

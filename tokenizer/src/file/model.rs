@@ -21,17 +21,17 @@ pub(super) struct Model<'a> {
     alphabet: recipe::Alphabet,
 }
 
-/// What merges in a model.
-pub(super) struct Merged {
+/// What merges in a model, and what are tokens of it.
+pub(super) struct Learned {
+    tokens: Tokens,
     merges: Merges,
     joints: Joints,
     /// Of each group of merges, whether merging leads to what it makes.
     made: Vec<bool>,
 }
 
-/// What of a model are tokens.
+/// How merges lead to tokens.
 pub(super) struct Known {
-    tokens: Tokens,
     /// Of each group of merges, which token it makes.
     products: Vec<usize>,
     alphabet: recipe::Alphabet,
@@ -57,30 +57,19 @@ impl<'a> Model<'a> {
         let Vocab { texts, ids } = self.vocab;
         let products = products(texts, self.listed)?;
         refuse_twice(ids, self.listed, &products)?;
-        let by_bytes = self.alphabet == recipe::Alphabet::Bytes;
-        if !by_bytes {
+        if self.alphabet == recipe::Alphabet::Characters {
             refuse_bytes(self.listed)?;
         }
-        let decoded = by_bytes.then(|| byte_level::decode_all(texts));
-        let all = (0..texts.len()).map(|token| match &decoded {
-            Some(decoded) => decoded.get(token),
-            None => texts.get(token).as_bytes(),
-        });
-        let all = all.filter(|text| !text.is_empty());
-        let tokens = Tokens::new(all.clone());
-        if tokens.len() < all.count() {
-            return Err(Unsupported("model.vocab has a token twice".to_owned()));
-        }
         let (alphabet, ignore_merges) = (self.alphabet, self.raw.ignore_merges);
-        Ok(Known { tokens, products, alphabet, ignore_merges })
+        Ok(Known { products, alphabet, ignore_merges })
     }
 }
 
 impl Known {
-    /// What is known and what is merged of `vocab` make together.
-    pub(super) fn bpe(self, merged: Merged, vocab: &Vocab) -> (Bpe, Joints) {
-        let Merged { merges, joints, made } = merged;
-        let Self { mut tokens, products, alphabet, ignore_merges } = self;
+    /// What is known and what is learned of `vocab` make together.
+    pub(super) fn bpe(self, learned: Learned, vocab: &Vocab) -> (Bpe, Joints) {
+        let Learned { mut tokens, merges, joints, made } = learned;
+        let Self { products, alphabet, ignore_merges } = self;
         if !ignore_merges {
             let mut is_made = vec![false; vocab.texts.len()];
             for (token, _) in products.iter().zip(made).filter(|(_, made)| *made) {
@@ -104,12 +93,12 @@ impl Known {
     }
 }
 
-impl Merged {
+impl Learned {
     /// Learns `merges` as they come, in the order of their file. Takes about as long as reading
     /// them, [`Model::known`] and the self-test.
     ///
-    /// Errors: bytes without a token, more merges than we can number.
-    pub(super) fn learn<'a>(
+    /// Errors: tokens that are there twice, bytes without a token, more merges than we can number.
+    pub(super) fn of<'a>(
         vocab: &Vocab,
         alphabet: recipe::Alphabet,
         merges: impl Iterator<Item = &'a merges::Merges>,
@@ -144,8 +133,23 @@ impl Merged {
         if first as usize + made.len() >= NO_SYMBOL as usize {
             return Err(Unsupported("more merges than we can number".to_owned()));
         }
-        Ok(Self { merges, joints, made })
+        Ok(Self { tokens: tokens(&vocab.texts, by_bytes)?, merges, joints, made })
     }
+}
+
+/// Errors: one that is there twice.
+fn tokens(texts: &Texts, by_bytes: bool) -> Result<Tokens, Unsupported> {
+    let decoded = by_bytes.then(|| byte_level::decode_all(texts));
+    let all = (0..texts.len()).map(|token| match &decoded {
+        Some(decoded) => decoded.get(token),
+        None => texts.get(token).as_bytes(),
+    });
+    let all = all.filter(|text| !text.is_empty());
+    let tokens = Tokens::new(all.clone());
+    if tokens.len() < all.count() {
+        return Err(Unsupported("model.vocab has a token twice".to_owned()));
+    }
+    Ok(tokens)
 }
 
 /// How far ahead of the last one a token is looked for.
@@ -155,31 +159,32 @@ const AHEAD: usize = 512;
 ///
 /// Errors: one that makes none.
 fn products(vocab: &Texts, merges: &merges::Shelf) -> Result<Vec<usize>, Unsupported> {
+    let (mut products, mut far) = (Vec::new(), Vec::new());
     // Most files list tokens, and what makes them, in the same order.
     let mut last = 0;
-    let near = merges.texts().map(|text| {
-        let found = vocab.find(text, last..vocab.len().min(last + AHEAD))?;
-        last = found;
-        Some(found)
-    });
-    let mut products: Vec<Option<usize>> = near.collect();
-    let far = merges.texts().zip(&products).filter(|(_, found)| found.is_none());
-    let mut far: HashMap<&str, usize, FixedState> =
-        far.map(|(text, _)| (text, usize::MAX)).collect();
-    for (token, text) in vocab.iter().enumerate() {
-        if let Some(found) = far.get_mut(text) {
-            *found = token;
+    for (group, text) in merges.texts().enumerate() {
+        if let Some(found) = vocab.find(text, last..vocab.len().min(last + AHEAD)) {
+            last = found;
+        } else {
+            far.push((group, text));
+        }
+        products.push(last);
+    }
+    let mut found: HashMap<&str, Option<usize>, FixedState> =
+        far.iter().map(|(_, text)| (*text, None)).collect();
+    for (token, text) in vocab.iter().enumerate().filter(|_| !far.is_empty()) {
+        if let Some(found) = found.get_mut(text) {
+            *found = Some(token);
         }
     }
-    for (text, product) in merges.texts().zip(&mut products) {
-        if product.is_none() {
-            *product = far.get(text).copied().filter(|token| *token < vocab.len());
+    for (group, text) in far {
+        let unknown = || Unsupported(format!("a merge that makes {text:?}, which is no token"));
+        let token = found.get(text).copied().flatten().ok_or_else(unknown)?;
+        if let Some(product) = products.get_mut(group) {
+            *product = token;
         }
     }
-    let unknown =
-        |text: &str| Unsupported(format!("a merge that makes {:?}, which is no token", text));
-    let found = merges.texts().zip(products);
-    found.map(|(text, product)| product.ok_or_else(|| unknown(text))).collect()
+    Ok(products)
 }
 
 /// Errors: tokens of the same number, merges that are there twice.
@@ -243,7 +248,8 @@ fn begins(vocab: &Texts, by_bytes: bool) -> Result<(Alphabet, u32), Unsupported>
 /// Errors: a merge of tokens that stand for single bytes.
 fn refuse_bytes(merges: &merges::Shelf) -> Result<(), Unsupported> {
     let names_byte = |text: &str| text.len() == "<0x00>".len() && text.starts_with("<0x");
-    for (text, lefts) in merges.groups().filter(|(text, _)| text.as_bytes().contains(&b'<')) {
+    let may_name = |text: &str| text.len() >= "<0x00>".len() && text.as_bytes().contains(&b'<');
+    for (text, lefts) in merges.groups().filter(|(text, _)| may_name(text)) {
         let mut parts = lefts.iter().filter_map(|&left| texts::parted(text, left));
         if names_byte(text) || parts.any(|(left, right)| names_byte(left) || names_byte(right)) {
             return Err(Unsupported(format!("a merge to {text:?} of a byte")));

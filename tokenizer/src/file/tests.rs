@@ -366,7 +366,7 @@ fn tokens_are_read_as_far_as_they_go_and_the_file_as_a_whole() {
     }
 }
 
-fn raw(file: &str) -> Result<RawFile, serde_json::Error> {
+fn raw(file: &str) -> Result<RawFile, Unsupported> {
     let merges = Shelf::for_file(file.len());
     RawFile::read(file.as_bytes(), Shelving::new(&merges, channel().0))
 }

@@ -60,9 +60,13 @@ impl Bytes {
         self.ends.0.push(self.joined.len());
     }
 
-    /// The ones that were added last; none if there are none.
-    pub(super) fn last(&self) -> &[u8] {
-        self.ends.0.len().checked_sub(1).map(|last| self.get(last)).unwrap_or_default()
+    /// Whether what was added last is these two parts.
+    pub(super) fn ends_with(&self, first: &[u8], second: &[u8]) -> bool {
+        let last = self.ends.0.len().checked_sub(1).map(|last| self.get(last));
+        let parts = last.and_then(|last| last.split_at_checked(first.len()));
+        parts.is_some_and(|(one, other)| {
+            other.len() == second.len() && one == first && other == second
+        })
     }
 
     /// The bytes of this number; none if there are none.
