@@ -17,6 +17,12 @@ pub fn cpu_nanos() -> u64 {
     nanos(ClockId::ProcessCPUTime)
 }
 
+/// Nanoseconds since 1970.
+#[must_use]
+pub fn wall_nanos() -> u64 {
+    nanos(ClockId::Realtime)
+}
+
 fn nanos(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();

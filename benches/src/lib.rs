@@ -9,6 +9,7 @@ pub mod about;
 pub mod answer;
 pub mod clock;
 pub mod load;
+pub mod month;
 pub mod process;
 pub mod report;
 pub mod wire;

@@ -1,0 +1,186 @@
+//! A store with the requests of a month, made without a gateway: piece by piece, as retention leaves
+//! it.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use jiff::{SignedDuration, Timestamp};
+use taximeter_ledger::{Draft, Entry, Position, Record, RequestId, SegmentHeader, TenantId};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::clock::{monotonic_nanos, pause};
+
+const TENANTS: u32 = 50;
+const MODELS: u32 = 6;
+/// Requests written to the journal before the store is fed.
+const PIECE_RECORDS: u32 = 500_000;
+/// How often a program's memory is looked at.
+pub const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A request as the gateway writes it; what differs from one to the next is put in.
+const RECORD: &str = r#"{
+    "id": "0193e9a0-0000-7000-8000-000000000000", "request_id": "", "attempt": 1,
+    "gateway": "bench/0", "started_at": "2026-11-01T00:00:00Z", "ended_at": "2026-11-01T00:00:00Z",
+    "tenant": "", "key_id": "production", "identity": "api_key", "labels": {"team": "search"},
+    "operation": "chat", "route": "/v1/chat/completions", "stream": true, "upstream": "local",
+    "provider": "vllm", "request_model": "", "response_model": null,
+    "response_id": "chatcmpl-8f14e45fceea167a5a36dedd4bea2543", "service_tier": null, "status": 200,
+    "end": "complete", "error_type": null, "finish_reasons": ["stop"],
+    "usage": {
+        "source": "reported", "sources": {"input_tokens": "reported", "output_tokens": "reported"},
+        "input_tokens": 812, "cache_read_input_tokens": 768, "cache_write_input_tokens": 0,
+        "output_tokens": 96, "reasoning_output_tokens": 0, "modalities": null, "passes": null,
+        "counted": {"input_tokens": 812, "output_tokens": 96}
+    },
+    "timing": {
+        "time_to_first_chunk": 0.041, "time_to_first_token": 0.043,
+        "time_per_output_token": 0.0119, "output_chunks": 96, "longest_stall": 0.031,
+        "duration": 1.18, "gateway": 0.0004
+    },
+    "cost": {
+        "currency": "USD", "amount": "0.00028600", "list_amount": "0.00028600",
+        "price_id": "builtin@2026-11-20#m",
+        "lines": [
+            {"meter": "input", "tokens": 44, "unit_price": "0.0000005", "amount": "0.0000220"},
+            {"meter": "cache_read", "tokens": 768, "unit_price": "0.00000005",
+                "amount": "0.00003840"},
+            {"meter": "output", "tokens": 96, "unit_price": "0.00000235", "amount": "0.00022560"}
+        ]
+    }
+}"#;
+
+/// A data directory with the requests of thirty days, evenly spread over tenants, models and time.
+#[derive(Debug)]
+pub struct Month {
+    dir: TempDir,
+    taximeter: PathBuf,
+    position: Position,
+    pattern: Record,
+    /// Of the first request.
+    begin: Timestamp,
+    /// Between two requests.
+    interval: SignedDuration,
+}
+
+/// What asking for a bill took.
+#[derive(Debug)]
+pub struct Asked {
+    /// From its start to its end.
+    pub seconds: f64,
+    /// Most memory that it had.
+    pub peak_mib: f64,
+}
+
+impl Month {
+    /// An empty directory, for so many requests.
+    ///
+    /// Errors: no directory.
+    pub fn new(taximeter: PathBuf, begin: Timestamp, records: u32) -> Result<Self> {
+        Ok(Self {
+            dir: tempfile::tempdir()?,
+            taximeter,
+            position: Position::START,
+            pattern: serde_json::from_str(RECORD)?,
+            begin,
+            interval: SignedDuration::from_hours(30 * 24) / i32::try_from(records)?,
+        })
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Fills the store; seconds that feeding it took.
+    ///
+    /// Errors: what `taximeter bill` says.
+    pub fn fill(&mut self, records: u32) -> Result<f64> {
+        let mut seconds = 0.0;
+        let mut first = 0;
+        while first < records {
+            let next = records.min(first + PIECE_RECORDS);
+            let segment = self.write(first..next)?;
+            seconds += self.bill(&["--month", "2000-01"])?.seconds;
+            fs::remove_file(segment)?;
+            first = next;
+        }
+        Ok(seconds)
+    }
+
+    /// Writes a segment of the journal; its path.
+    ///
+    /// Errors: a full disk.
+    pub fn write(&mut self, numbers: Range<u32>) -> Result<PathBuf> {
+        let path = self.dir.path().join(format!("journal-{:020}.tlj", self.position.seq + 1));
+        let header = SegmentHeader {
+            gateway: self.pattern.gateway.clone(),
+            before: self.position,
+            lost: 0,
+            marked: false,
+            created: self.pattern.started_at,
+        };
+        let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+        header.encode(&mut bytes);
+        for number in numbers {
+            let entry = Entry::Post(Box::new(self.record(number)?));
+            self.position = Draft::new(&entry, &mut payload)?.seal(self.position, &mut bytes);
+        }
+        fs::write(&path, bytes)?;
+        Ok(path)
+    }
+
+    fn record(&self, number: u32) -> Result<Record> {
+        let started_at = self.begin + self.interval * i32::try_from(number)?;
+        let started_at = Timestamp::from_microsecond(started_at.as_microsecond())?;
+        let bits = self.pattern.id.0.as_u128() + u128::from(number);
+        let (tenant, model) = (number % TENANTS, number / TENANTS % MODELS);
+        Ok(Record {
+            id: RequestId(Uuid::from_u128(bits)),
+            request_id: format!("4bf92f35-77b3-4da6-a3ce-{number:012x}"),
+            started_at,
+            ended_at: started_at + SignedDuration::from_millis(1180),
+            tenant: TenantId(format!("tenant-{tenant}").into()),
+            request_model: Some(format!("org/model-{model}-instruct")),
+            ..self.pattern.clone()
+        })
+    }
+
+    /// Asks for a bill, which feeds the store first.
+    ///
+    /// Errors: one that fails.
+    pub fn bill(&self, arguments: &[&str]) -> Result<Asked> {
+        let started = monotonic_nanos();
+        let mut asked = Command::new(&self.taximeter)
+            .args(self.arguments())
+            .env("TAXIMETER_STORE", "sqlite")
+            .args(arguments)
+            .stdout(Stdio::null())
+            .spawn()?;
+        let status = format!("/proc/{}/status", asked.id());
+        let mut peak_mib = 0.0_f64;
+        let ended = loop {
+            if let Some(ended) = asked.try_wait()? {
+                break ended;
+            }
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+            peak_mib = peak_mib.max(kib.unwrap_or_default() / 1024.0);
+            pause(LOOK_INTERVAL);
+        };
+        ensure!(ended.success(), "taximeter bill ended with {ended}");
+        Ok(Asked { seconds: (monotonic_nanos() - started) as f64 / 1e9, peak_mib })
+    }
+
+    /// The command that makes a bill of it.
+    #[must_use]
+    pub fn arguments(&self) -> [String; 3] {
+        ["bill".to_owned(), "--data-dir".to_owned(), self.dir.path().display().to_string()]
+    }
+}
