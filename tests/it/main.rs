@@ -50,6 +50,7 @@ mod refusals;
 mod reload;
 mod request_framing;
 mod rerate;
+mod rerate_shared;
 mod robust_answers;
 mod robust_connections;
 mod rolling;

@@ -50,6 +50,32 @@ pub(crate) enum Failure {
         /// Without the password.
         store: String,
     },
+    /// Corrections of one store would lie in the journal of another.
+    #[error(
+        "the gateway of {dir} feeds {feeds}, so no corrections of {asked} are written there: name \
+         the store that it feeds with --store, or another data directory with --data-dir",
+        dir = dir.display()
+    )]
+    Corrects {
+        /// The data directory.
+        dir: PathBuf,
+        /// Without the password.
+        feeds: String,
+        /// The same.
+        asked: String,
+    },
+    /// Corrections are in the journal, and perhaps not in the store.
+    #[error(
+        "the corrections are written in {dir}, and may not all be in the store yet: {fault}; run this \
+         again with the same data directory",
+        dir = dir.display()
+    )]
+    Unfed {
+        /// The data directory.
+        dir: PathBuf,
+        /// What the store said.
+        fault: StoreError,
+    },
     /// Which store is fed is not known.
     #[error(
         "cannot read which store the gateway of {} feeds: {source}; name it with --store",
@@ -126,9 +152,12 @@ impl Failure {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
                 _ => 69,
             },
+            Self::Store(StoreError::Correcting { .. }) => 75,
             Self::Export(ExportFault::Store(_))
             | Self::Store(_)
             | Self::Elsewhere { .. }
+            | Self::Corrects { .. }
+            | Self::Unfed { .. }
             | Self::Word { .. }
             | Self::Against(_)
             | Self::Admin { .. } => 69,

@@ -1,5 +1,6 @@
 //! What the commands that ask the ledger share.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -119,11 +120,40 @@ impl Ledger {
             self.check_own()?;
             return Ok(Store::open(dir)?);
         };
-        let word = |source| Failure::Word { dir: dir.clone(), source };
         let place = dir.canonicalize().map_err(|_| StoreError::NoDataDir(dir.clone()))?;
-        let gateway = FedStore::of(dir).map_err(word)?.map(|fed| fed.gateway);
+        let gateway = self.fed()?.map(|fed| fed.gateway);
         let gateway = gateway.unwrap_or_else(|| place.display().to_string());
         Ok(Store::connect(url, &gateway)?)
+    }
+
+    /// Opens the store for corrections, which are written to the directory's journal of them: only
+    /// to that of who feeds this store, or nobody would know of them. A directory that is new, or
+    /// has nothing but corrections, feeds whatever is asked, as the gateway called `gateway`.
+    ///
+    /// Errors: as [`Failure`] says; `Corrects` where the directory's gateway feeds another.
+    pub(super) fn open_to_correct(&self, gateway: &str) -> Result<Store, Failure> {
+        let dir = &self.data_dir;
+        let corrects = |feeds: String, asked: String| {
+            Err(Failure::Corrects { dir: dir.clone(), feeds, asked })
+        };
+        let own = || Location::DataDir(dir.clone());
+        match (&self.asks, self.fed()?) {
+            (Asks::Own | Asks::OwnIfFed, None) => Ok(own().open()?),
+            (Asks::Own | Asks::OwnIfFed, Some(fed)) => corrects(fed.store, own().to_string()),
+            (Asks::Database(url), Some(fed)) if fed.store == url.to_string() => {
+                Ok(Store::connect(url, &fed.gateway)?)
+            }
+            (Asks::Database(url), None) if journal::read(dir, 0).next().is_none() => {
+                let file = |source| Failure::File { path: dir.clone(), source };
+                fs::create_dir_all(dir).map_err(file)?;
+                let location = Location::in_database(url, gateway, dir);
+                location.leave_word(dir).map_err(file)?;
+                Ok(location.open()?)
+            }
+            (Asks::Database(url), fed) => {
+                corrects(fed.map_or_else(|| own().to_string(), |fed| fed.store), url.to_string())
+            }
+        }
     }
 
     /// Errors: nobody said that it is to be the directory's own, and its gateway feeds another.
@@ -131,10 +161,15 @@ impl Ledger {
         if matches!(self.asks, Asks::Own) {
             return Ok(());
         }
-        let dir = || self.data_dir.clone();
-        let word = |source| Failure::Word { dir: dir(), source };
-        let fed = FedStore::of(&self.data_dir).map_err(word)?;
-        fed.map_or(Ok(()), |fed| Err(Failure::Elsewhere { dir: dir(), store: fed.store }))
+        let elsewhere =
+            |fed: FedStore| Failure::Elsewhere { dir: self.data_dir.clone(), store: fed.store };
+        self.fed()?.map_or(Ok(()), |fed| Err(elsewhere(fed)))
+    }
+
+    /// Which store the directory's gateway feeds, where that is not its own.
+    fn fed(&self) -> Result<Option<FedStore>, Failure> {
+        let word = |source| Failure::Word { dir: self.data_dir.clone(), source };
+        FedStore::of(&self.data_dir).map_err(word)
     }
 
     /// What to say when no request was ever settled.
@@ -163,5 +198,48 @@ pub(super) fn unless_reader_left(outcome: Result<(), Failure>) -> Result<(), Fai
     match outcome {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::commands::rerate::corrections::Corrections;
+    use crate::edge::store::samples::record;
+
+    fn refused(dir: &Path, asks: Asks) -> String {
+        let ledger = Ledger { config: None, data_dir: dir.to_owned(), asks };
+        let fault = ledger.open_to_correct("here/0").unwrap_err();
+        assert!(matches!(fault, Failure::Corrects { .. }), "{fault}");
+        fault.to_string()
+    }
+
+    fn database(url: &str) -> Asks {
+        Asks::Database(Box::new(url.parse().unwrap()))
+    }
+
+    #[test]
+    fn corrections_are_written_where_their_store_is_fed_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let url: PostgresUrl = "postgres://me:secret@db/bills".parse().unwrap();
+        Location::in_database(&url, "here/0", dir).leave_word(dir).unwrap();
+        for asks in [Asks::Own, Asks::OwnIfFed, database("postgres://me@db/others")] {
+            let said = refused(dir, asks);
+            assert!(said.contains("feeds postgres://me@db:5432/bills"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+
+        // Its own store is fed: it has entries, and no word of another.
+        Location::DataDir(dir.to_owned()).leave_word(dir).unwrap();
+        let mut journal =
+            Corrections::open(dir, &BTreeMap::new(), "test", Timestamp::UNIX_EPOCH).unwrap();
+        journal.write(&record(1), None, None).unwrap();
+        journal.close().unwrap();
+        let said = refused(dir, database("postgres://me@db/bills"));
+        assert!(said.contains("feeds the ledger in "), "{said}");
     }
 }

@@ -1,7 +1,7 @@
 //! `taximeter rerate`: prices the requests of a period again, and writes what changes as
 //! corrections. Nothing that was written is changed.
 
-mod corrections;
+pub(super) mod corrections;
 mod show;
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,18 +12,19 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 use taximeter_billing::{Period, Zone, costs_differ};
-use taximeter_config::Config;
 use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
 
 use self::corrections::Corrections;
 use self::show::{Outcome, Run};
-use super::ledger;
-use super::load::{self, LoadError, PriceFileError};
+use super::failure::Failure;
+use super::ledger::{Ledger, LedgerArgs};
+use super::load::{self, PriceFileError};
 use super::period::PeriodArgs;
 use super::progress::Progress;
+use super::serve::gateway_id;
 use crate::edge::journal::{self, JournalError};
-use crate::edge::store::{FedStore, Filter, Store};
+use crate::edge::store::{Filter, Store};
 use crate::exit::{self, Exit};
 use crate::tariffs::Tariffs;
 
@@ -32,17 +33,24 @@ Examples:
   taximeter rerate --month 2026-10 --config taximeter.yaml --dry-run        what would change
   taximeter rerate --month 2026-10 --config taximeter.yaml --reason 'discount of acme was late'
   taximeter rerate --from 2026-11-01 --to 2026-11-08 --tenant acme --book new.yaml --reason typo
+  taximeter rerate --month 2026-10 --config taximeter.yaml --reason late --store postgres://…
 
 Every request is priced at the prices that were in force when it was admitted, as the files have
 them now. One whose cost changes gets a correction in the ledger; its record stays as it is, and
 bills show the correction in the month of the request. One that these files cannot price keeps its
-cost. Run again with the same files, nothing changes. Works while the gateway runs.";
+cost. Run again with the same files, nothing changes. Works while the gateway runs.
+
+Of a database that gateways share, the requests of all of them are priced again. The corrections
+are written to the data directory, which is that of a gateway that feeds it, or a new one to be
+kept, and from there into the database. One run corrects at a time. One that ends in the middle is
+to be run again with the same directory; until then no other one begins.";
 
 /// Prices a period again, and writes the differences as corrections
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = EXAMPLES,
-    group = ArgGroup::new("when").args(["month", "day", "from"]).required(true)
+    group = ArgGroup::new("when").args(["month", "day", "from"]).required(true),
+    group = ArgGroup::new("prices").args(["config", "book"]).required(true).multiple(true)
 )]
 pub(crate) struct RerateArgs {
     #[command(flatten)]
@@ -55,10 +63,6 @@ pub(crate) struct RerateArgs {
     /// Only this model: the answer's, or the request's when there was no answer
     #[arg(long)]
     model: Option<String>,
-
-    /// Prices and tenants' terms as in this configuration, and its gateway's ledger
-    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG", required_unless_present = "book")]
-    config: Option<PathBuf>,
 
     /// A file of prices, or a folder of them, laid over the built-in book in place of those that
     /// the configuration names; several stand side by side
@@ -77,9 +81,12 @@ pub(crate) struct RerateArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// The gateway's data directory [default: data_dir of the configuration, else ./taximeter-data]
-    #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
-    data_dir: Option<PathBuf>,
+    /// A gateway whose data directory is lost, and with it what a run in the middle has written there
+    #[arg(long, value_name = "GATEWAY", conflicts_with = "dry_run")]
+    lost: Option<String>,
+
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -93,7 +100,7 @@ enum Format {
 
 /// What was agreed.
 struct Agreed {
-    data_dir: PathBuf,
+    ledger: Ledger,
     tariffs: Tariffs,
     /// Where the gateway runs.
     resource: BTreeMap<String, String>,
@@ -116,41 +123,78 @@ pub(crate) fn run(
             exit::complain(&format!("taximeter: {}", exit::told(&fault)));
             Ok(Exit::InUse.into())
         }
-        Err(fault) if fault.is::<LoadError>() => {
-            exit::complain(&exit::told(&fault));
-            Ok(Exit::Configuration.into())
-        }
         Err(fault) => Err(fault),
     }
 }
 
 fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Agreed { data_dir, tariffs, resource, zone } = args.agreed()?;
-    let period = args.period.period(&zone, now)?;
-    let mut store = Store::open(&data_dir)?;
-    if let Some(fed) = FedStore::of(&data_dir)? {
-        exit::complain(&format!(
-            "taximeter: of what {} has, only the requests are priced again that are in {}",
-            fed.store,
-            data_dir.display()
-        ));
-    }
-    // Whoever else corrects has ended before it is asked what is in force.
-    let dir = data_dir.join(journal::CORRECTIONS);
+    let agreed = args.agreed()?;
+    let period = args.period.period(&agreed.zone, now).map_err(Failure::from)?;
     let reason = args.reason.as_deref().filter(|_| !args.dry_run);
-    let mut corrections =
-        reason.map(|reason| Corrections::open(&dir, &resource, reason, now)).transpose()?;
-    store.catch_up(&mut journal::feeds(&data_dir))?;
-    let outcome = outcome(args, period, &tariffs, &mut store, |record, before, after| {
-        corrections.as_mut().map_or(Ok(()), |to| to.write(record, before, after))
-    })?;
-    if let Some(corrections) = corrections {
-        corrections.close()?;
-    }
-    let run = Run { period, zone: &zone, dry_run: args.dry_run, reason: args.reason.as_deref() };
+    let outcome = match reason {
+        None => would_change(args, &agreed, period)?,
+        Some(reason) => correct(args, &agreed, period, reason, now)?,
+    };
+    let (zone, dry_run) = (&agreed.zone, args.dry_run);
+    let run = Run { period, zone, dry_run, reason: args.reason.as_deref() };
     match args.format {
         Format::Table => show::table(run, &outcome, out),
         Format::Json => show::json(run, &outcome, out),
+    }
+}
+
+fn would_change(args: &RerateArgs, agreed: &Agreed, period: Period) -> anyhow::Result<Outcome> {
+    let Agreed { ledger, tariffs, .. } = agreed;
+    let mut store = ledger.open(&mut ledger.feeds())?.store;
+    let in_force = InForce::of(args, period, &mut store)?;
+    outcome(args, period, tariffs, &mut store, in_force, |_, _, _| Ok(()))
+}
+
+/// Each correction is in the journal before it is in the store, and all of them are in the store
+/// before it is asked what the next one is to correct: by whomever, and wherever a run has died.
+fn correct(
+    args: &RerateArgs,
+    agreed: &Agreed,
+    period: Period,
+    reason: &str,
+    now: Timestamp,
+) -> anyhow::Result<Outcome> {
+    let Agreed { ledger, tariffs, resource, .. } = agreed;
+    let mut store = ledger.open_to_correct(&gateway_id(resource))?;
+    let dir = &ledger.data_dir;
+    let mut corrections =
+        Corrections::open(&dir.join(journal::CORRECTIONS), resource, reason, now)?;
+    store.begin_correcting(now, args.lost.as_deref()).map_err(Failure::from)?;
+    let mut feeds = journal::feeds(dir);
+    store.catch_up(&mut feeds).map_err(Failure::from)?;
+    let in_force = InForce::of(args, period, &mut store)?;
+    corrections.go_on_behind(in_force.newest);
+    let outcome = outcome(args, period, tariffs, &mut store, in_force, |record, before, after| {
+        corrections.write(record, before, after)
+    })?;
+    corrections.close()?;
+    let fed = store.catch_up(&mut feeds).and_then(|_| store.end_correcting());
+    fed.map_err(|fault| Failure::Unfed { dir: dir.clone(), fault })?;
+    Ok(outcome)
+}
+
+/// What requests owe by their last corrections.
+#[derive(Default)]
+struct InForce {
+    costs: HashMap<RequestId, Option<RecordCost>>,
+    /// When the newest of those was made.
+    newest: Option<Timestamp>,
+}
+
+impl InForce {
+    fn of(args: &RerateArgs, period: Period, store: &mut Store) -> Result<Self, Failure> {
+        let mut found = Self::default();
+        store.corrections(period, args.tenant.as_deref(), |_, correction: &Correction| {
+            found.costs.insert(correction.corrects, correction.after.clone());
+            found.newest = found.newest.max(Some(correction.made_at));
+            Ok::<_, Failure>(())
+        })?;
+        Ok(found)
     }
 }
 
@@ -160,13 +204,9 @@ fn outcome(
     period: Period,
     tariffs: &Tariffs,
     store: &mut Store,
+    mut in_force: InForce,
     mut change: impl FnMut(&Record, Option<RecordCost>, Option<RecordCost>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
-    let mut in_force: HashMap<RequestId, Option<RecordCost>> = HashMap::new();
-    store.corrections(period, args.tenant.as_deref(), |_, correction: &Correction| {
-        in_force.insert(correction.corrects, correction.after.clone());
-        Ok::<_, anyhow::Error>(())
-    })?;
     let filter =
         Filter { tenant: args.tenant.clone(), from: Some(period.from()), to: Some(period.to()) };
     let mut outcome = Outcome::default();
@@ -178,7 +218,7 @@ fn outcome(
         if args.model.is_some() && args.model.as_ref() != model {
             return Ok(());
         }
-        let before = in_force.remove(&record.id).unwrap_or_else(|| record.cost.clone());
+        let before = in_force.costs.remove(&record.id).unwrap_or_else(|| record.cost.clone());
         let Ok(after) = tariffs.cost_again(record) else {
             outcome.unpriced += u64::from(before.is_some());
             return Ok(());
@@ -196,22 +236,19 @@ fn outcome(
 
 impl RerateArgs {
     /// What the configuration says, as far as there is one.
-    fn agreed(&self) -> Result<Agreed, LoadError> {
-        let Some(path) = &self.config else {
+    fn agreed(&self) -> Result<Agreed, Failure> {
+        let mut ledger = self.ledger.find()?;
+        let zone = self.period.zone.zone(ledger.config.as_ref());
+        let Some(config) = &mut ledger.config else {
             let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
             let book = load::laid_over(builtin, &self.book)?;
             let tariffs = Tariffs::new(book, HashMap::new(), HashMap::new());
-            let zone = self.period.zone.zone(None);
-            let data_dir = ledger::data_dir(self.data_dir.as_deref(), None);
-            return Ok(Agreed { data_dir, tariffs, resource: BTreeMap::new(), zone });
+            return Ok(Agreed { ledger, tariffs, resource: BTreeMap::new(), zone });
         };
-        let mut config: Config = load::config(path)?;
         if !self.book.is_empty() {
             config.prices.overrides.clone_from(&self.book);
         }
-        let data_dir = ledger::data_dir(self.data_dir.as_deref(), Some(&config));
-        let zone = self.period.zone.zone(Some(&config));
-        let tariffs = load::tariffs(&config)?;
-        Ok(Agreed { data_dir, tariffs, resource: config.resource, zone })
+        let (tariffs, resource) = (load::tariffs(config)?, config.resource.clone());
+        Ok(Agreed { ledger, tariffs, resource, zone })
     }
 }

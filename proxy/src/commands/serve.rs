@@ -158,7 +158,7 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
-    let id = gateway_id(&config);
+    let id = gateway_id(&config.resource);
     let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
     let tls = load::tls(&config)?;
@@ -314,8 +314,8 @@ fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sy
 }
 
 /// Name of this gateway on records: the host's.
-fn gateway_id(config: &Config) -> String {
-    format!("{}/0", host(&config.resource))
+pub(super) fn gateway_id(resource: &BTreeMap<String, String>) -> String {
+    format!("{}/0", host(resource))
 }
 
 /// What those are called who write here.

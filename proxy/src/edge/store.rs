@@ -22,6 +22,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 pub(crate) use self::ask::Pages;
@@ -63,12 +64,16 @@ impl Location {
         let dir = &config.data_dir;
         match &config.ledger.store {
             Configured::Sqlite => Self::DataDir(dir.clone()),
-            Configured::Postgres(url) => {
-                // Gateways of one machine have one name, but never one data directory.
-                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-                Self::Postgres { url: url.clone(), gateway: format!("{gateway} {}", dir.display()) }
-            }
+            Configured::Postgres(url) => Self::in_database(url, gateway, dir),
         }
+    }
+
+    /// The database that the gateway called `gateway` feeds from `data_dir`, which is there already.
+    pub(crate) fn in_database(url: &PostgresUrl, gateway: &str, data_dir: &Path) -> Self {
+        // Gateways of one machine have one name, but never one data directory.
+        let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
+        let gateway = format!("{gateway} {}", dir.display());
+        Self::Postgres { url: Box::new(url.clone()), gateway }
     }
 
     /// Leaves word of it in `data_dir`, for those who ask the directory.
@@ -125,6 +130,28 @@ impl Store {
     /// Errors: `Newer`, `Damaged`, `Unavailable`.
     pub(crate) fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Postgres::open(url, gateway)?), is_shared: true })
+    }
+
+    /// From here to [`end_correcting`](Self::end_correcting), or until it is closed, nobody else
+    /// writes corrections of what it has; `now` is for people. The gateway that is called `lost`
+    /// will not feed any more.
+    ///
+    /// Errors: `Correcting`; `Unfinished` while corrections may lie in another gateway's journal;
+    /// `Damaged`, `Unavailable`.
+    pub(crate) fn begin_correcting(
+        &mut self,
+        now: Timestamp,
+        lost: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.database.begin_correcting(now, lost)
+    }
+
+    /// All corrections that were written are in it. What was begun and not ended keeps others from
+    /// correcting, also after this process.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(crate) fn end_correcting(&mut self) -> Result<(), StoreError> {
+        self.database.end_correcting()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
+use jiff::{Timestamp, ToSpan as _};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{Correction, Entry, Record, RecordCost, RequestId};
 use tokio::runtime::Runtime;
@@ -22,11 +22,11 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// Writes corrections of one run. Another process that does waits outside.
-pub(super) struct Corrections<'a> {
+pub(in crate::commands) struct Corrections<'a> {
     journal: Journal,
     runtime: Runtime,
     reason: &'a str,
-    now: Timestamp,
+    made_at: Timestamp,
     written: u64,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Corrections<'a> {
     /// Opens the journal in `dir`, which is made if needed.
     ///
     /// Errors: as [`Journal::open`].
-    pub(super) fn open(
+    pub(in crate::commands) fn open(
         dir: &Path,
         resource: &BTreeMap<String, String>,
         reason: &'a str,
@@ -55,25 +55,32 @@ impl<'a> Corrections<'a> {
         // Nothing is ever reserved here that could be open.
         let (journal, _) = Journal::open(dir, options, &|_| None)?;
         let runtime = runtime.context("cannot wait for the ledger")?;
-        Ok(Self { journal, runtime, reason, now, written: 0 })
+        Ok(Self { journal, runtime, reason, made_at: now, written: 0 })
+    }
+
+    /// What is written from now on was made after `newest`: of one request, the order of corrections
+    /// is that of their times, and another machine's clock may be ahead of ours.
+    pub(in crate::commands) fn go_on_behind(&mut self, newest: Option<Timestamp>) {
+        let behind = newest.and_then(|newest| newest.checked_add(1.microsecond()).ok());
+        self.made_at = self.made_at.max(behind.unwrap_or(self.made_at));
     }
 
     /// Writes that a request owes `after` from now on.
     ///
     /// Errors: the ledger cannot be written; what was written before stays, and a later run goes on
     /// from there.
-    pub(super) fn write(
+    pub(in crate::commands) fn write(
         &mut self,
         record: &Record,
         before: Option<RecordCost>,
         after: Option<RecordCost>,
     ) -> anyhow::Result<()> {
         let append = self.journal.append(&Entry::Correction(Box::new(Correction {
-            id: RequestId(new_id(self.now)),
+            id: RequestId(new_id(self.made_at)),
             corrects: record.id,
             started_at: record.started_at,
             tenant: record.tenant.clone(),
-            made_at: self.now,
+            made_at: self.made_at,
             reason: self.reason.to_owned(),
             before,
             after,
@@ -88,7 +95,7 @@ impl<'a> Corrections<'a> {
     /// All of them are on the disk.
     ///
     /// Errors: they are not.
-    pub(super) fn close(self) -> anyhow::Result<()> {
+    pub(in crate::commands) fn close(self) -> anyhow::Result<()> {
         Ok(self.journal.close()?)
     }
 }

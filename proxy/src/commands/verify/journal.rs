@@ -1,9 +1,11 @@
 //! The journals, and whether the store agrees with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use taximeter_ledger::{Contradiction, Entry, Record, Replay};
+use jiff::Timestamp;
+use taximeter_billing::Period;
+use taximeter_ledger::{Contradiction, Entry, Record, Replay, RequestId};
 
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::Tally;
@@ -21,6 +23,7 @@ struct Account {
     contradictions_count: usize,
     /// By gateway.
     tallies: BTreeMap<String, Tally>,
+    corrections: HashSet<RequestId>,
     /// Its journal, or the one that it corrects, no longer begins with the first entry.
     lacks_posts: bool,
 }
@@ -42,8 +45,9 @@ pub(super) fn verify(
     let stored = stored(store, &requests)?;
     let corrections = data_dir.join(CORRECTIONS);
     if corrections.is_dir() {
-        let corrected = account(&corrections, requests.take_posts())?;
+        let corrected = account(&corrections, requests.take_posts(store.is_shared()))?;
         corrected.tell("corrections", &corrections, findings);
+        corrected.compare_corrections(store, findings)?;
     }
     requests.compare(&stored, findings);
     Ok(())
@@ -63,8 +67,9 @@ fn account(dir: &Path, mut account: Account) -> Result<Account, JournalError> {
 impl Account {
     /// What the journal of corrections begins with: the posts of these requests, which are told and
     /// are not needed any longer.
-    fn take_posts(&mut self) -> Self {
-        let lacks_posts = self.examination.first.is_some_and(|first| first > 1);
+    fn take_posts(&mut self, is_shared: bool) -> Self {
+        // Where others feed too, their requests may be corrected here.
+        let lacks_posts = is_shared || self.examination.first.is_some_and(|first| first > 1);
         let replay = std::mem::take(&mut self.replay).into_corrections();
         Self { replay, lacks_posts, ..Self::default() }
     }
@@ -80,7 +85,10 @@ impl Account {
             }
             Entry::Void(_) => "voids",
             Entry::Progress(_) => "progress",
-            Entry::Correction(_) => "corrections",
+            Entry::Correction(correction) => {
+                self.corrections.insert(correction.id);
+                "corrections"
+            }
             Entry::Checkpoint(_) => "checkpoints",
         };
         *self.kinds.entry(kind).or_default() += 1;
@@ -201,6 +209,27 @@ impl Account {
                 ));
             }
         }
+    }
+
+    /// Holds what the store has of these corrections against them.
+    fn compare_corrections(
+        mut self,
+        store: &mut Store,
+        findings: &mut Findings,
+    ) -> anyhow::Result<()> {
+        let all = Period::new(Timestamp::MIN, Timestamp::MAX)?;
+        store.corrections(all, None, |_, correction| {
+            self.corrections.remove(&correction.id);
+            Ok::<_, StoreError>(())
+        })?;
+        let missing = self.corrections.len();
+        if missing > 0 && self.examination.faults.is_empty() {
+            findings.tell(format!(
+                "the store lacks {missing} corrections of the journal, or the requests that they \
+                 correct: rebuild it with `taximeter verify --rebuild`"
+            ));
+        }
+        Ok(())
     }
 }
 

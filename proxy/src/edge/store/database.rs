@@ -33,6 +33,16 @@ pub(super) trait Database: fmt::Debug + Send {
     /// see the store as it was until all of it is done, and after an error.
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError>;
 
+    /// From here to [`end_correcting`](Self::end_correcting), or to the end of the connection, nobody
+    /// else writes corrections of what is here; `now` is for people. The gateway that is called
+    /// `lost` will not feed any more.
+    ///
+    /// Errors: `Correcting`, `Unfinished`.
+    fn begin_correcting(&mut self, now: Timestamp, lost: Option<&str>) -> Result<(), StoreError>;
+
+    /// All corrections that were written are here.
+    fn end_correcting(&mut self) -> Result<(), StoreError>;
+
     /// From here to the next [`release`](Self::release), what is asked is answered as of one moment.
     fn hold(&mut self) -> Result<(), StoreError>;
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
 /// Any error of whoever reads the journal.
 pub(crate) type ReadError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -47,6 +49,26 @@ pub(crate) enum StoreError {
         store: String,
         /// What the database said.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another process corrects what it has.
+    #[error("another `taximeter rerate` corrects what {store} has; run this when that has ended")]
+    Correcting {
+        /// Where it is.
+        store: String,
+    },
+    /// Corrections were written elsewhere, and may not all be here.
+    #[error(
+        "a `taximeter rerate` that began at {since} has not ended, and its corrections may not all \
+         be in {store}: run it again where it ran, with the data directory of {gateway}; or, where \
+         that is lost, go on here with --lost '{gateway}'"
+    )]
+    Unfinished {
+        /// Where it is.
+        store: String,
+        /// In whose journal they are.
+        gateway: String,
+        /// When it began.
+        since: Timestamp,
     },
     /// The journal cannot be read; what came before the fault is in the store.
     #[error("cannot read the journal: {0}")]

@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod corrector;
 mod fault;
 mod hours;
 mod link;
@@ -13,11 +14,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
 use taximeter_ledger::{Correction, Position, Record};
 
+use self::corrector::Obstacle;
 use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
@@ -142,6 +145,21 @@ impl Database for Postgres {
             let _ = self.link.run("ROLLBACK");
         }
         rebuilt
+    }
+
+    fn begin_correcting(&mut self, now: Timestamp, lost: Option<&str>) -> Result<(), StoreError> {
+        let store = || self.name.clone();
+        let begun = self.ask(|link| corrector::begin(link, &self.gateway, lost, now))?;
+        begun.map_err(|obstacle| match obstacle {
+            Obstacle::Busy => StoreError::Correcting { store: store() },
+            Obstacle::Unfinished { gateway, since } => {
+                StoreError::Unfinished { store: store(), gateway, since }
+            }
+        })
+    }
+
+    fn end_correcting(&mut self) -> Result<(), StoreError> {
+        self.ask(|link| corrector::end(link, &self.gateway))
     }
 
     fn hold(&mut self) -> Result<(), StoreError> {

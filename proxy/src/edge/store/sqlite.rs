@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
@@ -125,6 +126,15 @@ impl Database for Sqlite {
             self.ask(|connection| connection.execute_batch("ROLLBACK"))?;
         }
         done
+    }
+
+    /// Who writes corrections has the directory's journal of them, and has fed all of it.
+    fn begin_correcting(&mut self, _now: Timestamp, _lost: Option<&str>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn end_correcting(&mut self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     fn hold(&mut self) -> Result<(), StoreError> {

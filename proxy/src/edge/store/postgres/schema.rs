@@ -17,7 +17,8 @@ use super::link::Link;
 use crate::edge::store::post::Post;
 
 /// From each format to the next.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE SEQUENCE arrivals;
     CREATE TABLE requests (
         number bigint NOT NULL,       -- order of arrival
@@ -81,11 +82,18 @@ const MIGRATIONS: &[&str] = &["
         chain bigint NOT NULL,        -- its chain: tells this journal from another
         PRIMARY KEY (gateway, journal)
     );
-"];
+",
+    "
+    CREATE TABLE correctors (
+        gateway text PRIMARY KEY,     -- whose journal of corrections may have more than is here
+        since bigint NOT NULL         -- microseconds since 1970
+    );
+",
+];
 
 /// The format that this program writes.
-pub(super) const VERSION: i32 = 1;
-const _: () = assert!(MIGRATIONS.len() == 1, "VERSION is the number of migrations");
+pub(super) const VERSION: i32 = 2;
+const _: () = assert!(MIGRATIONS.len() == 2, "VERSION is the number of migrations");
 
 /// Ours, of all that the database's users agree on: “taximete” in ASCII.
 const LOCK: i64 = 0x7461_7869_6d65_7465;

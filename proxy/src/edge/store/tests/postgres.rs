@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use taximeter_config::PostgresUrl;
 use taximeter_tests::postgres::{Server, shared};
 
@@ -77,12 +78,58 @@ fn what_others_feed_meanwhile_is_not_there_until_the_moment_is_over() {
 }
 
 #[test]
+fn one_corrects_at_a_time_and_none_before_all_is_here_that_another_may_have_written() {
+    let database = Database::new();
+    let (mut first, mut second) = (database.store_of("first"), database.store_of("second"));
+    let now = Timestamp::UNIX_EPOCH;
+    first.begin_correcting(now, None).unwrap();
+    let error = second.begin_correcting(now, None).unwrap_err();
+    assert!(matches!(error, StoreError::Correcting { .. }), "{error}");
+    first.end_correcting().unwrap();
+    second.begin_correcting(now, None).unwrap();
+    second.end_correcting().unwrap();
+
+    first.begin_correcting(now, None).unwrap();
+    drop(first);
+    let mut refused = || {
+        // The server learns of the end in its own time.
+        loop {
+            match second.begin_correcting(now, None).unwrap_err() {
+                StoreError::Correcting { .. } => std::thread::yield_now(),
+                error => break error,
+            }
+        }
+    };
+    let error = refused();
+    assert!(error.to_string().contains("at 1970-01-01T00:00:00Z"), "{error}");
+    assert!(error.to_string().contains("--lost 'first'"), "{error}");
+    let mut first = database.store_of("first");
+    // Who was refused has not taken the place of anybody.
+    first.begin_correcting(now, None).unwrap();
+    drop(first);
+    refused();
+    second.begin_correcting(now, Some("first")).unwrap();
+    second.end_correcting().unwrap();
+    database.store_of("first").begin_correcting(now, None).unwrap();
+}
+
+#[test]
+fn the_first_format_is_brought_up_to_date() {
+    let database = Database::new();
+    catch_up(&mut database.store(), &journal([record(1)]));
+    database.ask("DROP TABLE correctors; UPDATE format SET version = 1");
+    let mut store = database.store();
+    assert_eq!(bill(&mut store, "tenant").total.requests, 1);
+    store.begin_correcting(Timestamp::UNIX_EPOCH, None).unwrap();
+}
+
+#[test]
 fn the_database_of_a_later_version_is_left_alone() {
     let database = Database::new();
     database.store();
     database.ask("UPDATE format SET version = 99");
     let error = Store::connect(&database.url, "first").unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 2, .. }), "{error}");
     assert!(error.to_string().contains(&database.name), "{error}");
 }
 
@@ -92,7 +139,7 @@ fn a_gateway_that_runs_does_not_write_what_a_later_version_has_made() {
     let mut store = database.store();
     database.ask("UPDATE format SET version = 99");
     let error = store.catch_up(&mut [feed(&journal([record(1)]))]).unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 2, .. }), "{error}");
     assert_eq!(database.ask("SELECT count(*) FROM requests"), "0");
 }
 
@@ -109,7 +156,7 @@ fn many_that_open_an_empty_database_make_one_store() {
         }
     });
     assert_eq!(bill(&mut database.store(), "tenant").total.requests, 500);
-    assert_eq!(database.ask("SELECT * FROM format"), "1");
+    assert_eq!(database.ask("SELECT * FROM format"), "2");
 }
 
 /// A trigger that does `body` when a change sets its cursor, which is the last of it.
