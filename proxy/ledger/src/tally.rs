@@ -228,6 +228,11 @@ impl Tally {
         }
     }
 
+    /// A reservation that cannot be read is as if it were not there.
+    pub fn forget(&mut self, id: &RequestId) {
+        self.open.remove(id);
+    }
+
     /// Takes the sums of a checkpoint for those so far. What is open stays.
     pub fn go_on_from(&mut self, checkpoint: &Checkpoint) {
         let Checkpoint { posts, voids, corrections, costs, unknown_cost, at: _, oldest_open: _ } =

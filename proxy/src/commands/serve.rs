@@ -182,6 +182,10 @@ pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
         &|record| tariffs.cost_again(record).ok().flatten(),
     )?;
     tell::recovery(&telemetry, &recovery);
+    journal::set_rejected_aside(&config.data_dir, &recovery, |fault, path| {
+        telemetry.emit(&EntryRejected { fault, path });
+    })
+    .with_context(|| format!("cannot write to {}", config.data_dir.display()))?;
     let rules = Rules { config, tariffs, tokenizers };
     let background = runtime.handle().clone();
     let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use taximeter_ledger::{Entry, Fault, Record, RecordCost};
+use taximeter_ledger::{Entry, Fault, Kind, Record, RecordCost};
 
 pub(crate) use self::error::{AppendError, JournalError, Loss};
 pub(crate) use self::examine::{Examination, examine};
@@ -42,6 +42,8 @@ use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault, set_aside};
 
+/// What the store calls the journal of requests.
+const REQUESTS: &str = "journal";
 /// The directory inside the data directory of the journal that corrections are written to, also
 /// while the gateway writes its own.
 pub(crate) const CORRECTIONS: &str = "corrections";
@@ -222,7 +224,26 @@ pub(crate) fn feeds_with(
             Ok(())
         })
     };
-    [feed("journal", data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
+    [feed(REQUESTS, data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
+}
+
+/// Keeps what a start of the journal in `data_dir` rejected beside what the store rejects of it;
+/// `rejected` hears of what only the start has read: why, and where it is.
+///
+/// # Errors
+/// The directory cannot be written.
+pub(crate) fn set_rejected_aside(
+    data_dir: &Path,
+    recovery: &Recovery,
+    rejected: impl Fn(&Fault, &Path),
+) -> io::Result<()> {
+    for (framed, fault) in &recovery.rejected {
+        let path = set_aside(data_dir, REQUESTS, framed, fault)?;
+        if !matches!(framed.kind, Kind::Post | Kind::Correction) {
+            rejected(fault, &path);
+        }
+    }
+    Ok(())
 }
 
 fn reader(dir: &Path) -> impl FnMut(u64) -> Result<StoreEntries, StoreFault> + use<> {

@@ -212,7 +212,7 @@ instruments! {
     EntriesLost: "taximeter.ledger.entries.lost", Counter, "{entry}", Any, &[],
         "Entries that the ledger would not take.";
     EntriesRejected: "taximeter.ledger.entries.rejected", Counter, "{entry}", Any, &[],
-        "Entries that the store could not read, set aside.";
+        "Entries that could not be read, set aside.";
     LedgerSlow: "taximeter.ledger.slow", Counter, "{event}", Any, &[],
         "Times that the disk took longer than a second, or than a request waits for it.";
     StoreFaults: "taximeter.store.faults", Counter, "{fault}", Any, &[],

@@ -53,8 +53,10 @@ pub(super) fn last_checkpoint(
         let mut entries = Entries::new(Arc::clone(disk), dir, first);
         let mut last = None;
         while let Some(framed) = entries.next().transpose()?.filter(|framed| framed.seq < end) {
-            if framed.kind == Kind::Checkpoint {
-                let entry = framed.entry().map_err(|fault| entries.fault(fault))?;
+            // One that cannot be read says nothing; those before it do.
+            if framed.kind == Kind::Checkpoint
+                && let Ok(entry) = framed.entry()
+            {
                 last = Some((framed.seq, entry));
             }
         }

@@ -24,6 +24,8 @@ use super::write::{Place, Writer};
 
 /// Damaged places that one start steps over.
 const SALVAGES_MAX: usize = 1000;
+/// Entries that one start rejects.
+const REJECTED_MAX: usize = 1000;
 
 /// The file that a writer holds locked.
 const LOCK: &str = "journal.lock";
@@ -46,6 +48,9 @@ pub(crate) struct Recovery {
     pub(crate) torn_bytes: u64,
     /// What could not be read, and is left out.
     pub(crate) losses: Vec<Loss>,
+    /// Entries that are as they were written, but not what their kind says: they change nothing, and
+    /// the others go on.
+    pub(crate) rejected: Vec<(Framed, Fault)>,
     /// Requests that were open: their records are posted now, with `seq`.
     pub(crate) died: Vec<Record>,
     /// Sequence number of the next entry.
@@ -145,11 +150,18 @@ impl Recovery {
             checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
         });
         (self.entries, self.strays) = (0, 0);
+        self.rejected.clear();
         let mut entries = Entries::new(Arc::clone(disk), dir, self.from_seq);
         let mut found = Found { is_checked: true, ..Found::default() };
         while let Some(framed) = entries.next().transpose()? {
             self.entries += 1;
-            let fits = found.add(framed).map_err(|fault| entries.fault(fault))?;
+            let fits = match found.add(framed) {
+                Ok(fits) => fits,
+                Err((framed, fault)) => {
+                    self.reject(*framed, fault).map_err(|fault| entries.fault(fault))?;
+                    continue;
+                }
+            };
             match &checkpoint {
                 Some((seq, checkpoint)) if entries.position().seq == *seq => {
                     found.tally.go_on_from(checkpoint);
@@ -159,8 +171,9 @@ impl Recovery {
             }
         }
         // Of what is open, all is needed that it says.
-        for framed in found.open.values().flat_map(Open::entries) {
-            framed.entry().map_err(|fault| unreadable(place, framed.seq, fault))?;
+        for (framed, fault) in found.drop_unreadable() {
+            let seq = framed.seq;
+            self.reject(framed, fault).map_err(|fault| unreadable(place, seq, fault))?;
         }
         let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
         (self.posts, self.voids) = (posts, voids);
@@ -175,6 +188,15 @@ impl Recovery {
             }
             _ => Ok(found),
         }
+    }
+
+    /// Leaves out an entry; too many of them are the fault of more than an entry.
+    fn reject(&mut self, framed: Framed, fault: Fault) -> Result<(), Fault> {
+        if self.rejected.len() == REJECTED_MAX {
+            return Err(fault);
+        }
+        self.rejected.push((framed, fault));
+        Ok(())
     }
 
     /// Records of what was open, a checkpoint, and their frames. The records end when the gateway
@@ -214,8 +236,13 @@ impl Recovery {
 
 impl Found {
     /// Adds an entry. Whether it fits to those before.
-    fn add(&mut self, framed: Framed) -> Result<bool, Fault> {
-        let (at, change) = framed.change()?;
+    ///
+    /// Errors: it cannot be read; nothing is changed.
+    fn add(&mut self, framed: Framed) -> Result<bool, (Box<Framed>, Fault)> {
+        let (at, change) = match framed.change() {
+            Ok(read) => read,
+            Err(fault) => return Err((Box::new(framed), fault)),
+        };
         self.last_sign_of_life = self.last_sign_of_life.max(at);
         self.is_checked = framed.kind == Kind::Checkpoint;
         let fits = self.tally.add(framed.seq, &change);
@@ -236,13 +263,28 @@ impl Found {
         }
         Ok(fits)
     }
+
+    /// Takes out what is open and cannot be read: a reservation, or what was last said of one.
+    fn drop_unreadable(&mut self) -> Vec<(Framed, Fault)> {
+        let Self { tally, open, .. } = self;
+        let mut dropped = Vec::new();
+        open.retain(|id, open| {
+            if let Some(progress) = open.progress.take_if(|progress| progress.entry().is_err())
+                && let Err(fault) = progress.entry()
+            {
+                dropped.push((progress, fault));
+            }
+            let Err(fault) = open.reserve.entry() else { return true };
+            tally.forget(id);
+            dropped.push((open.reserve.clone(), fault));
+            false
+        });
+        dropped.sort_unstable_by_key(|(framed, _)| framed.seq);
+        dropped
+    }
 }
 
 impl Open {
-    fn entries(&self) -> impl Iterator<Item = &Framed> {
-        [&self.reserve].into_iter().chain(&self.progress)
-    }
-
     /// The record of a request that was open when the gateway died.
     fn died(&self, at: Timestamp, gateway: &str) -> Result<Option<Record>, Fault> {
         let progress = self.progress.as_ref().map(Framed::entry).transpose()?;

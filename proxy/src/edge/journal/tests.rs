@@ -7,6 +7,7 @@ mod memory;
 mod model;
 mod power;
 mod random;
+mod rejected;
 mod salvage;
 mod speed;
 mod start;

@@ -18,8 +18,6 @@ pub(super) enum Fault {
     },
     #[error("cannot read the journal: {0}")]
     Journal(#[from] JournalError),
-    #[error("cannot read an entry of the journal: {0}")]
-    Entry(#[from] taximeter_ledger::Fault),
     #[error("cannot make an event: {0}")]
     Event(#[from] ExportError),
     #[error("cannot write to the data directory: {0}")]

@@ -62,7 +62,9 @@ impl Line {
         while self.pending.len() < batch_max {
             let Some(framed) = self.next(tell)? else { return Ok(()) };
             let position = framed.position();
-            match framed.entry()? {
+            // What nobody can read is set aside where the store is fed; the others go on.
+            let Ok(entry) = framed.entry() else { continue };
+            match entry {
                 Entry::Post(record) => self.push(record.id, &CloudEvent::of(&record))?,
                 Entry::Correction(correction) => {
                     for item in &Item::of_correction(&correction)? {

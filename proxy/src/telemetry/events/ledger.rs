@@ -85,7 +85,7 @@ impl Event for LedgerSlow {
     }
 }
 
-/// The store cannot read an entry: it is set aside, and the others go on.
+/// An entry cannot be read, by the store or at a start: it is set aside, and the others go on.
 pub(crate) struct EntryRejected<'a> {
     pub(crate) fault: &'a taximeter_ledger::Fault,
     pub(crate) path: &'a std::path::Path,

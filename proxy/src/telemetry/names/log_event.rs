@@ -145,7 +145,7 @@ log_events! {
         ["path", "fault", "first_seq", "entries_lost", "kept"],
         "A part of the journal was damaged and left out.";
     StoreRejected: "store_rejected", Critical, ["reason", "path"],
-        "The store cannot read an entry; it was set aside.";
+        "An entry of the ledger cannot be read; it was set aside.";
     StoreFailed: "store_failed", Warn, ["reason"],
         "The store could not be fed; the journal keeps what it lacks.";
     PushRejected: "push_rejected", Critical, ["id", "reason"],

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Entry, Framed, Identity, Kind, Record, RecordCost, RequestId, Reserve, TenantId, Void,
-    VoidReason, died,
+    Entry, Framed, Identity, Kind, Progress, Record, RecordCost, RequestId, Reserve, TenantId,
+    Void, VoidReason, died,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -323,4 +323,15 @@ pub(super) fn number(framed: &Framed) -> u128 {
         Entry::Checkpoint(_) => panic!("a checkpoint is of no request"),
     };
     id.0.as_u128()
+}
+
+/// What a request says that runs: ten tokens in, so many out.
+pub(super) fn progress(number: u128, output_tokens: u64) -> Entry {
+    Entry::Progress(Progress {
+        id: RequestId(Uuid::from_u128(number)),
+        at: Timestamp::UNIX_EPOCH,
+        input_tokens: Some(10),
+        output_tokens: Some(output_tokens),
+        estimated: false,
+    })
 }

@@ -3,21 +3,11 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Checkpoint, Framed, Progress, RequestId};
-use uuid::Uuid;
+use taximeter_ledger::{Checkpoint, Framed};
 
+use super::bench::progress;
 use super::*;
 use crate::edge::clock;
-
-fn progress(number: u128, output_tokens: u64) -> Entry {
-    Entry::Progress(Progress {
-        id: RequestId(Uuid::from_u128(number)),
-        at: Timestamp::UNIX_EPOCH,
-        input_tokens: Some(10),
-        output_tokens: Some(output_tokens),
-        estimated: false,
-    })
-}
 
 fn checkpoints(bench: &Bench) -> Vec<(Framed, Checkpoint)> {
     let checkpoint = |framed: Framed| match framed.entry().unwrap() {
