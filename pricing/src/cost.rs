@@ -308,7 +308,11 @@ impl Run<'_> {
             return Err(PriceError::UsageUnknown { meter: MeterName::SearchUnits });
         }
         let tokens_priced = self.tokens_are_reported() && tariff.prices_tokens();
-        if tokens_priced || counted.is_empty() {
+        // What costs nothing by its tokens costs nothing by another measure that has no rate.
+        let is_free = tariff.is_free(MeterName::Input)
+            && (self.price.paid.row.input_only || tariff.is_free(MeterName::Output))
+            && counted.iter().all(|(meter, _)| tariff.rate(*meter).is_none());
+        if tokens_priced || counted.is_empty() || is_free {
             counted = self.tokens(tariff, !beside.is_empty())?;
         }
         counted.extend(beside);

@@ -1,11 +1,11 @@
 //! Routes beside chat: engines' own, sound, images, responses in the background, what is never
 //! billed.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::gateway::{Gateway, Setup};
+use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, answer, bare, json_answer, post, stream_answer};
 
 const NDJSON: &str = "application/x-ndjson";
@@ -187,9 +187,87 @@ fn subtitles_and_spoken_words_tell_no_usage() {
     let ask = r#"{"model":"gpt-4o-mini-tts","input":"To the station","voice":"alloy"}"#;
     let (_, _, record) =
         exchange(&post("/v1/audio/speech", "", ask), &answer("200 OK", "audio/mpeg", "ID3"));
-    assert_eq!(usage(&record, "input_tokens"), 3);
+    // Charged by its text, whose length we know; its tokens nobody does.
+    assert_eq!(usage(&record, "units")["characters"], "14");
+    assert!(usage(&record, "input_tokens").is_null(), "{record}");
     assert!(usage(&record, "output_tokens").is_null(), "{record}");
-    assert_eq!(usage(&record, "source"), "unknown");
+    assert!(record["cost"].is_null(), "{record}");
+}
+
+/// A request on a route, the type of the answer and the answer; how it is charged.
+type Charged<'a> = (&'a str, &'a str, (&'a str, &'a str), [&'a str; 4]);
+
+#[test]
+fn images_speech_films_and_pages_are_charged_by_their_number() {
+    let prices = tempfile::tempdir().expect("a temporary folder");
+    let book = prices.path().join("book.yaml");
+    let text = "models:\n- {model: dall-e-3, rates: {images: 0.04}}\n\
+                - {model: tts-1, rates: {characters: 0.000015}}\n\
+                - {model: sora-2, rates: {video_seconds: 0.1}}\n\
+                - {model: mistral-ocr-latest, rates: {pages: 0.001}}\n\
+                - {model: own-images, rates: {input: 0, output: 0}}\n";
+    std::fs::write(&book, text).expect("write the prices");
+    let engine = Engine::start();
+    let overrides = format!("prices: {{overrides: \"{}\"}}", book.display());
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&overrides).start();
+    let json = "application/json";
+    let (images, film, pages) = (
+        r#"{"created":1,"data":[{"url":"https://e.org/1"},{"url":"https://e.org/2"}]}"#,
+        r#"{"id":"video_1","object":"video","model":"sora-2","status":"queued","seconds":"8"}"#,
+        r#"{"pages":[{},{},{}],"model":"mistral-ocr-latest","usage_info":{"pages_processed":3}}"#,
+    );
+    let charged: [Charged<'_>; 4] = [
+        (
+            "/v1/images/generations",
+            r#"{"model":"dall-e-3","prompt":"A taxi","n":2}"#,
+            (json, images),
+            ["images", "2", "0.08", "counted"],
+        ),
+        (
+            "/v1/audio/speech",
+            r#"{"model":"tts-1","input":"To the caf\u00e9 \ud83d\ude95","voice":"alloy"}"#,
+            ("audio/mpeg", "ID3"),
+            ["characters", "13", "0.000195", "counted"],
+        ),
+        (
+            "/v1/videos",
+            r#"{"model":"sora-2","prompt":"A taxi","seconds":"8"}"#,
+            (json, film),
+            ["video_seconds", "8", "0.8", "reported"],
+        ),
+        (
+            "/v1/ocr",
+            r#"{"model":"mistral-ocr-latest","document":{"document_url":"https://e.org/a.pdf"}}"#,
+            (json, pages),
+            ["pages", "3", "0.003", "reported"],
+        ),
+    ];
+    for (route, ask, (kind, reply), [meter, quantity, amount, source]) in charged {
+        let mut client = Client::saying(gateway.address(), &post(route, "", ask));
+        engine.answer_once(&answer("200 OK", kind, reply));
+        client.answer();
+        let record = gateway.records().pop().expect("a record");
+        assert_eq!(usage(&record, "units"), &json!({ meter: quantity }), "{record}");
+        assert_eq!(usage(&record, "source"), source, "{record}");
+        assert_eq!(usage(&record, "flags"), &json!([]), "{record}");
+        let line = &record["cost"]["lines"][0];
+        assert_eq!((&line["meter"], &line["quantity"]), (&meter.into(), &quantity.into()));
+        assert_eq!(record["cost"]["amount"], amount, "{record}");
+    }
+    // Free by its tokens is free, whatever else was counted.
+    let ask = r#"{"model":"own-images","prompt":"A taxi"}"#;
+    let mut client = Client::saying(gateway.address(), &post("/v1/images/generations", "", ask));
+    engine.answer_once(&json_answer(images));
+    client.answer();
+    assert_eq!(gateway.records().pop().expect("a record")["cost"]["amount"], "0");
+
+    let data_dir = gateway.data_dir();
+    let data_dir = data_dir.to_str().expect("UTF-8");
+    let rows = taximeter(["bill", "--data-dir", data_dir, "--format", "focus"]);
+    let rows = String::from_utf8(rows.stdout).expect("UTF-8");
+    for meter in [",Images,", ",Characters,", ",Video Seconds,", ",Pages,"] {
+        assert!(rows.contains(meter), "{meter} in {rows}");
+    }
 }
 
 #[test]

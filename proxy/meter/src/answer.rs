@@ -27,6 +27,8 @@ pub(crate) struct Answer {
     /// Content may have passed that is not in `text`.
     pub(crate) has_unread: bool,
     pub(crate) kinds: Kinds,
+    /// Whole images that were generated.
+    pub(crate) images: u64,
     /// By choice, where an engine repeats all text in every event; moves to `text` at the end.
     wholes: Vec<(u64, String)>,
     pub(crate) reports: Reports,
@@ -77,6 +79,7 @@ impl Answer {
         if let Some(timings) = facts.timings {
             self.reports.add_timings(timings);
         }
+        self.images = self.images.saturating_add(facts.images);
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
         self.is_pending |= facts.is_pending;

@@ -28,6 +28,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) finish_reasons: Vec<(u64, Text<'a>)>,
     /// What was generated.
     pub(crate) content: Content<'a>,
+    /// Whole images that were generated.
+    pub(crate) images: u64,
     /// Usage so far.
     pub(crate) usage: Option<Box<Report>>,
     /// The usage object as it stands, where the wire format has it at the top.

@@ -37,7 +37,7 @@ pub use measurement::{
 };
 pub use meter::{Framing, Meter, Setup};
 pub use passage::Passage;
-pub use prompt::{Prompt, prompt_chat, prompt_text};
+pub use prompt::{Prompt, prompt_chat, prompt_text, spoken_characters};
 pub use reader::RequestReader;
 pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::dialect::Dialect;
@@ -16,6 +17,9 @@ pub struct Measurement {
     pub dialect: Dialect,
     /// Usage as the engine reported it; `None` when it reported none.
     pub reported: Option<Reported>,
+    /// What is no token and was counted from what passed, by its name in
+    /// [`Usage::units`](taximeter_pricing::Usage::units): `images`.
+    pub counted_units: BTreeMap<String, Decimal>,
     /// What the provider asks for it, in its own currency: the number as it stood in the answer.
     pub reported_cost: Option<String>,
     /// `model` of the answer.

@@ -470,11 +470,13 @@ impl Listener {
             answer.reports.add_up_choices();
         }
         let by_ids = answer.usage_by_ids();
+        let images = Some(answer.images).filter(|images| *images > 0).into_iter();
         let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
         Measurement {
             ending,
             dialect,
             reported_cost: answer.reports.cost().map(str::to_owned),
+            counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
             reported: answer.reports.settle(dialect.reasoning()).or(by_ids),
             response_model: answer.model,
             response_id: answer.id,

@@ -84,6 +84,16 @@ pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
     Prompt { texts, tokens, image_tokens, estimated }
 }
 
+/// How many characters the body of a request for speech wants spoken; `None` where it has no text.
+#[must_use]
+pub fn spoken_characters(body: &[u8]) -> Option<u64> {
+    let request: Members<'_> = serde_json::from_slice(body).ok()?;
+    match Node::of(request.get("input")?) {
+        Node::Text(text) => Some(text.chars().count() as u64),
+        _ => None,
+    }
+}
+
 type Members<'a> = BTreeMap<Text<'a>, &'a RawValue>;
 
 /// A JSON value, its parts not read yet.
@@ -152,7 +162,9 @@ impl Reader {
                 self.read_inputs(request.get("input"));
                 self.read_beside(request, &["instructions"]);
             }
-            Wire::Transcriptions | Wire::Images | Wire::Opaque => self.estimated = true,
+            Wire::Transcriptions | Wire::Images | Wire::Videos | Wire::Ocr | Wire::Opaque => {
+                self.estimated = true;
+            }
         }
     }
 

@@ -154,7 +154,7 @@ impl Report {
             }
             b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
             // Of sound that is charged by its length.
-            b"seconds" => self.read_audio_seconds(value),
+            b"seconds" => self.read_quantity("audio_seconds", value),
             b"citation_tokens" => self.put(value, |report| &mut report.citations),
             b"cache_creation" => value.object(|key, value| self.read_detail(key, value)),
             b"prompt_tokens_details" | b"input_tokens_details" | b"input_token_details" => {

@@ -9,10 +9,12 @@ mod generate;
 mod images;
 mod llama_completion;
 mod messages;
+mod ocr;
 mod ollama;
 mod responses;
 mod speech;
 mod transcriptions;
+mod videos;
 
 use crate::facts::Format;
 use crate::sse::SSE_LINE_BYTES_MAX;
@@ -68,6 +70,10 @@ wires! {
     Speech: Some(&speech::Speech),
     /// `/v1/images/…`
     Images: Some(&images::Images),
+    /// `/v1/videos` and `/v1/videos/{id}/remix`
+    Videos: Some(&videos::Videos),
+    /// `/v1/ocr`
+    Ocr: Some(&ocr::Ocr),
     /// Anything else: times are measured, usage stays unknown.
     Opaque: None,
 }
@@ -104,7 +110,7 @@ impl Wire {
     /// Whether a body may be a form (`multipart/form-data`).
     #[must_use]
     pub const fn takes_form(self) -> bool {
-        matches!(self, Self::Transcriptions | Self::Images)
+        matches!(self, Self::Transcriptions | Self::Images | Self::Videos)
     }
 
     /// Whether the engine keeps to `max_tokens` and its like at the top of the body.
@@ -113,10 +119,13 @@ impl Wire {
         matches!(self, Self::ChatCompletions | Self::Completions | Self::Responses | Self::Messages)
     }
 
-    /// Whether the input is text that can be counted: sound and images cannot.
+    /// Whether the input is text that can be counted: sound, images and documents cannot.
     #[must_use]
     pub const fn has_countable_input(self) -> bool {
-        !matches!(self, Self::Transcriptions | Self::Images | Self::Opaque)
+        !matches!(
+            self,
+            Self::Transcriptions | Self::Images | Self::Videos | Self::Ocr | Self::Opaque
+        )
     }
 
     /// Whether input and output, if there is one, are text.
@@ -130,7 +139,9 @@ impl Wire {
     pub const fn output(self) -> Output {
         match self {
             Self::Embeddings => Output::None,
-            Self::Speech | Self::Images | Self::Opaque => Output::NotText,
+            Self::Speech | Self::Images | Self::Videos | Self::Ocr | Self::Opaque => {
+                Output::NotText
+            }
             _ => Output::Text,
         }
     }

@@ -16,7 +16,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, Void, VoidReason};
-use taximeter_meter::{DecodeLimits, Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
+use taximeter_meter::{
+    DecodeLimits, Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire, spoken_characters,
+};
 use tokio::sync::oneshot;
 
 use super::identify::Call;
@@ -88,6 +90,7 @@ impl Fare {
             kept: chosen.kept.take(),
             body_bytes: chosen.body_bytes,
             choices: chosen.choices,
+            characters: None,
             input: None,
             passing: Passing::default(),
             held: Some(Arc::new(chosen.held.take())),
@@ -118,6 +121,7 @@ impl Fare {
         if let Some(open) = &mut self.0 {
             open.sent_at = Some(now);
             open.seat.reached(Stage::Sent);
+            open.count_characters();
             open.begin_input();
             open.kept.take_if(|body| body.len() > BODY_KEPT_BYTES_MAX);
         }
@@ -305,6 +309,8 @@ impl Open {
         let Some(meter) = self.meter.take() else { return Settling::done() };
         self.seat.reached(Stage::Settling);
         let mut measurement = meter.finish(clock::now(), end);
+        let characters = self.characters.map(|count| ("characters".to_owned(), count.into()));
+        measurement.counted_units.extend(characters);
         self.gateway.recognise(self.upstream, measurement.dialect);
         if self.status.is_some_and(|status| status >= 300) && measurement.reported.is_none() {
             self.void(VoidReason::UpstreamRefused);
@@ -359,6 +365,16 @@ impl Open {
             Next::Panicked => self.gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
         }
         passage
+    }
+
+    /// Speech is charged by the length of its text where no tokens are reported.
+    fn count_characters(&mut self) {
+        if self.call.wire() == Wire::Speech
+            && let Some(body) = &self.kept
+        {
+            let pieces: Vec<&[u8]> = body.pieces().map(AsRef::as_ref).collect();
+            self.characters = spoken_characters(&pieces.concat());
+        }
     }
 
     /// Counts a long prompt while the engine works on it, if it will surely be counted.

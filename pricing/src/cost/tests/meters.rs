@@ -156,6 +156,9 @@ fn sound_is_charged_by_its_length_or_by_its_tokens_and_never_by_both() {
 fn what_is_free_need_not_be_counted() {
     let moderated = builtin().cost(&query("openai", "omni-moderation-latest"), &Usage::default());
     assert_eq!(moderated.unwrap().amount, Decimal::ZERO);
+    let seen = units(Usage::default(), [("images", "2")]);
+    let by_number = builtin().cost(&query("openai", "omni-moderation-latest"), &seen);
+    assert_eq!(by_number.unwrap().amount, Decimal::ZERO);
 }
 
 #[test]

@@ -127,6 +127,8 @@ fn exchange(path: &Path) -> Exchange<'static> {
         "transcriptions" => Wire::Transcriptions,
         "speech" => Wire::Speech,
         "images" => Wire::Images,
+        "videos" => Wire::Videos,
+        "ocr" => Wire::Ocr,
         _ => Wire::ChatCompletions,
     };
     let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();

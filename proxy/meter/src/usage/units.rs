@@ -6,10 +6,14 @@ use super::{Report, put};
 use crate::json::{Malformed, Quantity, Reader};
 
 impl Report {
-    /// Reads a length in seconds; `None` where it is none.
-    pub(crate) fn read_seconds(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+    /// Reads the quantity called `name`, where it is told beside usage or in its place; `None`
+    /// where it is none.
+    pub(crate) fn read_only(
+        name: &'static str,
+        value: &mut Reader<'_>,
+    ) -> Result<Option<Box<Self>>, Malformed> {
         let mut report = Box::<Self>::default();
-        report.read_audio_seconds(value)?;
+        report.read_quantity(name, value)?;
         Ok((!report.is_silent()).then_some(report))
     }
 
@@ -33,10 +37,14 @@ impl Report {
         Ok(())
     }
 
-    /// Reads the length of sound, which need not be whole.
-    pub(super) fn read_audio_seconds(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
+    /// Reads a quantity of what is no token, which need not be whole.
+    pub(super) fn read_quantity(
+        &mut self,
+        name: &'static str,
+        value: &mut Reader<'_>,
+    ) -> Result<(), Malformed> {
         match value.decimal()? {
-            Quantity::Exact(seconds) => self.units.extend([("audio_seconds", seconds)]),
+            Quantity::Exact(quantity) => self.units.extend([(name, quantity)]),
             Quantity::Absent => {}
             Quantity::Invalid => self.invalid = self.invalid.saturating_add(1),
         }

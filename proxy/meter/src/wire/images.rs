@@ -27,6 +27,7 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
             let kind = value.text()?;
             let is = |word| kind.is_some_and(|kind| kind.is(word));
             facts.is_end = is("image_generation.completed") || is("image_edit.completed");
+            facts.images += u64::from(facts.is_end);
         }
         b"b64_json" if value.text()?.is_some_and(|image| !image.is_empty()) => {
             facts.content.begin();
@@ -34,6 +35,7 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
         b"b64_json" => {}
         b"data" => value.array(|image| {
             facts.content.begin();
+            facts.images += 1;
             image.skip()
         })?,
         b"model" => facts.model = value.text()?,

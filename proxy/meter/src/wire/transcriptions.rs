@@ -41,7 +41,7 @@ impl Format for Transcriptions {
         Reader::new(body).document(|key, value| {
             match key {
                 b"text" => facts.content.push(value.text()?),
-                b"duration" => seconds = Report::read_seconds(value)?,
+                b"duration" => seconds = Report::read_only("audio_seconds", value)?,
                 _ => member(key, value, &mut facts)?,
             }
             Ok(())

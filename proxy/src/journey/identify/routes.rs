@@ -18,6 +18,8 @@ pub(crate) enum Operation {
     ImageGeneration,
     Speech,
     Transcription,
+    VideoGeneration,
+    Ocr,
     /// Models, and what is passed through without being known.
     Other,
 }
@@ -36,6 +38,8 @@ impl Operation {
             Self::ImageGeneration => "image_generation",
             Self::Speech => "speech",
             Self::Transcription => "transcription",
+            Self::VideoGeneration => "video_generation",
+            Self::Ocr => "ocr",
             Self::Other => "other",
         }
     }
@@ -113,7 +117,9 @@ impl Route {
 
     /// Whether a body that is read must name a model: some serve what was loaded, or choose it.
     pub(crate) fn requires_model(&self) -> bool {
-        self.operation != Operation::Moderation && self.template != "/embedding"
+        self.operation != Operation::Moderation
+            && self.template != "/embedding"
+            && self.template != VIDEO_REMIX
     }
 
     /// Whether bodies are JSON whatever their type says: Ollama never looks, and its documentation
@@ -150,7 +156,7 @@ use Operation as Op;
 /// each.
 ///
 /// What a batch uses is told in a file, later: it is on the ledger as unknown, its files are not.
-static ROUTES: [Route; 96] = [
+static ROUTES: [Route; 104] = [
     route("/v1/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
     route("/v1/completions", Op::TextCompletion, Wire::Completions, Ledger, Post),
     route("/v1/responses", Op::Chat, Wire::Responses, Ledger, Post),
@@ -166,6 +172,13 @@ static ROUTES: [Route; 96] = [
     route("/v1/audio/speech", Op::Speech, Wire::Speech, Ledger, Post),
     route("/v1/audio/transcriptions", Op::Transcription, Wire::Transcriptions, Ledger, Post),
     route("/v1/audio/translations", Op::Transcription, Wire::Transcriptions, Ledger, Post),
+    route("/v1/videos", Op::VideoGeneration, Wire::Videos, Ledger, Post),
+    route("/v1/videos", Op::Other, Wire::Opaque, Free, Get),
+    route(VIDEO_REMIX, Op::VideoGeneration, Wire::Videos, Ledger, Post),
+    route("/v1/videos/{id}", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/videos/{id}", Op::Other, Wire::Opaque, Free, Delete),
+    route("/v1/videos/{id}/content", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/ocr", Op::Ocr, Wire::Ocr, Ledger, Post),
     route("/v1/models", Op::Other, Wire::Opaque, Free, Get),
     route("/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
     route("/v1/batches", Op::Other, Wire::Opaque, Ledger, Post),
@@ -261,6 +274,7 @@ static ROUTES: [Route; 96] = [
     route("/openai/v1/audio/speech", Op::Speech, Wire::Speech, Ledger, Post),
     route("/openai/v1/audio/transcriptions", Op::Transcription, Wire::Transcriptions, Ledger, Post),
     route("/openai/v1/audio/translations", Op::Transcription, Wire::Transcriptions, Ledger, Post),
+    route("/openai/v1/videos", Op::VideoGeneration, Wire::Videos, Ledger, Post),
     route("/openai/v1/models", Op::Other, Wire::Opaque, Free, Get),
     route("/openai/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
     route("/openai/v1/batches", Op::Other, Wire::Opaque, Ledger, Post),
@@ -279,6 +293,8 @@ static ROUTES: [Route; 96] = [
     route("/v1beta/openai/models/{model}", Op::Other, Wire::Opaque, Free, Get),
 ];
 
+/// The film that it remakes says which model.
+const VIDEO_REMIX: &str = "/v1/videos/{id}/remix";
 const AZURE_CHAT: &str = "/openai/deployments/{model}/chat/completions";
 
 /// What is passed through without being known: on the ledger, usage unknown.

@@ -32,6 +32,8 @@ pub(crate) struct Open {
     pub(super) body_bytes: u64,
     /// How many answers it asked for at once.
     pub(crate) choices: u64,
+    /// Characters that it wanted spoken, where it is known that it did.
+    pub(super) characters: Option<u64>,
     /// Its prompt, if that is being counted, or was.
     pub(super) input: Option<Input>,
     /// What becomes of generated text.

@@ -43,13 +43,14 @@ impl Parts {
         }
     }
 
-    /// None where the engine charged in other units: then there are no tokens that lack.
+    /// None where it is charged in other units: then there are no tokens that lack.
     fn in_tokens(self, measurement: &Measurement) -> Self {
         let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
-        let in_units = usage.is_some_and(|usage| {
-            usage.input_tokens.or(usage.output_tokens).is_none() && !usage.units.is_empty()
-        });
-        if in_units { Self::default() } else { self }
+        let reports_tokens =
+            usage.is_some_and(|usage| usage.input_tokens.or(usage.output_tokens).is_some());
+        let has_units = !measurement.counted_units.is_empty()
+            || usage.is_some_and(|usage| !usage.units.is_empty());
+        if has_units && !reports_tokens { Self::default() } else { self }
     }
 
     /// Those that are not reported.
@@ -89,6 +90,9 @@ pub(super) fn usage(
     let parts = parts.in_tokens(measurement);
     let reported = measurement.reported.clone().unwrap_or_default();
     let mut usage = reported.usage.clone();
+    for (name, quantity) in &measurement.counted_units {
+        usage.units.entry(name.clone()).or_insert(*quantity);
+    }
     let mut told = Told::new(&reported);
     let mut kept = Counted::default();
     let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));
@@ -117,9 +121,13 @@ pub(super) fn usage(
     if measurement.is_pending {
         told.flag(Member::OutputTokens, Flag::Pending);
     }
-    let only_units = told.sources.is_empty() && !usage.units.is_empty();
+    let source = match told.sources.is_empty() {
+        true if usage.units != reported.usage.units => Source::Counted,
+        true if !usage.units.is_empty() => Source::Reported,
+        _ => told.weakest(),
+    };
     let recorded = RecordUsage {
-        source: if only_units { Source::Reported } else { told.weakest() },
+        source,
         sources: told.sources,
         input_tokens: usage.input_tokens,
         cache_read_input_tokens: usage.cache_read_input_tokens,

@@ -29,6 +29,9 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
         line("pending", &found.is_pending);
     }
     line("held bytes", &ride.held);
+    if !found.counted_units.is_empty() {
+        line("counted", &found.counted_units);
+    }
     if recognised != Dialect::Auto {
         line("recognised", &recognised);
     }
