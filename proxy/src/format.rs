@@ -47,6 +47,11 @@ pub(crate) enum Written {
 }
 
 impl Format {
+    /// Whether it is one of FOCUS, which has versions.
+    pub(crate) const fn is_focus(self) -> bool {
+        matches!(self, Self::Focus | Self::FocusParquet)
+    }
+
     /// What it is of; `version` and `issuer` are FOCUS's.
     pub(crate) fn written(self, version: FocusVersion, issuer: &str) -> Written {
         let focus = |parquet| Content::Focus { parquet, version, issuer: issuer.to_owned() };

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{
-    Allowances, BillError, BillRow, Credit, GpuShares, Hour, HourKey, Period, PeriodError, Run,
-    Unit, Zone, hour_of,
+    Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, Run, Unit, Zone,
+    hour_of,
 };
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, GpuPrice};
 
-use crate::edge::store::{Filter, Store, StoreError};
+use crate::edge::store::{Store, StoreError};
 
 /// The longest that a request may run (`limits.request_timeout_seconds`): those that were admitted
 /// this long before a period may have run into it.
@@ -153,20 +153,21 @@ impl Terms {
             return Ok(shares);
         }
         let from = past.from().checked_sub(RUN_MAX).unwrap_or(Timestamp::MIN);
-        let filter = Filter { tenant: None, from: Some(from), to: Some(past.to()) };
-        let newest = store.newest()?;
-        store.records(&filter, newest, None, |record| {
-            let key = HourKey::of(&BillRow::from(record));
+        let Ok(running) = Period::new(from, past.to()) else { return Ok(shares) };
+        store.runs(running, |row, ended_at| {
+            if !self.gpus.iter().any(|gpus| gpus.upstream == row.upstream) {
+                return;
+            }
             let run = Run {
-                started_at: record.started_at,
-                ended_at: record.ended_at,
-                input_tokens: record.usage.input_tokens,
-                output_tokens: record.usage.output_tokens,
+                started_at: row.started_at,
+                ended_at,
+                input_tokens: row.input_tokens,
+                output_tokens: row.output_tokens,
             };
+            let key = HourKey::of(row);
             for shares in &mut shares {
                 shares.add(&key, &run);
             }
-            Ok::<_, StoreError>(())
         })?;
         Ok(shares)
     }

@@ -246,6 +246,7 @@ fn a_question_to_the_admin_address_that_makes_no_sense_says_why() {
         ("format=focus&month=2026-11&from=2026-11-01", "either month"),
         ("format=focus&to=2026-11-01", "either month"),
         ("format=focus&focus_version=9", "1.3"),
+        ("format=csv&focus_version=1.2", "focus-parquet"),
         ("format=focus&tennant=acme", "tennant"),
     ] {
         let answer = gateway.admin(&format!("/api/v1/export?{query}"));
@@ -253,5 +254,11 @@ fn a_question_to_the_admin_address_that_makes_no_sense_says_why() {
         let problem = answer.json();
         let message = problem["detail"].as_str().expect("a detail");
         assert!(message.contains(word), "{query}: {message}");
+    }
+    for format in ["table", "ndjson"] {
+        let refused = taximeter(["bill", "--format", format, "--focus-version", "1.3"]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains("--focus-version") && said.contains("focus-parquet"), "{said}");
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn run(
     let config = ledger.config.as_ref();
     let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
-    let form = match args.export.written(args.format) {
+    let form = match args.export.written(args.format)? {
         Written::Bill(form) => form,
         Written::Export(content) => {
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {

@@ -16,19 +16,18 @@ use crate::format::{self, Written};
 /// How exports are written.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ExportArgs {
-    /// Names of this version in the focus formats
-    #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
-    focus_version: Version,
+    /// Names of this version in the focus formats [default: 1.2]
+    #[arg(long, value_name = "VERSION", value_enum)]
+    focus_version: Option<Version>,
 
     /// Who sends the invoices, in the focus formats
     #[arg(long, value_name = "NAME", env = "TAXIMETER_ISSUER", default_value = Content::ISSUER)]
     issuer: String,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Version {
     /// FOCUS 1.2
-    #[default]
     #[value(name = "1.2")]
     V1_2,
     /// FOCUS 1.3
@@ -38,12 +37,15 @@ enum Version {
 
 impl ExportArgs {
     /// What is written in `format`.
-    pub(super) fn written(&self, format: format::Format) -> Written {
+    ///
+    /// Errors: `FocusVersion` in one that is none of FOCUS.
+    pub(super) fn written(&self, format: format::Format) -> Result<Written, Failure> {
         let version = match self.focus_version {
-            Version::V1_2 => FocusVersion::V1_2,
-            Version::V1_3 => FocusVersion::V1_3,
+            Some(_) if !format.is_focus() => return Err(Failure::FocusVersion),
+            Some(Version::V1_3) => FocusVersion::V1_3,
+            Some(Version::V1_2) | None => FocusVersion::V1_2,
         };
-        format.written(version, &self.issuer)
+        Ok(format.written(version, &self.issuer))
     }
 }
 

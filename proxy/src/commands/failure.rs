@@ -28,6 +28,11 @@ pub(crate) enum Failure {
     /// Exports have lines of their own.
     #[error("exports are not split: leave --by out, or choose --format table, csv or json")]
     ExportBy,
+    /// Only FOCUS has versions.
+    #[error(
+        "--focus-version is of the formats focus and focus-parquet: choose one, or leave it out"
+    )]
+    FocusVersion,
     /// The configuration or what it names does not do.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -140,6 +145,7 @@ impl Failure {
             Self::Period(_)
             | Self::ExportZone(_)
             | Self::ExportBy
+            | Self::FocusVersion
             | Self::StoreUrl(_)
             | Self::Terminal
             | Self::Export(ExportFault::HalfHour(_))

@@ -47,6 +47,7 @@ const BY: &str = "names with commas between them, each once: tenant, model, prov
 /// The zone of exports.
 const UTC: &str = "UTC in this format, whose periods are by UTC; bills (table, csv, json) have any";
 const WHOLE: &str = "nothing in this format, which is not split; bills (table, csv, json) are";
+const UNVERSIONED: &str = "nothing in this format; focus and focus-parquet have versions";
 /// How long a client may not read before its export ends.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -73,7 +74,7 @@ pub(super) struct ExportParams {
     by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
-    /// Version of FOCUS, `1.2` (by default) or `1.3`
+    /// Version of FOCUS, `1.2` (by default) or `1.3`; only where the format is one of FOCUS
     focus_version: Option<String>,
     /// Who sends the invoices, in FOCUS
     issuer: Option<String>,
@@ -177,16 +178,6 @@ impl ExportParams {
     }
 
     fn written(&self) -> Result<Written, Refused> {
-        let version =
-            query::read("focus_version", self.focus_version.as_deref(), "1.2 or 1.3", |version| {
-                match version {
-                    "1.2" => Ok(FocusVersion::V1_2),
-                    "1.3" => Ok(FocusVersion::V1_3),
-                    _ => Err(()),
-                }
-            })?;
-        let version = version.unwrap_or(FocusVersion::V1_2);
-        let issuer = self.issuer.as_deref().unwrap_or(Content::ISSUER);
         let names = Format::value_variants().iter().filter_map(Format::to_possible_value);
         let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
         let allowed = format!("one of {}", names.join(", "));
@@ -194,7 +185,17 @@ impl ExportParams {
             Format::from_str(format, false)
         })?;
         let format = format.ok_or(Refused::Missing { name: "format", allowed })?;
-        Ok(format.written(version, issuer))
+        let allowed = if format.is_focus() { "1.2 or 1.3" } else { UNVERSIONED };
+        let version =
+            query::read("focus_version", self.focus_version.as_deref(), allowed, |version| {
+                match version {
+                    "1.2" if format.is_focus() => Ok(FocusVersion::V1_2),
+                    "1.3" if format.is_focus() => Ok(FocusVersion::V1_3),
+                    _ => Err(()),
+                }
+            })?;
+        let issuer = self.issuer.as_deref().unwrap_or(Content::ISSUER);
+        Ok(format.written(version.unwrap_or(FocusVersion::V1_2), issuer))
     }
 
     fn period(&self, zone: &Zone, now: Timestamp) -> Result<Period, Refused> {

@@ -108,6 +108,21 @@ impl Store {
         })
     }
 
+    /// Shows `visit` each request that was admitted in `period`, and when it ended. Of its record
+    /// only what bills are made of is read.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(crate) fn runs(
+        &mut self,
+        period: Period,
+        mut visit: impl FnMut(&BillRow<'_>, Timestamp),
+    ) -> Result<(), StoreError> {
+        self.database.posts(period, None, &mut |post| {
+            visit(&post.row(), post.ended_at);
+            ControlFlow::Continue(())
+        })
+    }
+
     /// Shows `visit` each correction of requests that were admitted in `period`, of one tenant or
     /// of all, beside its request; of one request in the order in which they were written.
     ///
