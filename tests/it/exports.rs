@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
-use crate::gateway::{Gateway, Setup, taximeter};
+use crate::gateway::{Gateway, Setup, bounded, taximeter};
 use crate::http::json_answer;
 
 /// gpt-4o-mini: 600 × 0.15 + 400 cached × 0.075 + 100 × 0.60 USD a million.
@@ -233,6 +233,61 @@ fn what_cannot_be_written_says_where() {
     let output = bill(&gateway, &["--format", "focus", "-o", "ftp://host/path"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("s3://"));
+}
+
+/// S3's own is tried in moto (`tests/exports`).
+#[test]
+fn googles_and_azures_object_stores_get_the_files_of_a_folder_and_the_manifest_last() {
+    const NAME: &str = "2024-02.focus.csv";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data_dir = folder.path().to_str().expect("UTF-8");
+    let bill = |output: &str| {
+        let mut bill = bounded();
+        bill.args(["bill", "--data-dir", data_dir, "--month", "2024-02", "--format", "focus"]);
+        bill.args(["-o", output]).stdin(Stdio::null());
+        bill
+    };
+    let local = folder.path().join("files/");
+    let made = bill(local.to_str().expect("UTF-8")).output().expect("run taximeter");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let files = [NAME.to_owned(), format!("{NAME}.manifest.json")];
+
+    let engine = Engine::start();
+    let address = format!("http://{}", engine.address());
+    let google = serde_json::json!({
+        "gcs_base_url": address, "disable_oauth": true,
+        "client_email": "", "private_key": "", "private_key_id": "",
+    });
+    let (google, key) = (google.to_string(), "c2VjcmV0");
+    let stores: [(&str, &[(&str, &str)]); 2] = [
+        (
+            "gs://bucket/llm",
+            &[("GOOGLE_SERVICE_ACCOUNT_KEY", &google), ("GOOGLE_ALLOW_HTTP", "true")],
+        ),
+        (
+            "az://bucket/llm",
+            &[
+                ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+                ("AZURE_STORAGE_ACCOUNT_KEY", key),
+                ("AZURE_ENDPOINT", &address),
+                ("AZURE_ALLOW_HTTP", "true"),
+            ],
+        ),
+    ];
+    for (url, environment) in stores {
+        let exporting = bill(url).envs(environment.iter().copied()).stderr(Stdio::piped()).spawn();
+        for file in &files {
+            let (mut connection, request) = engine.request();
+            let line = request.first_line.replace("%2F", "/").replace("%2E", ".");
+            let line = line.replace("%2D", "-");
+            assert!(line.starts_with(&format!("PUT /bucket/llm/{file} ")), "{line}");
+            assert!(request.body == fs::read(local.join(file)).expect("a file"), "{line}");
+            let head = "HTTP/1.1 201 Created\r\nETag: \"1\"\r\nContent-Length: 0\r\n";
+            connection.send(format!("{head}Connection: close\r\n\r\n").as_bytes());
+        }
+        let done = exporting.expect("run taximeter").wait_with_output().expect("its end");
+        assert!(done.status.success(), "{url}: {}", String::from_utf8_lossy(&done.stderr));
+    }
 }
 
 #[test]
