@@ -62,12 +62,14 @@ fn a_changed_file_is_in_force_for_the_requests_that_come_and_not_for_those_that_
 #[test]
 fn a_connection_of_a_client_lives_through_it_and_one_to_an_engine_too() {
     let engine = Engine::start();
-    let gateway = of("acme", &engine).start();
+    // Longer than a reload takes on a machine that has much else to do.
+    let of = |tenant| of(tenant, &engine).with("limits: {upstream_keep_alive_seconds: 60}");
+    let gateway = of("acme").start();
     let mut client = gateway.chat("", CHAT);
     let (mut connection, _) = engine.request();
     connection.send(&json_answer(CHAT_ANSWER));
     assert_eq!(client.answer().status(), 200);
-    gateway.rewrite(&of("blue", &engine));
+    gateway.rewrite(&of("blue"));
     gateway.await_event("config_reloaded");
     client.send(&post("/v1/chat/completions", "", CHAT));
     // The engine would wait for ever for a request on a connection that was given up.
