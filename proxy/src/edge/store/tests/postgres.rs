@@ -114,6 +114,37 @@ fn one_corrects_at_a_time_and_none_before_all_is_here_that_another_may_have_writ
 }
 
 #[test]
+fn what_a_database_makes_up_is_damage_and_in_no_bill() {
+    let hours = |store: &mut Store| store.hours(november(), None, |_, _| Ok::<_, StoreError>(()));
+    let records = |store: &mut Store| {
+        let newest = store.newest()?;
+        store.records(&Filter::default(), newest, None, |_| Ok::<_, StoreError>(()))
+    };
+    let database = Database::new();
+    let mut store = database.store();
+    catch_up(&mut store, &journal([record(1), record(2)]));
+    assert!(hours(&mut store).is_ok() && records(&mut store).is_ok());
+    for lie in [
+        "UPDATE requests SET record = '{}'",
+        "UPDATE hours SET cost = 'NaN'",
+        "UPDATE hours SET cost = 1e40",
+        "UPDATE hours SET quantities = '{\"1\":\"much\"}'",
+        "UPDATE combinations SET dimensions = '[]'",
+        "DELETE FROM lines",
+        "DELETE FROM combinations",
+        "DROP TABLE hours",
+    ] {
+        let database = Database::new();
+        let mut store = database.store();
+        catch_up(&mut store, &journal([record(1), record(2)]));
+        database.ask(lie);
+        let error = hours(&mut store).and_then(|()| records(&mut store)).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{lie}: {error}");
+        assert!(error.to_string().contains(&database.name), "{lie}: {error}");
+    }
+}
+
+#[test]
 fn the_first_format_is_brought_up_to_date() {
     let database = Database::new();
     catch_up(&mut database.store(), &journal([record(1)]));
