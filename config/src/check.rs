@@ -29,6 +29,8 @@ use crate::terms;
 use crate::values::{HeaderText, Label, Sha256, Value};
 
 const WORKERS_MAX: usize = 1024;
+/// The most that HTTP/2 has a number for.
+const HTTP2_WINDOW_BYTES_MAX: u32 = i32::MAX as u32;
 /// The least that hyper reads a head with.
 const HEADER_BYTES_MIN: usize = 8192;
 /// Below it, files of the journal are little but heads.
@@ -351,6 +353,8 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
     let default = Limits::default();
     at_least(HEADER_BYTES_MIN, &raw.header_bytes_max, reader);
     at_least(SEGMENT_BYTES_MIN, &raw.ledger_segment_bytes, reader);
+    at_most(HTTP2_WINDOW_BYTES_MAX, &raw.http2_window_bytes, reader);
+    at_most(HTTP2_WINDOW_BYTES_MAX, &raw.http2_connection_window_bytes, reader);
     let head = (&raw.header_bytes_max, default.header_bytes_max);
     ordered((&raw.uri_bytes_max, default.uri_bytes_max), head, "header_bytes_max", reader);
     let bodies = (&raw.bodies_total_bytes_max, Limits::BODIES_TOTAL_BYTES);
@@ -376,6 +380,14 @@ fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
             .requests_per_connection_max
             .or(default.requests_per_connection_max),
         http2_streams_max: raw.http2_streams_max.or(default.http2_streams_max),
+        http2_window_bytes: raw.http2_window_bytes.or(default.http2_window_bytes),
+        http2_connection_window_bytes: raw
+            .http2_connection_window_bytes
+            .or(default.http2_connection_window_bytes),
+        http2_resets_per_10s_max: raw.http2_resets_per_10s_max.or(default.http2_resets_per_10s_max),
+        http2_control_frames_per_10s_max: raw
+            .http2_control_frames_per_10s_max
+            .or(default.http2_control_frames_per_10s_max),
         upstream_connect_timeout: raw
             .upstream_connect_timeout_seconds
             .or(default.upstream_connect_timeout),
@@ -403,6 +415,15 @@ fn at_least(least: usize, raw: &Optional<At<NonZeroUsize>>, reader: &mut Reader<
     {
         let why = Invalid::new("is too little", format!("at least {least}"));
         reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
+    }
+}
+
+fn at_most(most: u32, raw: &Optional<At<NonZeroU32>>, reader: &mut Reader<'_>) {
+    if let Optional::Given(at) = raw
+        && at.value.get() > most
+    {
+        let why = Invalid::new("is too much", format!("at most {most}"));
+        reader.invalid::<NonZeroU32>(&at.spot, &at.written, &why);
     }
 }
 

@@ -31,6 +31,15 @@ pub struct Limits {
     pub requests_per_connection_max: u32,
     /// Streams on one HTTP/2 connection.
     pub http2_streams_max: u32,
+    /// What a client may send on one HTTP/2 stream before we have read it, in bytes.
+    pub http2_window_bytes: u32,
+    /// The same of all streams of a connection together.
+    pub http2_connection_window_bytes: u32,
+    /// Streams of one HTTP/2 connection that are reset in ten seconds, where those are more than half
+    /// of all.
+    pub http2_resets_per_10s_max: u32,
+    /// Frames of one HTTP/2 connection in ten seconds that move no request and no answer.
+    pub http2_control_frames_per_10s_max: u32,
     /// Connecting to an upstream, TLS included.
     pub upstream_connect_timeout: Duration,
     /// Until the upstream's head.
@@ -77,6 +86,10 @@ impl Default for Limits {
             connections_per_peer_max: 1_000,
             requests_per_connection_max: 10_000,
             http2_streams_max: 100,
+            http2_window_bytes: 64 << 10,
+            http2_connection_window_bytes: 1 << 20,
+            http2_resets_per_10s_max: 100,
+            http2_control_frames_per_10s_max: 1_000,
             upstream_connect_timeout: Duration::from_secs(5),
             upstream_head_timeout: Duration::from_secs(300),
             upstream_idle_timeout: Duration::from_secs(120),

@@ -424,6 +424,17 @@ keys! {
         requests_per_connection_max: Optional<At<NonZeroU32>>,
         /// Streams on one HTTP/2 connection. Default: 100.
         http2_streams_max: Optional<At<NonZeroU32>>,
+        /// What a client may send on one HTTP/2 stream before it is read; at most 2147483647.
+        /// Default: 65536.
+        http2_window_bytes: Optional<At<NonZeroU32>>,
+        /// The same of all streams of a connection together. Default: 1048576.
+        http2_connection_window_bytes: Optional<At<NonZeroU32>>,
+        /// Resets on one HTTP/2 connection in ten seconds, where more than half of its streams were
+        /// reset. Default: 100.
+        http2_resets_per_10s_max: Optional<At<NonZeroU32>>,
+        /// Frames on one HTTP/2 connection in ten seconds that move no request and no answer.
+        /// Default: 1000.
+        http2_control_frames_per_10s_max: Optional<At<NonZeroU32>>,
         /// Connecting to an upstream, TLS included. Default: 5.
         upstream_connect_timeout_seconds: Optional<At<Duration>>,
         /// Until the upstream's answer begins. Default: 300.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use crate::{Config, Mistakes, Overrides, UnknownCaller};
+use crate::{Config, Limits, Mistakes, Overrides, UnknownCaller};
 
 const SMALL: &str = "upstreams: [{name: local, url: \"http://127.0.0.1:8000\"}]\n";
 
@@ -97,7 +97,8 @@ telemetry:
 receipts: off
 passthrough: true
 resource: {k8s.pod.name: "${env:POD}"}
-limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, drain_grace_seconds: 0, http2_streams_max: 5}
+limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, drain_grace_seconds: 0, http2_streams_max: 5,
+         http2_window_bytes: 6, http2_connection_window_bytes: 7, http2_resets_per_10s_max: 8, http2_control_frames_per_10s_max: 9}
 "#;
 
 #[test]
@@ -110,6 +111,10 @@ fn every_key_of_the_schema_is_read() {
     assert_eq!(config.limits.drain.as_millis(), 250);
     assert!(config.limits.drain_grace.is_zero());
     assert_eq!((config.limits.header_bytes_max, config.limits.http2_streams_max), (9000, 5));
+    let Limits { http2_window_bytes, http2_connection_window_bytes, .. } = config.limits;
+    assert_eq!((http2_window_bytes, http2_connection_window_bytes), (6, 7));
+    let Limits { http2_resets_per_10s_max, http2_control_frames_per_10s_max, .. } = config.limits;
+    assert_eq!((http2_resets_per_10s_max, http2_control_frames_per_10s_max), (8, 9));
     assert!(config.upstreams[1].forward_credential);
     assert_eq!(config.upstreams[0].credential.as_ref().unwrap().expose(), "sk-from-a-file");
 }
@@ -162,7 +167,7 @@ billing: {zone: Mars/Phobos, timezone: UTC}
 ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql://host/bills"}
 export: {push: {batch_max: 0, token: "two words"}}
 telemetry: {genai: v1_40, tenants_max: 0, access_log: some, otlp: {endpoint: "collector:4317", headers: {host: secret}, temporality: up}}
-limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000}
+limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000, http2_window_bytes: 2147483648}
 "#;
     assert_snapshot!(mistakes(text));
 }

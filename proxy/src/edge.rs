@@ -6,6 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod export;
 pub(crate) mod feeder;
 pub(crate) mod fetch;
+mod frames;
 pub(crate) mod framing;
 pub(crate) mod journal;
 pub(crate) mod lines;

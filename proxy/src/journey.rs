@@ -25,9 +25,10 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 
 use crate::edge::clock;
+use crate::edge::framing::FramingFault;
 use crate::edge::listen::{Peer, Worker};
 use identify::{Arrival, Billing};
-use refuse::Refusal;
+use refuse::{Refusal, Shape};
 
 pub(crate) use relay::ReplyBody;
 
@@ -63,6 +64,19 @@ pub(crate) async fn journey(
         headers.insert("x-request-id", id);
     }
     reply
+}
+
+/// The answer to what cannot be read as a request, of which the beginning is known.
+pub(crate) fn unreadable(fault: FramingFault, first_line: &[u8]) -> Response<Bytes> {
+    let id = identify::new_id(clock::wall()).to_string();
+    let target = first_line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+    let shape = Shape::of(target);
+    let mut answer = Refusal::Framing(fault).answer(shape, &id);
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        answer.headers_mut().insert("x-taximeter-request-id", id.clone());
+        answer.headers_mut().insert("x-request-id", id);
+    }
+    answer
 }
 
 async fn ride(

@@ -1,57 +1,23 @@
 //! HTTP/2 clients that send much and want nothing, frame by frame on a bare socket.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
-use crate::gateway::Gateway;
+use crate::frames::{
+    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM_AND_HEADERS, Framer, HEADERS, PING,
+    PRIORITY, REQUEST, RST_STREAM, SETTINGS, WINDOW_UPDATE, chat_head, frame,
+};
+use crate::gateway::{Gateway, Setup};
 use crate::http::json_answer;
-use crate::patience::PATIENCE;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const CONTINUATION: u8 = 9;
-const END_STREAM_AND_HEADERS: u8 = 5;
-/// `POST http://a/` in HPACK's static table.
-const REQUEST: &[u8] = &[0x83, 0x86, 0x84, 0x01, 0x01, b'a'];
-const CANCEL: [u8; 4] = [0, 0, 0, 8];
+/// What we say to clients that are too busy.
+const ENHANCE_YOUR_CALM: u32 = 0xb;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a short payload").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// Sends `frames` behind a preface and reads until the gateway ends the connection; the error code
-/// of its GOAWAY, if it sent one.
+/// Sends `frames` and reads until the gateway ends the connection; the error code of its GOAWAY, if
+/// it sent one.
 fn flood(gateway: &Gateway, frames: &[u8]) -> Option<u32> {
-    let mut stream = TcpStream::connect(gateway.address()).expect("connect");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).expect("a preface");
-    // The gateway may have had enough of it before the end.
-    let _ = stream.write_all(frames);
-    let (mut came, mut buffer) = (Vec::new(), [0; 4096]);
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => came.extend_from_slice(&buffer[..read]),
-            Err(fault) if fault.kind() == ErrorKind::ConnectionReset => break,
-            Err(fault) => panic!("the connection stays open: {fault}"),
-        }
-    }
-    let mut rest = came.as_slice();
-    while let Some((head, behind)) = rest.split_at_checked(9) {
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        let (payload, next) = behind.split_at_checked(length.try_into().expect("a length"))?;
-        if head[3] == GOAWAY {
-            return payload[4..8].try_into().ok().map(u32::from_be_bytes);
-        }
-        rest = next;
-    }
-    None
+    let mut client = Framer::connect(gateway, &[]);
+    client.send(frames);
+    client.end()
 }
 
 #[track_caller]
@@ -74,7 +40,7 @@ fn streams_that_are_reset_as_soon_as_they_begin_end_the_connection() {
             [begin, frame(RST_STREAM, 0, stream, &CANCEL)].concat()
         })
         .collect();
-    assert_eq!(flood(&gateway, &frames), Some(0xb), "ENHANCE_YOUR_CALM");
+    assert_eq!(flood(&gateway, &frames), Some(ENHANCE_YOUR_CALM));
     assert_others_are_served(&engine, &gateway);
 }
 
@@ -89,5 +55,44 @@ fn a_head_without_an_end_ends_the_connection() {
         frames.extend(frame(CONTINUATION, 0, 1, &header));
     }
     assert!(flood(&gateway, &frames).is_some_and(|code| code != 0));
+    assert_others_are_served(&engine, &gateway);
+}
+
+#[test]
+fn frames_that_move_nothing_end_the_connection_after_a_thousand() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let open = frame(HEADERS, END_HEADERS, 1, &chat_head(""));
+    for one in [
+        frame(SETTINGS, 0, 0, &[]),
+        frame(PING, 0, 0, &[0; 8]),
+        frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 1]),
+        frame(DATA, 0, 1, &[]),
+        frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+    ] {
+        let frames = [open.clone(), one.repeat(1_500)].concat();
+        assert_eq!(flood(&gateway, &frames), Some(ENHANCE_YOUR_CALM), "{:?}", one[3]);
+    }
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"http2_control_frames\"} 4");
+    assert_others_are_served(&engine, &gateway);
+}
+
+#[test]
+fn streams_that_are_reset_one_by_one_end_the_connection_at_the_limit() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {http2_resets_per_10s_max: 5}")
+        .start();
+    let mut client = Framer::connect(&gateway, &[]);
+    for count in 1..=5 {
+        let stream = 2 * count - 1;
+        client.send(&frame(HEADERS, END_HEADERS, stream, REQUEST));
+        client.send(&frame(RST_STREAM, 0, stream, &CANCEL));
+        // What was read before it has been dealt with when it is answered.
+        client.send(&frame(PING, 0, 0, &[0; 8]));
+        assert_eq!(client.await_kind(PING).is_some(), count < 5, "{count}");
+    }
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"http2_resets\"} 1");
     assert_others_are_served(&engine, &gateway);
 }

@@ -108,7 +108,7 @@ fn refused_keys_spoofed_headers_and_unreadable_heads_are_told() {
     for line in [
         "taximeter_auth_refusals_total{taximeter_refusal_code=\"invalid_api_key\"} 1",
         "taximeter_spoofed_headers_total 1",
-        "taximeter_bad_framing_total{taximeter_cause=\"head\"} 1",
+        "taximeter_bad_framing_total{taximeter_cause=\"target\"} 1",
     ] {
         gateway.await_metric(line);
     }

@@ -6,10 +6,16 @@
 //! Fed with bytes as they come. Bodies are skipped by arithmetic, and of a line only its beginning
 //! is kept.
 
-use memchr::memchr2;
-
+mod fault;
+mod request;
 #[cfg(test)]
 mod tests;
+
+use memchr::memchr2;
+
+use request::RequestHead;
+
+pub(crate) use fault::FramingFault;
 
 /// Kept of a line, in bytes: a status line, a length or a coding is shorter.
 const LINE_BYTES_KEPT: usize = 64;
@@ -17,49 +23,6 @@ const LINE_BYTES_KEPT: usize = 64;
 const CHUNK_SIZE_DIGITS_MAX: usize = 16;
 /// Longest body that a length may announce, in bytes.
 const LENGTH_MAX: u64 = 1 << 63;
-
-/// Why a message can be read in more than one way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum FramingFault {
-    #[error("its head is too large")]
-    HeadTooLarge,
-    #[error("it does not begin with a status line")]
-    StatusLine,
-    #[error("a line does not end with CR LF")]
-    LineEnd,
-    #[error("a field has no name, or what is none")]
-    HeaderName,
-    #[error("a field goes on in the next line")]
-    HeaderValue,
-    #[error("its length is no number, or there twice")]
-    ContentLength,
-    #[error("its transfer coding is not `chunked`, once")]
-    TransferEncoding,
-    #[error("it has both a length and a transfer coding")]
-    ClTe,
-    #[error("a chunk's size is no hexadecimal number of 16 digits at most")]
-    ChunkSize,
-    #[error("a chunk is longer than its size")]
-    ChunkEnd,
-}
-
-impl FramingFault {
-    /// A fixed word for labels.
-    pub(crate) const fn cause(&self) -> &'static str {
-        match self {
-            Self::HeadTooLarge => "head_too_large",
-            Self::StatusLine => "status_line",
-            Self::LineEnd => "line_end",
-            Self::HeaderName => "header_name",
-            Self::HeaderValue => "header_value",
-            Self::ContentLength => "content_length",
-            Self::TransferEncoding => "transfer_encoding",
-            Self::ClTe => "cl_te",
-            Self::ChunkSize | Self::ChunkEnd => "chunk",
-        }
-    }
-}
 
 /// A fault, and how many of the bytes before it are good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,9 +36,13 @@ pub(crate) struct Broken {
 pub(crate) struct Framing {
     kind: Kind,
     head_bytes_max: usize,
+    fields_max: usize,
     place: Place,
     line: Line,
     head: Head,
+    request: RequestHead,
+    /// How the request begins.
+    first_line: Line,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +90,7 @@ struct Head {
 }
 
 /// The line being read.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Line {
     kept: [u8; LINE_BYTES_KEPT],
     /// Of the whole line, without its end.
@@ -133,19 +100,28 @@ struct Line {
 }
 
 impl Framing {
-    /// Requests, one after the other. How large a head may be is hyper's to judge: it answers.
-    pub(crate) fn requests() -> Self {
-        Self::new(Kind::Requests, usize::MAX)
+    /// Requests, one after the other, with heads of so many bytes and fields.
+    pub(crate) fn requests(head_bytes_max: usize, fields_max: usize) -> Self {
+        Self::new(Kind::Requests, head_bytes_max, fields_max)
     }
 
     /// Answers with heads of so many bytes, of which none is expected yet.
     pub(crate) fn answers(head_bytes_max: usize) -> Self {
-        Self::new(Kind::Answers, head_bytes_max)
+        // How many fields they have is hyper's to judge.
+        Self::new(Kind::Answers, head_bytes_max, usize::MAX)
     }
 
-    fn new(kind: Kind, head_bytes_max: usize) -> Self {
-        let (place, line, head) = Default::default();
-        Self { kind, head_bytes_max, place, line, head }
+    fn new(kind: Kind, head_bytes_max: usize, fields_max: usize) -> Self {
+        let (place, line, head, request, first_line) = Default::default();
+        Self { kind, head_bytes_max, fields_max, place, line, head, request, first_line }
+    }
+
+    /// How the message begins that is being read: of its first line what is kept.
+    pub(crate) fn first_line(&self) -> &[u8] {
+        match self.place {
+            Place::FirstLine => self.line.kept(),
+            _ => self.first_line.kept(),
+        }
     }
 
     /// A request has been sent, whose answer begins with the next byte.
@@ -155,7 +131,8 @@ impl Framing {
     }
 
     fn begin(&mut self) {
-        *self = Self { place: Place::FirstLine, ..Self::new(self.kind, self.head_bytes_max) };
+        let new = Self::new(self.kind, self.head_bytes_max, self.fields_max);
+        *self = Self { place: Place::FirstLine, ..new };
     }
 
     /// Reads on. Where reads begin and end carries no meaning.
@@ -245,28 +222,36 @@ impl Framing {
         if self.place == Place::ChunkEnd && end > 0 {
             return Err(FramingFault::ChunkEnd);
         }
-        self.line.keep(rest.get(..end).unwrap_or_default());
+        let piece = rest.get(..end).unwrap_or_default();
+        self.line.keep(piece);
         self.line.ending = rest.get(end) == Some(&b'\r');
+        if self.kind == Kind::Requests && matches!(self.place, Place::FirstLine | Place::Fields) {
+            self.request.read(piece, self.fields_max)?;
+            // Empty lines before a request mean nothing (RFC 9112 §2.2).
+            if self.line.ending && (self.place == Place::Fields || self.line.len > 0) {
+                let old = self.request.line_ended()?;
+                self.head.http10 = old.unwrap_or(self.head.http10);
+            }
+        }
         Ok(end + usize::from(self.line.ending))
     }
 
     fn line_ended(&mut self) -> Result<Place, FramingFault> {
         let line = self.line.kept();
         match self.place {
-            // Empty lines before a request mean nothing (RFC 9112 §2.2).
             Place::FirstLine if self.kind == Kind::Requests && line.is_empty() => {
                 Ok(Place::FirstLine)
             }
-            Place::FirstLine if self.kind == Kind::Requests => Ok(Place::Fields),
+            Place::FirstLine if self.kind == Kind::Requests => {
+                self.first_line = self.line;
+                Ok(Place::Fields)
+            }
             Place::FirstLine => {
                 self.head.status_line(line).ok_or(FramingFault::StatusLine)?;
                 Ok(Place::Fields)
             }
             Place::Fields if line.is_empty() => Ok(self.head_ended()),
             Place::Fields => {
-                if self.kind == Kind::Requests {
-                    well_formed(line, self.line.is_whole())?;
-                }
                 self.head.field(self.kind, line, self.line.is_whole())?;
                 Ok(Place::Fields)
             }
@@ -336,7 +321,7 @@ impl Head {
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             let one = whole && !self.chunked && value.eq_ignore_ascii_case(b"chunked");
             // Another coding of a request has an answer of its own.
-            if kind == Kind::Answers && (!one || self.http10) {
+            if self.http10 || kind == Kind::Answers && !one {
                 return Err(FramingFault::TransferEncoding);
             }
             self.chunked = true;
@@ -370,22 +355,6 @@ impl Line {
 impl Default for Line {
     fn default() -> Self {
         Self { kept: [0; LINE_BYTES_KEPT], len: 0, ending: false }
-    }
-}
-
-/// hyper refuses the same, and does not say why.
-fn well_formed(line: &[u8], whole: bool) -> Result<(), FramingFault> {
-    if let Some(b' ' | b'\t') = line.first() {
-        return Err(FramingFault::HeaderValue);
-    }
-    let end = line.iter().position(|&byte| byte == b':');
-    let name = line.get(..end.unwrap_or(line.len())).unwrap_or_default();
-    let token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let named = end.is_some() || !whole;
-    if named && !name.is_empty() && name.iter().all(token) {
-        Ok(())
-    } else {
-        Err(FramingFault::HeaderName)
     }
 }
 

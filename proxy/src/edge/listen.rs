@@ -3,8 +3,10 @@
 //! Each worker is one thread with its own runtime and its own pool of engine connections; the first
 //! accepts and hands each connection to the worker that carries the fewest.
 
+mod calm;
 mod connection;
 mod crowd;
+mod instead;
 mod interim;
 mod peer;
 mod socket;

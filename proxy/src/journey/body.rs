@@ -145,7 +145,9 @@ impl Reading {
 fn broken(fault: &hyper::Error) -> Refusal {
     let cause = fault.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause.map(io::Error::kind) {
-        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Refusal::BadFraming,
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
+            Refusal::BadFraming { cause: "body" }
+        }
         _ => Refusal::ClientLeft,
     }
 }

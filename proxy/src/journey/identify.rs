@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
 use crate::telemetry::TraceContext;
 use crate::telemetry::ended::Laps;
-use crate::telemetry::events::{AuthRefused, SpoofedHeader};
+use crate::telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
 use crate::telemetry::trace::{self, Place};
 
 pub(crate) use routes::{Billing, Route, allowed};
@@ -93,8 +93,7 @@ impl Arrival {
             .and_then(|value| value.to_str().ok())
             .filter(|value| !value.is_empty() && value.len() <= REQUEST_ID_BYTES_MAX);
         let request_id = sent.map_or_else(|| id.0.to_string().into(), Arc::from);
-        let is_messages = uri.path().starts_with("/v1/messages");
-        let shape = if is_messages { Shape::Anthropic } else { Shape::OpenAi };
+        let shape = Shape::of(uri.path().as_bytes());
         Self {
             id,
             request_id,
@@ -118,7 +117,13 @@ pub(crate) fn call(
     arrival: &Arrival,
     head: &mut Parts,
 ) -> Result<Call, Refusal> {
-    framing(head)?;
+    framing(head).inspect_err(|refusal| {
+        if let Some(cause) = refusal.framing_cause() {
+            let first_line = format!("{} {} {:?}", head.method, head.uri, head.version);
+            let (peer, first_line) = (peer.address, first_line.as_bytes());
+            gateway.telemetry.emit(&BadFraming { cause, peer, first_line });
+        }
+    })?;
     let path = head.uri.path();
     let (route, path_model) = routes::find(&head.method, path, gateway.config.passthrough)?;
     let headers = &mut head.headers;
@@ -182,7 +187,13 @@ fn framing(head: &Parts) -> Result<(), Refusal> {
         return Err(Refusal::NotSupported);
     }
     if !is_for_one_host(head) {
-        return Err(Refusal::BadFraming);
+        return Err(Refusal::BadFraming { cause: "host" });
+    }
+    if head.version == Version::HTTP_2 && headers.values().any(is_padded) {
+        return Err(Refusal::BadFraming { cause: "header_value" });
+    }
+    if head.version != Version::HTTP_2 && is_body_of_no_length(head) {
+        return Err(Refusal::LengthMissing);
     }
     if headers.get(EXPECT).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(CONTINUE)) {
         return Err(Refusal::Expectation);
@@ -191,7 +202,21 @@ fn framing(head: &Parts) -> Result<(), Refusal> {
     let drops_ours = named
         .flat_map(|names| names.split(','))
         .any(|name| tenant::is_reserved(&name.trim().to_ascii_lowercase()));
-    if drops_ours { Err(Refusal::BadFraming) } else { Ok(()) }
+    if drops_ours { Err(Refusal::BadFraming { cause: "connection" }) } else { Ok(()) }
+}
+
+/// Whether a method that has a body says nothing of where it ends: for us it would end at once, and
+/// for another reader where the connection does.
+fn is_body_of_no_length(head: &Parts) -> bool {
+    let has_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
+    let headers = &head.headers;
+    has_body && !headers.contains_key(CONTENT_LENGTH) && !headers.contains_key(TRANSFER_ENCODING)
+}
+
+/// Whether a value begins or ends with a blank: on HTTP/2 nobody takes it off, and an engine would.
+fn is_padded(value: &HeaderValue) -> bool {
+    let value = value.as_bytes();
+    value.trim_ascii().len() < value.len()
 }
 
 /// Whether the body has no transfer coding but `chunked`, once: hyper looks at the last one only.
@@ -241,16 +266,19 @@ mod tests {
     #[test]
     fn a_head_says_once_for_whom_it_is() {
         const ONE: (&str, &str) = ("host", "a");
+        const LENGTH: (&str, &str) = ("content-length", "0");
         for (version, target, headers, good) in [
-            (Version::HTTP_11, "/", &[ONE][..], true),
+            (Version::HTTP_11, "/", &[ONE, LENGTH][..], true),
+            (Version::HTTP_11, "/", &[ONE], false),
             (Version::HTTP_11, "/", &[], false),
             (Version::HTTP_11, "/", &[ONE, ONE], false),
             (Version::HTTP_11, "http://a/", &[ONE], false),
-            (Version::HTTP_10, "/", &[], true),
+            (Version::HTTP_10, "/", &[LENGTH], true),
             (Version::HTTP_10, "/", &[ONE, ONE], false),
             (Version::HTTP_2, "http://a/", &[], true),
             (Version::HTTP_2, "http://a/", &[ONE], true),
             (Version::HTTP_2, "http://b/", &[ONE], false),
+            (Version::HTTP_2, "http://a/", &[("x", "a ")], false),
         ] {
             let head = head(version, target, headers);
             assert_eq!(framing(&head).is_ok(), good, "{head:?}");

@@ -8,6 +8,8 @@ use http::header::{
 use http::{HeaderValue, Response, StatusCode};
 use taximeter_meter::{DecodeFault, RequestFault};
 
+use crate::edge::framing::FramingFault;
+
 /// One text for a key that is missing, unknown or wrong: it says nothing about which keys exist.
 const NO_KEY: &str =
     "no valid API key was sent; send one as `authorization: Bearer KEY`, `x-api-key` or `api-key`";
@@ -50,8 +52,12 @@ pub(crate) enum Refusal {
     BodyTimeout,
     #[error("the client left within its request")]
     ClientLeft,
-    #[error("the request could not be read in one way only; check its framing")]
-    BadFraming,
+    #[error("the request could not be read in one way only; check its framing ({cause})")]
+    BadFraming { cause: &'static str },
+    #[error("a body's length was not told; send content-length, or transfer-encoding: chunked")]
+    LengthMissing,
+    #[error("the request could not be read: {0}")]
+    Framing(FramingFault),
     #[error("the price of {model:?} is not known, and requests without a price are refused here")]
     UnknownPrice { model: String },
     #[error("the ledger cannot be written; try again")]
@@ -81,7 +87,23 @@ pub(crate) enum Shape {
     Anthropic,
 }
 
+impl Shape {
+    /// What is understood by whoever asks for this path.
+    pub(crate) fn of(path: &[u8]) -> Self {
+        if path.starts_with(b"/v1/messages") { Self::Anthropic } else { Self::OpenAi }
+    }
+}
+
 impl Refusal {
+    /// What of the head can be read in more than one way, as a fixed word for labels.
+    pub(crate) const fn framing_cause(&self) -> Option<&'static str> {
+        match self {
+            Self::BadFraming { cause } => Some(cause),
+            Self::LengthMissing => Some("no_length"),
+            _ => None,
+        }
+    }
+
     /// `error.type` and `code`: a fixed word.
     pub(crate) const fn code(&self) -> &'static str {
         match self {
@@ -95,12 +117,15 @@ impl Refusal {
             Self::MediaType => "unsupported_media_type",
             Self::Encoding(DecodeFault::Unknown) => "unsupported_encoding",
             Self::TooLarge { .. } | Self::Encoding(DecodeFault::TooLarge) => "request_too_large",
-            Self::UriTooLong { .. } => "uri_too_long",
+            Self::UriTooLong { .. } | Self::Framing(FramingFault::TargetTooLong) => "uri_too_long",
+            Self::Framing(FramingFault::HeadTooLarge | FramingFault::TooManyFields) => {
+                "headers_too_large"
+            }
             Self::Expectation => "expectation_failed",
             Self::NotSupported => "not_supported",
             Self::BodyTimeout => "request_timeout",
             Self::ClientLeft => "client_left",
-            Self::BadFraming => "bad_framing",
+            Self::BadFraming { .. } | Self::LengthMissing | Self::Framing(_) => "bad_framing",
             Self::UnknownPrice { .. } => "unknown_price",
             Self::LedgerUnavailable => "ledger_unavailable",
             Self::Overloaded => "overloaded",
@@ -118,11 +143,19 @@ impl Refusal {
     pub(crate) const fn status(&self) -> (StatusCode, &'static str) {
         const INVALID: &str = "invalid_request_error";
         match self {
+            Self::UriTooLong { .. } | Self::Framing(FramingFault::TargetTooLong) => {
+                (StatusCode::URI_TOO_LONG, INVALID)
+            }
+            Self::Framing(FramingFault::HeadTooLarge | FramingFault::TooManyFields) => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, INVALID)
+            }
             Self::CredentialsDiffer
             | Self::Encoding(DecodeFault::Damaged)
             | Self::Request(_)
             | Self::ClientLeft
-            | Self::BadFraming
+            | Self::BadFraming { .. }
+            | Self::LengthMissing
+            | Self::Framing(_)
             | Self::UnknownPrice { .. } => (StatusCode::BAD_REQUEST, INVALID),
             Self::InvalidKey | Self::MissingKey => (StatusCode::UNAUTHORIZED, INVALID),
             Self::UnknownRoute { .. } | Self::ModelNotFound { .. } => {
@@ -135,7 +168,6 @@ impl Refusal {
             Self::TooLarge { .. } | Self::Encoding(DecodeFault::TooLarge) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, INVALID)
             }
-            Self::UriTooLong { .. } => (StatusCode::URI_TOO_LONG, INVALID),
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
             Self::NotSupported => (StatusCode::NOT_IMPLEMENTED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
@@ -175,7 +207,9 @@ impl Refusal {
                 | Self::TooLarge { .. }
                 | Self::Encoding(DecodeFault::TooLarge)
                 | Self::BodyTimeout
-                | Self::BadFraming
+                | Self::BadFraming { .. }
+                | Self::LengthMissing
+                | Self::Framing(_)
                 | Self::UriTooLong { .. }
         )
     }
@@ -298,7 +332,11 @@ mod tests {
             Refusal::Expectation,
             Refusal::NotSupported,
             Refusal::BodyTimeout,
-            Refusal::BadFraming,
+            Refusal::BadFraming { cause: "host" },
+            Refusal::LengthMissing,
+            Refusal::Framing(FramingFault::LineEnd),
+            Refusal::Framing(FramingFault::TooManyFields),
+            Refusal::Framing(FramingFault::TargetTooLong),
             Refusal::UnknownPrice { model: "m".into() },
             Refusal::LedgerUnavailable,
             Refusal::Overloaded,

@@ -177,19 +177,29 @@ impl Event for SpoofedHeader<'_> {
 }
 
 /// A client connection ended by what came, or did not come, where a request's head should be.
-pub(crate) struct BadFraming {
+pub(crate) struct BadFraming<'a> {
     pub(crate) cause: &'static str,
     pub(crate) peer: std::net::SocketAddr,
+    /// How it began, as far as that is known.
+    pub(crate) first_line: &'a [u8],
 }
 
-impl Event for BadFraming {
+/// Shown of a request's first line, in bytes.
+const FIRST_LINE_BYTES_SHOWN: usize = 64;
+
+impl Event for BadFraming<'_> {
     fn count(&self, to: &Metrics) {
         to.count(Instrument::BadFraming, 1, &[(key::CAUSE, self.cause)]);
     }
 
     fn line(&self, to: &Log) {
+        // A query may hold a key.
+        let shown = self.first_line.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let shown = shown.get(..FIRST_LINE_BYTES_SHOWN).unwrap_or(shown).escape_ascii().to_string();
         let peer = self.peer.ip().to_string();
-        to.tell(LogEvent::BadFraming, [("cause", self.cause.into()), ("peer", peer.into())]);
+        let fields =
+            [("cause", self.cause.into()), ("peer", peer.into()), ("first_line", shown.into())];
+        to.tell(LogEvent::BadFraming, fields);
     }
 }
 

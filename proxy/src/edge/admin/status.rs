@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -281,6 +282,10 @@ fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
         connections_per_peer_max,
         requests_per_connection_max,
         http2_streams_max,
+        http2_window_bytes,
+        http2_connection_window_bytes,
+        http2_resets_per_10s_max,
+        http2_control_frames_per_10s_max,
         upstream_connect_timeout,
         upstream_head_timeout,
         upstream_idle_timeout,
@@ -306,6 +311,10 @@ fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
         ("connections_per_peer_max", *connections_per_peer_max),
         ("requests_per_connection_max", *requests_per_connection_max as usize),
         ("http2_streams_max", *http2_streams_max as usize),
+        ("http2_window_bytes", *http2_window_bytes as usize),
+        ("http2_connection_window_bytes", *http2_connection_window_bytes as usize),
+        ("http2_resets_per_10s_max", *http2_resets_per_10s_max as usize),
+        ("http2_control_frames_per_10s_max", *http2_control_frames_per_10s_max as usize),
         ("decode_bytes_max", *decode_bytes_max),
         ("decode_ratio_max", *decode_ratio_max as usize),
         ("relay_buffer_bytes", *relay_buffer_bytes),
@@ -326,11 +335,22 @@ fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
         ("drain_seconds", drain),
         ("ledger_write_timeout_seconds", ledger_write_timeout),
     ];
-    let memory = gateway.memory_bytes_max().map(|bytes| ("memory_bytes_max", Number::from(bytes)));
-    let counts = counts.into_iter().map(|(name, count)| (name, Number::from(count)));
-    let times = times.into_iter().filter_map(|(name, time)| {
-        let whole = (time.subsec_nanos() == 0).then(|| Number::from(time.as_secs()));
-        Some((name, whole.or_else(|| Number::from_f64(time.as_secs_f64()))?))
-    });
+    numbers(&counts, &times, gateway.memory_bytes_max())
+}
+
+fn numbers(
+    counts: &[(&'static str, usize)],
+    times: &[(&'static str, &Duration)],
+    memory_bytes_max: Option<u64>,
+) -> BTreeMap<&'static str, Number> {
+    let counts = counts.iter().map(|(name, count)| (*name, Number::from(*count)));
+    let times = times.iter().filter_map(|(name, time)| Some((*name, seconds(**time)?)));
+    let memory = memory_bytes_max.map(|bytes| ("memory_bytes_max", Number::from(bytes)));
     counts.chain(times).chain(memory).collect()
+}
+
+/// Without a fraction where there is none.
+fn seconds(time: Duration) -> Option<Number> {
+    let whole = (time.subsec_nanos() == 0).then(|| Number::from(time.as_secs()));
+    whole.or_else(|| Number::from_f64(time.as_secs_f64()))
 }

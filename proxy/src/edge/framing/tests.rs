@@ -8,6 +8,10 @@ fn framing() -> Framing {
     Framing::answers(1 << 10)
 }
 
+fn requests() -> Framing {
+    Framing::requests(1 << 10, 10)
+}
+
 /// What is wrong with the answer, and how much of it is good; `None` where it ends as it should.
 fn read(answer: &str) -> Option<(usize, FramingFault)> {
     let mut framing = framing();
@@ -117,16 +121,34 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
         "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "\r\nPOST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n",
+        "OPTIONS * HTTP/1.0\r\nX:\r\nY: \u{e9}\t1\r\n\r\nCONNECT a:1 HTTP/1.1\r\n\r\n",
     ];
     for (unclear, fault) in [
         ("|\nGET / HTTP/1.1\r\n", FramingFault::LineEnd),
         ("\r|\r\n", FramingFault::LineEnd),
         ("GET /|\n\r\n", FramingFault::LineEnd),
-        ("GET / HTTP/1.1\r\nX: 1\r\n 2\r|\n", FramingFault::HeaderValue),
-        ("GET / HTTP/1.1\r\nX : 1\r|\n", FramingFault::HeaderName),
-        ("GET / HTTP/1.1\r\n: 1\r|\n", FramingFault::HeaderName),
-        ("GET / HTTP/1.1\r\nX\r|\n", FramingFault::HeaderName),
-        ("GET / HTTP/1.1\r\nX\u{e9}: 1\r|\n", FramingFault::HeaderName),
+        ("|\u{16}\u{3}\u{1}", FramingFault::RequestLine),
+        ("| / HTTP/1.1\r\n", FramingFault::RequestLine),
+        ("|GET\r\n", FramingFault::RequestLine),
+        ("|GET  HTTP/1.1\r\n", FramingFault::RequestLine),
+        ("|GET /\r\n", FramingFault::Version),
+        ("|GET / \r\n", FramingFault::Version),
+        ("|PRI * HTTP/2.0\r\n", FramingFault::Version),
+        ("|GET / HTTP/1.2\r\n", FramingFault::Version),
+        ("|GET / HTTP/1.1 \r\n", FramingFault::Version),
+        ("|GET / http/1.1\r\n", FramingFault::Version),
+        ("|GET http://a/ HTTP/1.1\r\n", FramingFault::Target),
+        ("|GET a:1 HTTP/1.1\r\n", FramingFault::Target),
+        ("|GET /#a HTTP/1.1\r\n", FramingFault::Target),
+        ("|GET /\u{e9} HTTP/1.1\r\n", FramingFault::Target),
+        ("GET / HTTP/1.1\r\nX: 1\r\n| 2\r\n", FramingFault::HeaderValue),
+        ("GET / HTTP/1.1\r\n|X: a\0b\r\n", FramingFault::HeaderValue),
+        ("GET / HTTP/1.1\r\n|X: a\u{7f}\r\n", FramingFault::HeaderValue),
+        ("GET / HTTP/1.1\r\n|X : 1\r\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\n|: 1\r\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\n|X\r\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\n|X\u{e9}: 1\r\n", FramingFault::HeaderName),
+        ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r|\n", FramingFault::TransferEncoding),
         (
             "POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r|\n",
             FramingFault::ContentLength,
@@ -141,10 +163,34 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
             let before = clear[..before].concat();
             let good = before.len() + unclear.find('|').unwrap();
             let requests = before + &unclear.replace('|', "");
-            let broken = Framing::requests().read(requests.as_bytes());
+            let broken = Framing::requests(1 << 10, 10).read(requests.as_bytes());
             assert_eq!(broken, Err(Broken { at: good, fault }), "{requests:?}");
         }
     }
+}
+
+#[test]
+fn a_requests_head_is_bounded_in_bytes_and_in_fields() {
+    let read = |fields: usize, bytes: usize| {
+        let start = format!("GET / HTTP/1.1\r\n{}", "a:1\r\n".repeat(fields - 1));
+        let padding = "x".repeat(bytes - start.len() - "b:\r\n\r\n".len());
+        let mut requests = requests();
+        let head = format!("{start}b:{padding}\r\n\r\n");
+        (requests.read(head.as_bytes()).map_err(|broken| broken.fault), requests)
+    };
+    let (fault, mut requests) = read(10, 1 << 10);
+    assert_eq!((fault, requests.place), (Ok(()), Place::Between));
+    requests.read(b"GET /next HTTP").unwrap();
+    assert_eq!(requests.first_line(), b"GET /next HTTP");
+    assert_eq!(read(10, (1 << 10) + 1).0, Err(FramingFault::HeadTooLarge));
+    for (length, fault) in [(65_534, Ok(())), (65_535, Err(FramingFault::TargetTooLong))] {
+        let mut requests = Framing::requests(1 << 20, 10);
+        let target = "x".repeat(length - 1);
+        assert_eq!(requests.read(format!("GET /{target}").as_bytes()).map_err(|b| b.fault), fault);
+    }
+    let (fault, requests) = read(11, 1 << 10);
+    assert_eq!(fault, Err(FramingFault::TooManyFields));
+    assert_eq!(requests.first_line(), b"GET / HTTP/1.1");
 }
 
 #[test]
@@ -196,6 +242,22 @@ proptest! {
                 }
             }
             prop_assert_eq!(broken, read(&answer), "{:?}", answer);
+        }
+    }
+
+    #[test]
+    fn a_requests_fault_is_the_same_however_it_comes(cut in 0..60usize) {
+        for (request, fault) in [
+            ("GET / HTTP/1.1\r\nHost: a\r\nX : 1\r\n", FramingFault::HeaderName),
+            ("GET / HTTP/1.1\r\nHost: a\0b\r\n", FramingFault::HeaderValue),
+            ("GET / HTTP/2.0\r\nHost: a\r\n", FramingFault::Version),
+            ("GET http://a/ HTTP/1.1\r\nHost: a\r\n", FramingFault::Target),
+            ("GET /\r\nHost: a\r\n", FramingFault::Version),
+        ] {
+            let (one, two) = request.as_bytes().split_at(cut.min(request.len()));
+            let mut requests = requests();
+            let broken = requests.read(one).and_then(|()| requests.read(two));
+            prop_assert_eq!(broken.map_err(|broken| broken.fault), Err(fault), "{:?}", request);
         }
     }
 

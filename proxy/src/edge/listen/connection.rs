@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,13 +14,16 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use taximeter_config::Limits;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::peer::{Peer, PeerSocket, Verdict};
+use super::calm::Calm;
+use super::peer::{Peer, PeerSocket, Spoken, Verdict};
 use super::socket::ClientSocket;
 use super::worker::{Phase, Shift, Worker};
 use crate::edge::clock;
+use crate::edge::framing::{Framing, FramingFault};
 use crate::edge::tls::Tls;
 use crate::edge::upstream::HTTP_2;
 use crate::journey::{self, ReplyBody};
@@ -29,9 +31,6 @@ use crate::telemetry::events::BadFraming;
 
 /// The first bytes of an HTTP/2 connection; no HTTP/1 request begins so.
 const HTTP2_PREFACE: &[u8] = b"PRI";
-/// Flow control of one HTTP/2 stream and of a whole connection, in bytes.
-const HTTP2_WINDOWS_BYTES: (u32, u32) = (64 << 10, 1 << 20);
-
 /// Pause between two looks at a connection whose first byte may yet become either protocol.
 const PEEK_PAUSE: Duration = Duration::from_millis(5);
 /// Streams that are told to end have this long to tell their clients.
@@ -50,11 +49,14 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         Ok(Ok(opened)) => opened,
         // Who only looks whether somebody listens.
         Ok(Err(fault)) if fault.kind() == io::ErrorKind::UnexpectedEof => return,
-        Ok(Err(_)) => return shift.worker().gateway.telemetry.emit(&bad_framing("tls", address)),
+        Ok(Err(_)) => {
+            let told = BadFraming { cause: "tls", peer: address, first_line: &[] };
+            return shift.worker().gateway.telemetry.emit(&told);
+        }
         Err(_) => return,
     };
-    let timeout = limits.client_write_timeout;
-    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), timeout, http2));
+    let spoken = spoken(http2, &limits);
+    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), &limits, spoken, refusal));
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, peer) = (shift.worker(), peer.clone());
         // Boxed, so that a connection holds a request's many locals only while it answers.
@@ -69,8 +71,8 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.http2_streams_max)
-            .initial_stream_window_size(HTTP2_WINDOWS_BYTES.0)
-            .initial_connection_window_size(HTTP2_WINDOWS_BYTES.1)
+            .initial_stream_window_size(limits.http2_window_bytes)
+            .initial_connection_window_size(limits.http2_connection_window_bytes)
             .max_send_buf_size(limits.relay_buffer_bytes)
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .auto_date_header(false)
@@ -80,7 +82,8 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         let connection = http1::Builder::new()
             .preserve_header_case(true)
             .max_headers(limits.headers_max)
-            .max_buf_size(limits.header_bytes_max.max(8 << 10))
+            // Whoever reads along refuses a head that is too large before hyper does.
+            .max_buf_size(limits.header_bytes_max + 1)
             .auto_date_header(false)
             .serve_connection(io, service);
         run(connection, &peer, &shift, phase, |c| c.graceful_shutdown()).await;
@@ -134,8 +137,31 @@ async fn open(socket: TcpStream, tls: Option<&Tls>) -> io::Result<(ClientSocket,
     Ok((ClientSocket::secured(stream), http2))
 }
 
-const fn bad_framing(cause: &'static str, peer: SocketAddr) -> BadFraming {
-    BadFraming { cause, peer }
+/// Who reads along with what a client speaks.
+fn spoken(http2: bool, limits: &Limits) -> Spoken {
+    if http2 {
+        let control_frames_max = limits.http2_control_frames_per_10s_max;
+        let calm = Calm::new(clock::now(), limits.http2_resets_per_10s_max, control_frames_max);
+        Spoken::Http2(Box::new(calm))
+    } else {
+        let framing = Framing::requests(limits.header_bytes_max, limits.headers_max);
+        Spoken::Http1(Box::new(framing))
+    }
+}
+
+/// An answer to a request that cannot be read, as it is sent.
+fn refusal(fault: FramingFault, first_line: &[u8]) -> Vec<u8> {
+    let (head, body) = journey::unreadable(fault, first_line).into_parts();
+    let mut bytes = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
+    for (name, value) in &head.headers {
+        bytes.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    // The answer to HEAD has no body.
+    if !first_line.starts_with(b"HEAD ") {
+        bytes.extend_from_slice(&body);
+    }
+    bytes
 }
 
 async fn speaks_http2(socket: &TcpStream) -> bool {
@@ -162,8 +188,9 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
     // Looked up anew each time: a connection keeps no configuration in force.
     let worker = || shift.worker();
     let header_timeout = || worker().gateway.config.limits.header_read_timeout;
-    let tell = |cause| {
-        worker().gateway.telemetry.emit(&bad_framing(cause, peer.address));
+    let tell = |cause, first_line: &[u8]| {
+        let told = BadFraming { cause, peer: peer.address, first_line };
+        worker().gateway.telemetry.emit(&told);
     };
     let mut connection = pin!(connection);
     let mut timer = pin!(tokio::time::sleep(header_timeout()));
@@ -187,9 +214,10 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
         };
         match turn {
             Turn::Over(end) => {
-                let ours = peer.framing_fault().map(|fault| fault.cause());
-                if let Some(cause) = ours.or(end.err().as_ref().and_then(unreadable)) {
-                    tell(cause);
+                if let Some(unread) = peer.unread() {
+                    tell(unread.cause, &unread.first_line);
+                } else if let Some(cause) = end.err().as_ref().and_then(unreadable) {
+                    tell(cause, &[]);
                 }
                 return;
             }
@@ -207,7 +235,7 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             }
             Turn::Timer if peer.is_cut() => return,
             Turn::Timer => match peer.judge(clock::now(), &worker().gateway.config.limits) {
-                Verdict::Close => return tell("slow_header"),
+                Verdict::Close => return tell("slow_header", &[]),
                 // It was asked politely.
                 Verdict::Finish if finishing => return,
                 Verdict::Finish => {

@@ -12,6 +12,8 @@ use taximeter_config::Limits;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::calm::Calm;
+use super::instead::Instead;
 use super::interim::Interim;
 use super::socket::ClientSocket;
 use crate::edge::clock;
@@ -22,6 +24,8 @@ const LINGER_BYTES_MAX: usize = 64 << 10;
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 /// A byte that stands nowhere in a request but in its data.
 const NO_REQUEST_HAS: u8 = 0;
+/// hyper looks at a head that comes in parts when it has its end.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 /// No request head is being read.
 const NOT_READING: u64 = u64::MAX;
 
@@ -42,12 +46,21 @@ pub(crate) struct Peer {
     reading_since: AtomicU64,
     stalled: AtomicBool,
     cut: AtomicBool,
-    /// Why a request could be read in more than one way.
-    broken: OnceLock<FramingFault>,
+    /// Why nothing more is read of what the client sends.
+    broken: OnceLock<Unread>,
     /// A request body has not been read to its end.
     unread: AtomicBool,
     /// Open streams of an HTTP/2 connection.
     streams: Mutex<Vec<Weak<dyn Stream>>>,
+}
+
+/// What a connection ended with that the client should not have sent.
+#[derive(Debug)]
+pub(super) struct Unread {
+    /// A fixed word for labels.
+    pub(super) cause: &'static str,
+    /// How the request begins that cannot be read.
+    pub(super) first_line: Vec<u8>,
 }
 
 /// One stream of an HTTP/2 connection, as the connection's timer sees it.
@@ -112,9 +125,9 @@ impl Peer {
         self.unread.store(unread, Relaxed);
     }
 
-    /// Why a request could be read in more than one way, if one could.
-    pub(super) fn framing_fault(&self) -> Option<FramingFault> {
-        self.broken.get().copied()
+    /// Why nothing more is read of what the client sends, if so.
+    pub(super) fn unread(&self) -> Option<&Unread> {
+        self.broken.get()
     }
 
     /// Looks after a stream while it lives.
@@ -187,14 +200,27 @@ impl Peer {
     }
 }
 
+/// Writes out what is said of a request that cannot be read, of which the beginning is known.
+pub(super) type Refusal = fn(FramingFault, &[u8]) -> Vec<u8>;
+
+/// What a client speaks, and who reads along with it.
+pub(super) enum Spoken {
+    Http1(Box<Framing>),
+    Http2(Box<Calm>),
+}
+
 /// The client's socket; notes when a head begins and gives up on a client that does not read.
 pub(super) struct PeerSocket {
     socket: ClientSocket,
     peer: Arc<Peer>,
     write_timeout: Duration,
-    http2: bool,
-    /// Reads along on HTTP/1.
-    framing: Framing,
+    spoken: Spoken,
+    /// What is said of a request that cannot be read.
+    refusal: Refusal,
+    /// The same, once there is one.
+    instead: Option<Instead>,
+    /// What hyper has yet to read of a request that it shall refuse.
+    unsaid: &'static [u8],
     /// hyper waits for more bytes, and so will hear of the end.
     watched: bool,
     /// Runs while a write is waiting for the client.
@@ -209,15 +235,18 @@ impl PeerSocket {
     pub(super) fn new(
         socket: ClientSocket,
         peer: Arc<Peer>,
-        write_timeout: Duration,
-        http2: bool,
+        limits: &Limits,
+        spoken: Spoken,
+        refusal: Refusal,
     ) -> Self {
         Self {
             socket,
             peer,
-            write_timeout,
-            http2,
-            framing: Framing::requests(),
+            write_timeout: limits.client_write_timeout,
+            spoken,
+            refusal,
+            instead: None,
+            unsaid: &[],
             watched: false,
             waiting: None,
             lingering: None,
@@ -225,10 +254,14 @@ impl PeerSocket {
         }
     }
 
+    const fn is_http2(&self) -> bool {
+        matches!(self.spoken, Spoken::Http2(_))
+    }
+
     /// Whether the client has closed while nobody reads: with a pipelined request in its buffer
     /// hyper looks no further, and the engine would work for nobody.
     fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
-        if std::mem::take(&mut self.watched) || self.http2 || !self.peer.is_busy() {
+        if std::mem::take(&mut self.watched) || self.is_http2() || !self.peer.is_busy() {
             return false;
         }
         self.socket.poll_closed(cx)
@@ -251,17 +284,55 @@ impl PeerSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Spoils a request from where it could be read in more than one way, so that hyper refuses
-    /// it in its place: of several on a connection the ones before it are served.
-    fn spoil(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
+    /// Reads along with what came behind `before`.
+    fn read_along(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
         let new = buf.filled_mut().get_mut(before..).unwrap_or_default();
-        let Err(Broken { at, fault }) = self.framing.read(new) else { return };
-        if let Some(byte) = new.get_mut(at) {
-            *byte = NO_REQUEST_HAS;
+        match &mut self.spoken {
+            // Spoils a request from where it could be read in more than one way, so that hyper
+            // refuses it in its place: of several on a connection the ones before it are served.
+            Spoken::Http1(framing) => {
+                self.peer.bytes_came();
+                let Err(Broken { at, fault }) = framing.read(new) else { return };
+                if let Some(byte) = new.get_mut(at) {
+                    *byte = NO_REQUEST_HAS;
+                }
+                buf.set_filled(before + at + 1);
+                self.unsaid = HEAD_END;
+                let first_line = framing.first_line();
+                self.instead = Some(Instead::new((self.refusal)(fault, first_line)));
+                let unread = Unread { cause: fault.cause(), first_line: first_line.to_vec() };
+                // It is told once; nothing is read after it.
+                let _ = self.peer.broken.set(unread);
+            }
+            // On HTTP/2 bytes between requests are housekeeping, not the start of a head.
+            Spoken::Http2(calm) => {
+                let Err(excess) = calm.came(clock::now(), new) else { return };
+                buf.set_filled(before);
+                let unread = Unread { cause: excess.cause(), first_line: Vec::new() };
+                let _ = self.peer.broken.set(unread);
+            }
         }
-        buf.set_filled(before + at + 1);
-        // It is told once; nothing is read after it.
-        let _ = self.peer.broken.set(fault);
+    }
+
+    /// Ends a connection whose client sent what it should not.
+    fn poll_end(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Spoken::Http2(calm) = &self.spoken else {
+            let (said, unsaid) = self.unsaid.split_at(self.unsaid.len().min(buf.remaining()));
+            if said.is_empty() {
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            }
+            buf.put_slice(said);
+            self.unsaid = unsaid;
+            return Poll::Ready(Ok(()));
+        };
+        if self.lingering.is_none()
+            && let Some(goodbye) = calm.goodbye()
+        {
+            // A client that does not read learns nothing.
+            let _ = Pin::new(&mut self.socket).poll_write(cx, &goodbye);
+            let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
+        }
+        self.linger(cx)
     }
 
     fn watch<T>(
@@ -291,15 +362,16 @@ impl AsyncRead for PeerSocket {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.peer.broken.get().is_some() {
-            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            return this.poll_end(cx, buf);
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
         this.watched = read.is_pending();
-        // On HTTP/2 bytes between requests are housekeeping, not the start of a head.
-        if buf.filled().len() > before && !this.http2 {
-            this.peer.bytes_came();
-            this.spoil(buf, before);
+        if buf.filled().len() > before {
+            this.read_along(buf, before);
+            if buf.filled().len() == before {
+                return this.poll_end(cx, buf);
+            }
         }
         read
     }
@@ -311,9 +383,7 @@ impl AsyncWrite for PeerSocket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.socket).poll_write(cx, buf);
-        this.watch(cx, written)
+        self.poll_write_vectored(cx, &[io::IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
@@ -322,7 +392,26 @@ impl AsyncWrite for PeerSocket {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.socket).poll_write_vectored(cx, bufs);
+        if this.is_http2() && this.peer.broken.get().is_some() {
+            // Nothing stands behind our last word.
+            return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
+        }
+        let instead = match (&mut this.instead, bufs) {
+            (Some(instead), [wanted, rest @ ..]) if rest.iter().all(|rest| rest.is_empty()) => {
+                instead.poll_write(cx, &mut this.socket, wanted)
+            }
+            _ => None,
+        };
+        let written =
+            instead.unwrap_or_else(|| Pin::new(&mut this.socket).poll_write_vectored(cx, bufs));
+        if let (Spoken::Http2(calm), Poll::Ready(Ok(written))) = (&mut this.spoken, &written) {
+            let mut left = *written;
+            for buf in bufs {
+                let part = buf.get(..left).unwrap_or(buf);
+                calm.went(part);
+                left -= part.len();
+            }
+        }
         this.watch(cx, written)
     }
 
@@ -348,7 +437,7 @@ impl AsyncWrite for PeerSocket {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let more_comes = this.peer.unread.load(Relaxed) || this.peer.broken.get().is_some();
-        if more_comes && !this.http2 { this.linger(cx) } else { Poll::Ready(Ok(())) }
+        if more_comes && !this.is_http2() { this.linger(cx) } else { Poll::Ready(Ok(())) }
     }
 }
 

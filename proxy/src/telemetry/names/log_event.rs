@@ -94,7 +94,7 @@ log_events! {
         "A request had no valid credential.";
     SpoofedHeader: "spoofed_header", Warn, ["tenant"],
         "A client wrote an identity header of its own; it was not believed.";
-    BadFraming: "bad_framing", Warn, ["cause", "peer"],
+    BadFraming: "bad_framing", Warn, ["cause", "peer", "first_line"],
         "A client's connection ended because no request could be read.";
     ConnectionRefused: "connection_refused", Warn, ["reason", "peer"],
         "A client was not let in: too many connections.";

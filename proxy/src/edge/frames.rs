@@ -1,0 +1,166 @@
+//! The frames of one direction of an HTTP/2 connection (RFC 9113 §4.1), told by their heads. What is
+//! in them is skipped by arithmetic: hyper reads it.
+
+/// Before the first frame of a client.
+const PREFACE_BYTES: usize = 24;
+const HEAD_BYTES: usize = 9;
+/// A head, and the error code behind that of a RST_STREAM.
+const KEPT_BYTES: usize = HEAD_BYTES + 4;
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Data,
+    Headers,
+    /// A stream ends before its end.
+    Reset {
+        code: u32,
+    },
+    Continuation,
+    /// All that moves no request and no answer.
+    Control,
+}
+
+/// A frame, as far as its head tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) stream: u32,
+    /// Without anything in it, and not the end of a stream either.
+    pub(crate) idle: bool,
+}
+
+/// Reads along with one direction.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    preface: usize,
+    kept: [u8; KEPT_BYTES],
+    len: usize,
+    payload: usize,
+}
+
+impl Frames {
+    /// What a client sends: its preface, then frames.
+    pub(crate) const fn of_client() -> Self {
+        Self { preface: PREFACE_BYTES, ..Self::of_server() }
+    }
+
+    /// What a server sends.
+    pub(crate) const fn of_server() -> Self {
+        Self { preface: 0, kept: [0; KEPT_BYTES], len: 0, payload: 0 }
+    }
+
+    /// Whether the next byte begins a frame.
+    pub(crate) const fn is_between(&self) -> bool {
+        self.preface == 0 && self.len == 0 && self.payload == 0
+    }
+
+    /// Reads on; `each` hears of every frame once. Where reads begin and end carries no meaning.
+    pub(crate) fn read(&mut self, bytes: &[u8], mut each: impl FnMut(Frame)) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = match (&mut self.preface, &mut self.payload) {
+                (0, 0) => self.read_head(rest, &mut each),
+                (0, left) | (left, _) => {
+                    let taken = rest.len().min(*left);
+                    *left -= taken;
+                    taken
+                }
+            };
+            rest = rest.get(taken..).unwrap_or_default();
+        }
+    }
+
+    fn read_head(&mut self, rest: &[u8], each: &mut impl FnMut(Frame)) -> usize {
+        let wanted = if self.is_reset() { KEPT_BYTES } else { HEAD_BYTES };
+        let free = self.kept.get_mut(self.len..wanted).unwrap_or_default();
+        let taken = free.len().min(rest.len());
+        for (kept, byte) in free.iter_mut().zip(rest) {
+            *kept = *byte;
+        }
+        self.len += taken;
+        if self.len == wanted && (wanted == KEPT_BYTES || !self.is_reset()) {
+            let [l1, l2, l3, kind, flags, stream @ .., c1, c2, c3, c4] = self.kept;
+            let [s1, s2, s3, s4] = stream;
+            let length = u32::from_be_bytes([0, l1, l2, l3]) as usize;
+            let code = u32::from_be_bytes([c1, c2, c3, c4]);
+            each(Frame {
+                kind: Kind::of(kind, code),
+                stream: u32::from_be_bytes([s1 & 0x7f, s2, s3, s4]),
+                idle: length == 0 && flags & 1 == 0,
+            });
+            self.payload = length - (wanted - HEAD_BYTES);
+            self.len = 0;
+        }
+        taken
+    }
+
+    /// Whether the head of a RST_STREAM of the right length is there.
+    fn is_reset(&self) -> bool {
+        self.len >= HEAD_BYTES && self.kept.starts_with(&[0, 0, 4, 3])
+    }
+}
+
+impl Kind {
+    const fn of(kind: u8, code: u32) -> Self {
+        match kind {
+            0 => Self::Data,
+            1 => Self::Headers,
+            3 => Self::Reset { code },
+            9 => Self::Continuation,
+            _ => Self::Control,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    }
+
+    #[test]
+    fn frames_are_told_once_however_they_come() {
+        let sent = [
+            vec![b'x'; PREFACE_BYTES],
+            frame(4, 0, 0, &[]),
+            frame(1, 5, 1, b"\0\0\x04\x03"),
+            frame(0, 0, 1, &[]),
+            frame(0, 1, 1, &[]),
+            frame(0, 0, 1, &[3; 200]),
+            frame(3, 0, 1, &[0, 0, 0, 8]),
+            frame(8, 0, 0, &[0, 0, 0, 1]),
+        ];
+        let told = [
+            (Kind::Control, 0, true),
+            (Kind::Headers, 1, false),
+            (Kind::Data, 1, true),
+            (Kind::Data, 1, false),
+            (Kind::Data, 1, false),
+            (Kind::Reset { code: 8 }, 1, false),
+            (Kind::Control, 0, false),
+        ];
+        let told = told.map(|(kind, stream, idle)| Frame { kind, stream, idle });
+        let bytes = sent.concat();
+        for cut in 0..=bytes.len() {
+            let mut heard = Vec::new();
+            let mut frames = Frames::of_client();
+            for part in [&bytes[..cut], &bytes[cut..]] {
+                frames.read(part, |frame| heard.push(frame));
+            }
+            assert_eq!(heard, told, "split at {cut}");
+            assert!(frames.is_between());
+        }
+    }
+
+    #[test]
+    fn a_reset_that_is_too_long_is_a_frame_all_the_same() {
+        let mut frames = Frames::of_server();
+        let mut heard = 0;
+        frames.read(&[frame(3, 0, 1, &[0; 5]), frame(6, 0, 0, &[0; 8])].concat(), |_| heard += 1);
+        assert_eq!((heard, frames.is_between()), (2, true));
+    }
+}

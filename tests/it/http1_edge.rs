@@ -1,0 +1,211 @@
+//! HTTP/1 as few clients speak it: what is odd and clear is served, what is not is told so in words,
+//! and of neither anything is taken for a further request.
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::gateway::{Gateway, Setup};
+use crate::http::{bare, json_answer, post};
+
+const CHAT_PATH: &str = "/v1/chat/completions";
+
+fn old(headers: &str, body: &str) -> String {
+    let json = "Content-Type: application/json\r\n";
+    format!("POST {CHAT_PATH} HTTP/1.0\r\n{json}{headers}\r\n{body}")
+}
+
+#[test]
+fn http_1_0_is_served_and_its_connection_closed() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let length = format!("Content-Length: {}\r\n", CHAT.len());
+    let mut client = Client::saying(gateway.address(), old(&length, CHAT).as_bytes());
+    let got = engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(got.text(), CHAT);
+    assert_eq!(client.answer().text(), CHAT_ANSWER);
+    client.assert_closed();
+    assert_eq!(gateway.records().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginning() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {header_bytes_max: 80000}")
+        .start();
+    let length = format!("Content-Length: {}\r\n", CHAT.len());
+    let chunked = format!("{:x}\r\n{CHAT}\r\n0\r\n\r\n", CHAT.len());
+    let host = "Host: a\r\nContent-Type: application/json\r\n";
+    let target = |target: &str| format!("POST {target} HTTP/1.1\r\n{host}{length}\r\n{CHAT}");
+    let fields = "X: 1\r\n".repeat(101);
+    let cases: [(&str, u16, &str, String); 17] = [
+        ("transfer_encoding", 400, "bad_framing", old("Transfer-Encoding: chunked\r\n", &chunked)),
+        ("no_length", 400, "bad_framing", old("", "")),
+        ("no_length", 400, "bad_framing", format!("POST {CHAT_PATH} HTTP/1.1\r\n{host}\r\n")),
+        ("version", 400, "bad_framing", "GET /v1/models\r\n\r\n".into()),
+        ("version", 400, "bad_framing", "GET /v1/models HTTP/1.2\r\n\r\n".into()),
+        ("request_line", 400, "bad_framing", "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0".into()),
+        ("request_line", 400, "bad_framing", "G(T / HTTP/1.1\r\n\r\n".into()),
+        ("target", 400, "bad_framing", target("http://a/v1/chat/completions")),
+        ("target", 400, "bad_framing", target("a:80")),
+        ("target", 400, "bad_framing", target("/v1/chat/completions#x")),
+        ("header_value", 400, "bad_framing", format!("GET / HTTP/1.1\r\n{host}X: a\0b\r\n\r\n")),
+        ("host", 400, "bad_framing", "GET /v1/models HTTP/1.1\r\n\r\n".into()),
+        ("host", 400, "bad_framing", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n".into()),
+        (
+            "connection",
+            400,
+            "bad_framing",
+            format!("GET / HTTP/1.1\r\n{host}Connection: x, Authorization\r\n\r\n"),
+        ),
+        ("too_many_headers", 431, "headers_too_large", format!("GET / HTTP/1.1\r\n{fields}\r\n")),
+        (
+            "head_too_large",
+            431,
+            "headers_too_large",
+            format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(80_000)),
+        ),
+        ("target_too_long", 414, "uri_too_long", format!("GET /{}", "x".repeat(65_534))),
+    ];
+    for (_, status, code, request) in &cases {
+        let mut client = Client::saying(gateway.address(), request.as_bytes());
+        let shown: String = request.chars().take(80).collect();
+        let answer = client.try_answer().unwrap_or_else(|fault| panic!("{shown:?}: {fault}"));
+        assert_eq!(answer.status(), *status, "{shown:?}");
+        let error = &answer.json()["error"];
+        assert_eq!(
+            (&error["code"], &error["param"]),
+            (&Value::from(*code), &Value::Null),
+            "{error}"
+        );
+        assert_eq!(error["type"], "invalid_request_error");
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("x-should-retry", "false"),
+            ("cache-control", "no-store"),
+            ("connection", "close"),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{shown:?}: {answer:?}");
+        }
+        assert!(answer.header("x-request-id").is_some(), "{answer:?}");
+        client.assert_closed();
+    }
+    for (cause, ..) in &cases {
+        let count = cases.iter().filter(|(other, ..)| other == cause).count();
+        gateway.await_metric(&format!(
+            "taximeter_bad_framing_total{{taximeter_cause=\"{cause}\"}} {count}"
+        ));
+    }
+    engine.assert_untouched();
+    assert!(gateway.records().is_empty());
+}
+
+#[test]
+fn a_head_that_cannot_be_read_is_logged_by_its_beginning_and_without_its_keys() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let long = "x".repeat(80);
+    for (request, shown) in [
+        ("\u{16}\u{3}\u{1}\0".to_owned(), "\\x16\\x03\\x01\\x00".to_owned()),
+        (format!("GET /{long}"), format!("GET /{}", &long[..59])),
+        ("GET /v1/models?key=sk-secret HTTP/1.1".into(), "GET /v1/models".into()),
+        (
+            "POST /v1/messages HTTP/1.1\r\nX-Api-Key: sk-secret".into(),
+            "POST /v1/messages HTTP/1.1".into(),
+        ),
+    ] {
+        let mut client = Client::saying(gateway.address(), format!("{request}\r\n \n").as_bytes());
+        let answer = client.answer();
+        assert_eq!(answer.status(), 400);
+        assert_eq!(answer.json()["type"] == "error", shown.contains("messages"), "{answer:?}");
+        client.assert_closed();
+        let line = gateway.await_event("bad_framing");
+        assert_eq!(line["first_line"], shown, "{line}");
+        assert!(!line.to_string().contains("sk-secret"), "{line}");
+    }
+}
+
+#[test]
+fn a_protocol_that_is_asked_for_is_not_switched_to_and_what_follows_is_the_next_request() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for protocol in ["h2c", "websocket", "HTTP/2.0, x"] {
+        let upgrade = format!(
+            "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: {protocol}\r\nHTTP2-Settings: AAMAAABk\r\n"
+        );
+        let behind = bare("GET", "/nowhere", "");
+        let both = [post(CHAT_PATH, &upgrade, CHAT), behind].concat();
+        let mut client = Client::saying(gateway.address(), &both);
+        let got = engine.answer_once(&json_answer(CHAT_ANSWER));
+        for name in ["upgrade", "connection", "http2-settings"] {
+            assert_eq!(got.header(name), None, "{protocol}: {got:?}");
+        }
+        assert_eq!(client.answer().text(), CHAT_ANSWER);
+        assert_eq!(client.answer().status(), 404, "of what is behind it");
+        engine.assert_untouched();
+    }
+}
+
+#[test]
+fn extensions_of_chunks_have_a_maximum_together() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    // hyper counts each byte behind the semicolon, and refuses the 16,384th.
+    let chunked = |bytes: usize| {
+        let size = format!("{:x}", CHAT.len());
+        let half = "x".repeat(bytes / 2);
+        let body = format!("{size};{half}\r\n{CHAT}\r\n0;{half}\r\n\r\n");
+        let head = "Transfer-Encoding: chunked\r\nContent-Type: application/json\r\n";
+        format!("POST {CHAT_PATH} HTTP/1.1\r\nHost: a\r\n{head}\r\n{body}")
+    };
+    let mut client = Client::saying(gateway.address(), chunked((16 << 10) - 2).as_bytes());
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    let mut client = Client::saying(gateway.address(), chunked(16 << 10).as_bytes());
+    assert_eq!(client.answer().json()["error"]["code"], "bad_framing");
+    client.assert_closed();
+    engine.assert_untouched();
+}
+
+#[test]
+fn a_body_that_comes_after_its_refusal_is_taken_for_nothing() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("tenants: {unknown: refuse}\nlimits: {body_bytes_max: 200000}")
+        .start();
+    let request = bare("GET", "/nowhere", "");
+    // Less than what is read for politeness, more than that, and what is refused by its length.
+    for (length, status) in [(60 << 10, 401), (100 << 10, 401), (300 << 10, 413)] {
+        let key = if status == 413 { "" } else { "Authorization: Bearer no\r\n" };
+        let gateway_of_413;
+        let address = if status == 413 {
+            gateway_of_413 = Setup::before(&engine)
+                .upstream("dialect: openai")
+                .with("limits: {body_bytes_max: 200000}")
+                .start();
+            gateway_of_413.address()
+        } else {
+            gateway.address()
+        };
+        let head = format!(
+            "POST {CHAT_PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+             {key}Content-Length: {length}\r\n\r\n"
+        );
+        let mut client = Client::saying(address, head.as_bytes());
+        // It may be that nobody takes it any more.
+        let body = request.repeat(length / request.len());
+        let _ = client.try_send(&body);
+        match client.try_answer() {
+            Ok(answer) => {
+                assert_eq!(answer.status(), status);
+                assert!(client.try_answer().is_err(), "a second answer: {length}");
+            }
+            Err(fault) => panic!("{length}: the answer is lost: {fault}"),
+        }
+    }
+    engine.assert_untouched();
+}
