@@ -6,6 +6,7 @@ pub(crate) mod count;
 pub(crate) mod demo;
 mod export;
 pub(crate) mod failure;
+pub(crate) mod healthy;
 mod hex;
 pub(crate) mod inject;
 pub(crate) mod keys;

@@ -24,8 +24,8 @@ use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
 use commands::{
-    bill, check, count, demo, inject, keys, prices, records, rerate, serve, simulate, top, verify,
-    webhook,
+    bill, check, count, demo, healthy, inject, keys, prices, records, rerate, serve, simulate, top,
+    verify, webhook,
 };
 use edge::clock;
 use exit::{complain, told};
@@ -57,6 +57,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Simulate(simulate::SimulateArgs),
     Top(top::TopArgs),
+    Healthy(healthy::HealthyArgs),
     Check(check::CheckArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
@@ -88,6 +89,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     let code = match command {
         Command::Serve(args) => return serve::run(&args),
         Command::Webhook(args) => return webhook::run(&args),
+        Command::Healthy(args) => return healthy::run(&args),
         Command::Demo(args) => {
             demo::demo(&args)?;
             ExitCode::SUCCESS

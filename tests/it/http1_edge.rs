@@ -173,39 +173,31 @@ fn extensions_of_chunks_have_a_maximum_together() {
 #[test]
 fn a_body_that_comes_after_its_refusal_is_taken_for_nothing() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine)
-        .upstream("dialect: openai")
-        .with("tenants: {unknown: refuse}\nlimits: {body_bytes_max: 200000}")
-        .start();
+    let gateway =
+        |section: &str| Setup::before(&engine).upstream("dialect: openai").with(section).start();
+    let (keys, small) =
+        (gateway("tenants: {unknown: refuse}"), gateway("limits: {body_bytes_max: 200000}"));
     let request = bare("GET", "/nowhere", "");
     // Less than what is read for politeness, more than that, and what is refused by its length.
-    for (length, status) in [(60 << 10, 401), (100 << 10, 401), (300 << 10, 413)] {
-        let key = if status == 413 { "" } else { "Authorization: Bearer no\r\n" };
-        let gateway_of_413;
-        let address = if status == 413 {
-            gateway_of_413 = Setup::before(&engine)
-                .upstream("dialect: openai")
-                .with("limits: {body_bytes_max: 200000}")
-                .start();
-            gateway_of_413.address()
-        } else {
-            gateway.address()
-        };
-        let head = format!(
-            "POST {CHAT_PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
-             {key}Content-Length: {length}\r\n\r\n"
-        );
-        let mut client = Client::saying(address, head.as_bytes());
-        // It may be that nobody takes it any more.
-        let body = request.repeat(length / request.len());
-        let _ = client.try_send(&body);
-        match client.try_answer() {
-            Ok(answer) => {
+    let cases = [(&keys, 60 << 10, 401), (&keys, 100 << 10, 401), (&small, 300 << 10, 413)];
+    std::thread::scope(|scope| {
+        for (gateway, length, status) in cases {
+            let address = gateway.address();
+            let body = request.repeat(length / request.len());
+            scope.spawn(move || {
+                let json = "Content-Type: application/json\r\n";
+                let head = format!(
+                    "POST {CHAT_PATH} HTTP/1.1\r\nHost: a\r\n{json}Content-Length: {length}\r\n\r\n"
+                );
+                let mut client = Client::saying(address, head.as_bytes());
+                // It may be that nobody takes it any more.
+                let _ = client.try_send(&body);
+                let answer = client.try_answer();
+                let answer = answer.unwrap_or_else(|fault| panic!("{length}: lost: {fault}"));
                 assert_eq!(answer.status(), status);
                 assert!(client.try_answer().is_err(), "a second answer: {length}");
-            }
-            Err(fault) => panic!("{length}: the answer is lost: {fault}"),
+            });
         }
-    }
+    });
     engine.assert_untouched();
 }

@@ -229,3 +229,66 @@ fn the_simulated_engine_answers_a_gateway() {
     assert_eq!(record["usage"]["source"], "reported");
     assert_eq!(record["usage"]["output_tokens"], 64);
 }
+
+#[test]
+fn whether_a_gateway_is_well_can_be_asked_without_another_program() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {drain_grace_seconds: 30}")
+        .start();
+    let admin = gateway.admin_address().to_string();
+    let ask = |words: &[&str]| {
+        let said = taximeter([&["healthy"], words].concat());
+        (said.status.code(), String::from_utf8_lossy(&said.stderr).into_owned())
+    };
+    let well = (Some(0), String::new());
+    assert_eq!(ask(&["--admin", &admin]), well);
+    assert_eq!(ask(&["--admin", &admin, "--ready"]), well);
+    gateway.terminate();
+    gateway.await_event("leaving");
+    assert_eq!(ask(&["--admin", &admin]), well);
+    let (code, why) = ask(&["--admin", &admin, "--ready"]);
+    assert!(code == Some(1) && why.contains("503") && why.contains("draining"), "{why}");
+    gateway.terminate();
+    gateway.exit();
+    let (code, why) = ask(&["--admin", &admin]);
+    assert!(code == Some(1) && why.contains(&admin), "{why}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("taximeter.yaml");
+    let upstreams = "upstreams: [{name: a, url: \"http://127.0.0.1:1\"}]";
+    std::fs::write(&file, format!("admin: {admin}\n{upstreams}\n")).expect("write it");
+    let file = file.to_str().expect("a path");
+    let (code, why) = ask(&["--config", file]);
+    assert!(code == Some(1) && why.contains(&admin), "the address of the file: {why}");
+    std::fs::write(file, "admin: nowhere\n").expect("write it");
+    assert_eq!(ask(&["--config", file]).0, Some(EX_CONFIG));
+}
+
+#[test]
+fn signals_during_a_start_are_heard() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let book = folder.path().join("prices.yaml");
+    let made = Command::new("mkfifo").arg(&book).status().expect("run mkfifo");
+    assert!(made.success());
+    let file = folder.path().join("taximeter.yaml");
+    let yaml = format!(
+        "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndata_dir: {:?}\nprices: {{overrides: [{book:?}]}}\n\
+         upstreams: [{{url: \"http://127.0.0.1:1\"}}]\n",
+        folder.path().join("data")
+    );
+    std::fs::write(&file, yaml).expect("write it");
+    let mut serve = Command::new("timeout");
+    let serve = serve.args(["--signal=KILL", "60"]).arg(binary());
+    let mut gateway = serve.arg("serve").arg("--config").arg(&file).spawn().expect("start it");
+    // It opens the book, and waits for what is in it.
+    let _book = std::fs::OpenOptions::new().write(true).open(&book).expect("its reader");
+    let signal = |name: &str| {
+        let id = gateway.id().to_string();
+        let said = Command::new("kill").args([name, &id]).status().expect("run kill");
+        assert!(said.success(), "it is gone");
+    };
+    signal("-HUP");
+    signal("-TERM");
+    assert_eq!(gateway.wait().expect("its end").code(), Some(0));
+}

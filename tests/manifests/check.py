@@ -194,7 +194,12 @@ def check_fit(what, text, pod):
         open_to_others = host in ("0.0.0.0", "[::]")
         expect((ports.get(port) == int(number)) == open_to_others, f"{what}: {address}, but the port {port} is {ports.get(port)}")
     probes = [container[probe] for probe in ("startupProbe", "readinessProbe", "livenessProbe") if probe in container]
+    expect(len(probes) == 3, f"{what}: the sidecar or gateway has {len(probes)} probes of three")
     for probe in probes:
+        if "exec" in probe:
+            command = probe["exec"]["command"]
+            expect(command[:2] == ["/taximeter", "healthy"], f"{what}: a probe runs {command}")
+            continue
         port = (probe.get("httpGet") or probe.get("tcpSocket"))["port"]
         expect(port in ports, f"{what}: a probe asks the port {port}, which is not there")
     # Last counts, the store and the last metrics come behind the drain.

@@ -16,6 +16,8 @@ const CONFIG_VOLUME: &str = "taximeter-config";
 const ADMIN_VOLUME: &str = "taximeter-admin";
 const CONFIG_FOLDER: &str = "/etc/taximeter";
 const CONFIG_FILE: &str = "taximeter.yaml";
+/// The program in its image.
+const PROGRAM: &str = "/taximeter";
 /// Any number but 0: the program is nobody in particular.
 const USER: u32 = 65532;
 
@@ -107,20 +109,22 @@ impl Container<'_> {
     fn probes(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let handlers = if self.sidecar.admin_secret.is_some() {
             let ask = |path: &str| json!({"httpGet": {"path": path, "port": "admin"}});
-            Some([ask("/healthz"), ask("/readyz"), ask("/healthz")])
+            [ask("/healthz"), ask("/readyz"), ask("/healthz")]
         } else if self.sidecar.beside == Beside::Engine {
             let ask = || json!({"tcpSocket": {"port": self.port_name}});
-            Some([ask(), ask(), ask()])
+            [ask(), ask(), ask()]
         } else {
-            // It listens on loopback, where no probe comes.
-            None
+            // It listens on loopback, where no probe comes but one from within.
+            let ask = |words: &[&str]| json!({"exec": {"command": words}, "timeoutSeconds": 5});
+            let alive = ask(&[PROGRAM, "healthy"]);
+            [alive.clone(), ask(&[PROGRAM, "healthy", "--ready"]), alive]
         };
         let names = [
             ("startupProbe", 1, Some(600)),
             ("readinessProbe", 5, None),
             ("livenessProbe", 10, Some(6)),
         ];
-        names.into_iter().zip(handlers.into_iter().flatten()).map(|(probe, mut handler)| {
+        names.into_iter().zip(handlers).map(|(probe, mut handler)| {
             let (name, period, failures) = probe;
             if let Some(members) = handler.as_object_mut() {
                 members.insert("periodSeconds".to_owned(), period.into());

@@ -1,6 +1,7 @@
 //! `taximeter serve`: the gateway, from start to drained.
 
 mod reload;
+mod signals;
 mod tell;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::telemetry::log::{Format, Log};
 use crate::telemetry::otlp::MetricsSource;
 use crate::telemetry::{LogEvent, Telemetry};
 use reload::{Reloader, Source};
+use signals::Signals;
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -50,7 +52,7 @@ Examples:
   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 python app.py  any client, through the meter";
 
 /// Runs the gateway.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Configuration file; flags override it.
@@ -75,6 +77,32 @@ pub(crate) struct ServeArgs {
 
 /// Runs until told to stop.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let runtime = runtime()?;
+    let mut signals = Signals::new(&runtime)?;
+    let args = args.clone();
+    let Some(begun) = signals.unless_told(runtime, move |runtime| begin(runtime, &args))? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    match begun? {
+        Ok(Begun { running, source, files, seen }) => {
+            running.read_again(source, files, seen, signals.hangup);
+            running.until_signal(signals.stop);
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(exit) => Ok(exit.into()),
+    }
+}
+
+/// A gateway that has started, and where its configuration comes from.
+struct Begun {
+    running: Running,
+    source: Option<Source>,
+    files: Vec<PathBuf>,
+    seen: Look,
+}
+
+/// Reads the configuration and starts, or says why not.
+fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exit>> {
     let overrides = Overrides {
         upstream: args.upstream.clone(),
         listen: args.listen.clone(),
@@ -90,35 +118,32 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
         (None, None) => {
             exit::complain("nothing to stand before: give --upstream URL or --config FILE");
-            return Ok(Exit::Configuration.into());
+            return Ok(Err(Exit::Configuration));
         }
     };
     let config = match config {
         Ok(config) => config,
         Err(fault) => {
             exit::complain(&not_started(&fault));
-            return Ok(Exit::Configuration.into());
+            return Ok(Err(Exit::Configuration));
         }
     };
     let seen = Look::at(&files);
     let log = Log::new(args.log_format).context("cannot start the log")?;
-    let running = match start(config, log) {
-        Ok(running) => running,
+    match start_on(runtime, config, log) {
+        Ok(running) => Ok(Ok(Begun { running, source, files, seen })),
         Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
             exit::complain(&exit::told(&fault));
-            return Ok(Exit::InUse.into());
+            Ok(Err(Exit::InUse))
         }
         Err(fault) => match fault.downcast_ref() {
             Some(fault) => {
                 exit::complain(&not_started(fault));
-                return Ok(Exit::Configuration.into());
+                Ok(Err(Exit::Configuration))
             }
-            None => return Err(fault),
+            None => Err(fault),
         },
-    };
-    running.read_again(source, files, seen)?;
-    running.until_signal()?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 /// What a person is told who wanted to start.
@@ -151,13 +176,21 @@ pub(crate) struct Running {
 /// Errors: data directory in use or damaged, address in use, prices or vocabularies that cannot be
 /// read.
 pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    start_on(runtime()?, config, log)
+}
+
+/// The runtime of all that is not on a request's path.
+fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .thread_name("background")
         .enable_all()
         .build()
-        .context("cannot start a runtime")?;
+        .context("cannot start a runtime")
+}
+
+fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Running> {
     let id = gateway_id(&config.resource);
     let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
@@ -336,9 +369,8 @@ impl Running {
         source: Option<Source>,
         files: Vec<PathBuf>,
         seen: Look,
-    ) -> anyhow::Result<()> {
-        let _inside = self.runtime.enter();
-        let mut hangup = Hangup::new()?;
+        mut hangup: Hangup,
+    ) {
         let current = self.current.clone();
         match source {
             Some(source) => {
@@ -357,13 +389,11 @@ impl Running {
                 });
             }
         }
-        Ok(())
     }
 
     /// Serves until SIGTERM or SIGINT and for the grace behind it, then drains; a second signal ends
     /// at once.
-    fn until_signal(self) -> anyhow::Result<()> {
-        let mut stop = self.runtime.block_on(async { Stop::new() })?;
+    fn until_signal(self, mut stop: Stop) {
         self.say_listening();
         self.runtime.block_on(stop.wait());
         let limits = self.current.get().config.limits.clone();
@@ -379,7 +409,6 @@ impl Running {
             });
         }
         self.finish();
-        Ok(())
     }
 
     /// Serves on while those who balance load learn that nobody should come; whether a signal came

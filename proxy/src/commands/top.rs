@@ -87,7 +87,8 @@ pub(crate) struct TopArgs {
     once: bool,
 }
 
-fn address(text: &str) -> Result<UpstreamUrl, String> {
+/// An admin address, with or without its scheme.
+pub(super) fn address(text: &str) -> Result<UpstreamUrl, String> {
     if text.contains('@') {
         return Err("has credentials in it: the token belongs into TAXIMETER_ADMIN_TOKEN".into());
     }

@@ -47,6 +47,22 @@
     tcpSocket: {port: http}
     periodSeconds: 10
     failureThreshold: 6
+  {{- else }}
+  # Its admin address is on the pod's loopback, where only the container itself can ask.
+  startupProbe:
+    exec: {command: [/taximeter, healthy]}
+    timeoutSeconds: 5
+    periodSeconds: 1
+    failureThreshold: 600
+  readinessProbe:
+    exec: {command: [/taximeter, healthy, --ready]}
+    timeoutSeconds: 5
+    periodSeconds: 5
+  livenessProbe:
+    exec: {command: [/taximeter, healthy]}
+    timeoutSeconds: 5
+    periodSeconds: 10
+    failureThreshold: 6
   {{- end }}
   resources:
     {{- toYaml $values.resources | nindent 4 }}

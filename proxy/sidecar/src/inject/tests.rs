@@ -177,7 +177,14 @@ fn beside_an_application_what_it_asked_before_is_what_the_sidecar_asks() {
         "{text}"
     );
     assert!(text.starts_with("listen: 127.0.0.1:8080\n"), "nobody else comes in");
-    assert!(ours(&pod).get("ports").is_none() && ours(&pod).get("readinessProbe").is_none());
+    assert!(ours(&pod).get("ports").is_none());
+    for (probe, words) in [
+        ("startupProbe", &["/taximeter", "healthy"][..]),
+        ("readinessProbe", &["/taximeter", "healthy", "--ready"]),
+        ("livenessProbe", &["/taximeter", "healthy"]),
+    ] {
+        assert_eq!(ours(&pod)[probe]["exec"]["command"], json!(words), "asks from within");
+    }
     let tenant = named(list(ours(&pod), "env"), "TAXIMETER_TENANT").unwrap();
     assert_eq!(tenant["valueFrom"]["fieldRef"]["fieldPath"], "metadata.namespace");
     // It is told to ask another host now.
