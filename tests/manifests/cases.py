@@ -104,6 +104,29 @@ SIDECAR = {
     },
 }
 
+# Of the webhook's chart.
+WEBHOOK = {
+    "cert-manager": BESIDE,
+    "own-certificate": {
+        **BESIDE, "certificate": {"existingSecret": "webhook-tls", "caBundle": "-----BEGIN CERTIFICATE-----\nMA==\n"},
+    },
+    "applications": {
+        **BESIDE, "sidecar": {"beside": "application", "tenant": "label:team", "adminSecret": "taximeter-admin",
+                              "configMap": "meter", "image": "registry.example/taximeter:0.1.0"},
+        "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10,
+                    "namespaceSelector": {"matchLabels": {"llm": "yes"},
+                                          "matchExpressions": [{"key": "env", "operator": "In", "values": ["prod"]}]},
+                    "objectSelector": {"matchLabels": {"taximeter.io/inject": "true"}}},
+    },
+    "placed": {
+        **BESIDE, "replicas": 3, "labels": {"team": "platform"}, "fullnameOverride": "llm-webhook",
+        "priorityClassName": "system-cluster-critical", "nodeSelector": {"pool": "cpu"},
+        "tolerations": [{"operator": "Exists"}], "affinity": {"podAntiAffinity": {}},
+        "imagePullSecrets": [{"name": "registry"}], "networkPolicy": {"enabled": False},
+        "podDisruptionBudget": {"enabled": False},
+    },
+}
+
 # Values that Helm refuses, linting too, and the key that it must name.
 BAD_GATEWAY = [
     ({"upstream": "vllm:8000"}, "/upstream"),
@@ -144,6 +167,18 @@ BAD_SIDECAR = [
     ({"podMonitor": {"enabled": True}}, "/admin/secret"),
     ({"upstream": "https://a.example", "config": ENGINES}, "/config/upstreams"),
     ({"persistence": {"size": "much"}}, "/persistence/size"),
+]
+
+BAD_WEBHOOK = [
+    ({"replicas": 0}, "/replicas"),
+    ({"sidecar": {"beside": "database"}}, "/sidecar/beside"),
+    ({"sidecar": {"tenant": "label:"}}, "/sidecar/tenant"),
+    ({"webhook": {"failurePolicy": "Retry"}}, "/webhook/failurePolicy"),
+    ({"webhook": {"timeoutSeconds": 60}}, "/webhook/timeoutSeconds"),
+    ({"webhook": {"rules": []}}, "rules"),
+    ({"certificate": {"existingSecret": "webhook-tls"}}, "/certificate/caBundle"),
+    ({"certificate": {"caBundle": "MIIB"}}, "/certificate/caBundle"),
+    ({"image": {"digest": "0123"}}, "/image/digest"),
 ]
 
 # A pod that nobody meters yet.

@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "taximeter"
+WEBHOOK = DEPLOY / "helm" / "taximeter-webhook"
 INCLUDING = HERE / "chart"
 OLDEST = 29
 LINT_WARNING = 2
@@ -74,6 +75,7 @@ def charts():
     """Every case, rendered and linted; and every bad one, refused with the key's name."""
     found = {}
     alike = [("gateway", CHART, cases.GATEWAY, cases.BAD_GATEWAY, lambda values: values),
+             ("webhook", WEBHOOK, cases.WEBHOOK, cases.BAD_WEBHOOK, lambda values: values),
              ("sidecar", INCLUDING, cases.SIDECAR, cases.BAD_SIDECAR, lambda values: {"taximeter": values})]
     for kind, folder, good, bad, wrap in alike:
         with loaded(folder) as chart:
@@ -283,6 +285,27 @@ def check_injected():
         expect(not apart, f"taximeter-sidecar and inject --beside={beside}: {apart}")
 
 
+def check_webhooks(sets):
+    """The API server finds the webhook by a name that is on its certificate, and the program takes its flags."""
+    for name in cases.WEBHOOK:
+        things = sets[f"webhook-{name}"]
+        asked = one(things, "MutatingWebhookConfiguration")["webhooks"][0]
+        service, pod = one(things, "Service"), rules.pod_of(one(things, "Deployment"))
+        place = asked["clientConfig"]["service"]
+        expect((place["name"], place["port"]) == (service["metadata"]["name"], service["spec"]["ports"][0]["port"]),
+               f"webhook {name}: the API server asks {place}")
+        mounted = pod["volumes"][0]["secret"]["secretName"]
+        made = [thing["spec"] for thing in things if thing["kind"] == "Certificate" and not thing["spec"].get("isCA")]
+        expect([spec["secretName"] for spec in made] in ([], [mounted]), f"webhook {name}: no certificate in {mounted}")
+        for spec in made:
+            expect(f"{place['name']}.{place['namespace']}.svc" in spec["dnsNames"], f"webhook {name}: {spec['dnsNames']}")
+        expect(bool(made) != ("caBundle" in asked["clientConfig"]), f"webhook {name}: nobody says who signed")
+        told = subprocess.run([os.environ["TAXIMETER_BINARY"], *pod["containers"][0]["args"]], capture_output=True, text=True,
+                              check=False, timeout=60)
+        # It has no certificate here.
+        expect(told.returncode == 64 and "/tls/tls.crt" in told.stderr, f"webhook {name}: {told.stderr}")
+
+
 def check_restarts():
     """Pods are made anew for each key that is read at a start only, and for no other."""
     source = (ROOT / "config" / "src" / "running.rs").read_text()
@@ -327,7 +350,7 @@ def check_files(sets):
         shown = one(sets["gateway-everything"], "ConfigMap", f"taximeter-{file.stem}")["data"]
         expect(json.loads(shown[f"taximeter-{file.name}"]) == json.loads(file.read_text()), f"the chart has another {file.name}")
     version = re.search(r'^version = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
-    for chart in ("taximeter", "taximeter-sidecar"):
+    for chart in ("taximeter", "taximeter-sidecar", "taximeter-webhook"):
         told = yaml.safe_load((DEPLOY / "helm" / chart / "Chart.yaml").read_text())
         expect((told["version"], told["appVersion"]) == (version, version), f"{chart}/Chart.yaml is not of {version}")
     images = {container["image"] for things in sets.values() for _, pod in pods(things) for container in rules.containers(pod)
@@ -393,8 +416,9 @@ def checkov(sets):
 
 def main():
     sets = charts()
-    print(f"helm {helm.helm_sdk_version()}: {len(cases.GATEWAY)} gateways and {len(cases.SIDECAR)} sidecars rendered and linted, "
-          f"{len(cases.BAD_GATEWAY) + len(cases.BAD_SIDECAR)} bad values refused by name")
+    print(f"helm {helm.helm_sdk_version()}: {len(cases.GATEWAY)} gateways, {len(cases.SIDECAR)} sidecars and "
+          f"{len(cases.WEBHOOK)} webhooks rendered and linted, "
+          f"{len(cases.BAD_GATEWAY) + len(cases.BAD_SIDECAR) + len(cases.BAD_WEBHOOK)} bad values refused by name")
     for overlay in ("gateway", "pods"):
         sets[f"kustomize-{overlay}"] = kustomized(HERE / "overlays" / overlay)
     examples = sorted((DEPLOY / "examples" / "kubernetes").glob("*.yaml"))
@@ -414,6 +438,7 @@ def main():
         print(f"taximeter check: {configurations} configurations")
         check_sameness(sets)
         check_injected()
+        check_webhooks(sets)
         check_values()
         waiting = check_restarts()
         print(f"pods are made anew for what is read at a start ({len(waiting)} keys), and for nothing else")

@@ -1,7 +1,7 @@
 """What a manifest may say: Pod Security `restricted`, and the fields of objects that Kubernetes itself does not know.
 
-Pure: objects in, faults out. Sources: the Pod Security Standards; the types of prometheus-operator, KEDA and the Gateway
-API, of which only the fields stand here that a manifest of ours may use.
+Pure: objects in, faults out. Sources: the Pod Security Standards; the types of prometheus-operator, cert-manager, KEDA and
+the Gateway API, of which only the fields stand here that a manifest of ours may use.
 """
 
 # What a field holds: a type, a set of words, a list of one shape, a dict of fields. Names with ! must be there.
@@ -27,6 +27,13 @@ SHAPES = {
             "rules!": [{"record": TEXT, "alert": TEXT, "expr!": TEXT, "for": TEXT, "keep_firing_for": TEXT,
                         "labels": TEXTS, "annotations": TEXTS}],
         }],
+    },
+    "cert-manager.io/v1 Issuer": {"selfSigned": {"crlDistributionPoints": [TEXT]}, "ca": {"secretName!": TEXT}},
+    "cert-manager.io/v1 Certificate": {
+        "secretName!": TEXT, "issuerRef!": {"name!": TEXT, "kind": {"Issuer", "ClusterIssuer"}, "group": TEXT},
+        "isCA": TRUTH, "commonName": TEXT, "dnsNames": [TEXT], "duration": TEXT, "renewBefore": TEXT, "usages": [TEXT],
+        "privateKey": {"algorithm": {"RSA", "ECDSA", "Ed25519"}, "size": NUMBER, "rotationPolicy": {"Always", "Never"},
+                       "encoding": TEXT},
     },
     "keda.sh/v1alpha1 ScaledObject": {
         "scaleTargetRef!": {"apiVersion": TEXT, "kind": TEXT, "name!": TEXT}, "minReplicaCount": NUMBER,

@@ -1,0 +1,1 @@
+../../taximeter-sidecar/templates/_pod.tpl
