@@ -71,3 +71,31 @@ fn the_last_answer_of_a_connection_says_so() {
     engine.assert_untouched();
     assert_eq!(gateway.records().len(), 2);
 }
+
+#[test]
+fn a_connection_that_idles_is_closed() {
+    let engine = Engine::start();
+    let gateway = limited(&engine, "idle_timeout_seconds: 0.3");
+    let mut silent = Client::connect(gateway.address());
+    let mut asking = Client::connect(gateway.address());
+    for _ in 0..2 {
+        assert_eq!(ask(&mut asking), Some(404));
+    }
+    silent.assert_closed();
+    asking.assert_closed();
+}
+
+#[test]
+fn clients_wait_while_descriptors_are_used_up_and_are_served_then() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    gateway.spare_descriptors(4);
+    let mut clients: Vec<_> = (0..32).map(|_| Client::connect(gateway.address())).collect();
+    let event = gateway.await_event("connection_refused");
+    assert_eq!((&event["reason"], event["peer"].is_null()), (&"file_descriptors".into(), true));
+    gateway.spare_descriptors(1_000);
+    for client in &mut clients {
+        assert_eq!(ask(client), Some(404));
+    }
+    gateway.await_metric("taximeter_connections_refused_total 1");
+}

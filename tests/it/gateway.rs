@@ -221,6 +221,15 @@ impl Gateway {
         (client, connection)
     }
 
+    /// From now on it can open so many files and connections beside those that are open.
+    pub(crate) fn spare_descriptors(&self, spare: usize) {
+        let pid = self.child.id();
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("what it has open").count();
+        let mut limit = Command::new("prlimit");
+        limit.args(["--pid", &pid.to_string(), &format!("--nofile={}:", open + spare)]);
+        assert!(limit.status().expect("run prlimit").success());
+    }
+
     /// Waits until `/metrics` has this line: some things are counted after their answer has left.
     pub(crate) fn await_metric(&self, line: &str) {
         let there = patiently(|| self.metrics().contains(line).then_some(()));

@@ -313,7 +313,8 @@ impl Event for CountSkipped {
 pub(crate) struct ConnectionRefused {
     /// The limit that it is over.
     pub(crate) reason: &'static str,
-    pub(crate) peer: std::net::SocketAddr,
+    /// `None` where the system has no room for another: whoever it is waits.
+    pub(crate) peer: Option<std::net::SocketAddr>,
 }
 
 impl Event for ConnectionRefused {
@@ -322,7 +323,7 @@ impl Event for ConnectionRefused {
     }
 
     fn line(&self, to: &Log) {
-        let peer = self.peer.ip().to_string();
+        let peer = self.peer.map(|peer| peer.ip().to_string());
         let fields = [("reason", self.reason.into()), ("peer", peer.into())];
         to.tell(LogEvent::ConnectionRefused, fields);
     }

@@ -123,18 +123,26 @@ async fn accept(
 ) {
     let mut stop = phases.clone();
     let crowd = Arc::new(Crowd::default());
+    let mut pausing = false;
     loop {
         let accepted = tokio::select! {
             _ = stop.wait_for(|phase| *phase != Phase::Serving) => return,
             accepted = listener.accept() => accepted,
         };
+        let gateway = shift.worker().gateway.clone();
         let Ok((socket, peer)) = accepted else {
+            // Told once, however long they are used up.
+            if !std::mem::replace(&mut pausing, true) {
+                let told = ConnectionRefused { reason: "file_descriptors", peer: None };
+                gateway.telemetry.emit(&told);
+            }
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let gateway = shift.worker().gateway.clone();
+        pausing = false;
         let limits = &gateway.config.limits;
-        let refuse = |reason| gateway.telemetry.emit(&ConnectionRefused { reason, peer });
+        let refuse =
+            |reason| gateway.telemetry.emit(&ConnectionRefused { reason, peer: Some(peer) });
         if total.load(Relaxed) >= limits.connections_max {
             refuse("connections_max");
             continue;
