@@ -6,23 +6,25 @@ use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
+use crate::content::{Content, captures};
 use crate::limits::Limits;
 use crate::mistake::Invalid;
 use crate::model::{
     ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Telemetry,
     Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
-use crate::otel::header_name;
+use crate::otel::{CAPTURE_VARIABLE, header_name};
 use crate::prices::prices;
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
-    RawApiKey, RawBilling, RawConfig, RawExport, RawHeader, RawLedger, RawLimits, RawOtlp,
-    RawTelemetry, RawTenants, RawTls, RawTokenizer, RawTraces, RawUpstream,
+    RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger, RawLimits,
+    RawOtlp, RawTelemetry, RawTenants, RawTls, RawTokenizer, RawTraces, RawUpstream,
 };
 use crate::secret::Secret;
 use crate::terms;
@@ -71,7 +73,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         prices,
         billing: raw.billing.given().map_or(default.billing, billing),
         ledger: raw.ledger.given().map_or(default.ledger, |raw| ledger(raw, reader)),
-        telemetry: raw.telemetry.given().map_or(default.telemetry, |raw| telemetry(raw, reader)),
+        telemetry: telemetry(raw.telemetry.given(), reader),
         receipts: raw.receipts.or(default.receipts),
         passthrough: raw.passthrough.or(default.passthrough),
         resource: labels(raw.resource),
@@ -294,8 +296,11 @@ fn export(raw: RawExport) -> Option<Export> {
     Some(Export { push })
 }
 
-fn telemetry(raw: RawTelemetry, reader: &mut Reader<'_>) -> Telemetry {
+fn telemetry(raw: Option<RawTelemetry>, reader: &mut Reader<'_>) -> Telemetry {
     let default = Telemetry::default();
+    let Some(raw) = raw else {
+        return Telemetry { content: Arc::new(content(None, reader)), ..default };
+    };
     Telemetry {
         genai: raw.genai.given().map(|at| at.value),
         tenants_max: raw.tenants_max.or(default.tenants_max),
@@ -303,6 +308,33 @@ fn telemetry(raw: RawTelemetry, reader: &mut Reader<'_>) -> Telemetry {
         access_log: raw.access_log.or(default.access_log),
         otlp: raw.otlp.given().map_or(default.otlp, |raw| otlp(raw, reader)),
         traces: raw.traces.given().map(traces),
+        content: Arc::new(content(raw.content.given(), reader)),
+    }
+}
+
+/// What is captured, which the environment may say too, where there is no such key.
+fn content(raw: Option<RawContent>, reader: &mut Reader<'_>) -> Content {
+    let told = (reader.env)(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
+    let default = Content { capture: told.unwrap_or(false), ..Content::default() };
+    let Some(raw) = raw else { return default };
+    at_least(Content::BYTES_LEAST, &raw.bytes_max, reader);
+    let most = Content::BYTES_LIMIT;
+    if let Optional::Given(at) = &raw.bytes_max
+        && at.value.get() > most
+    {
+        let why = Invalid::new("is too much", format!("at most {most}"));
+        reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
+    }
+    let tenants = raw.tenants.given().map(|list| list.items);
+    Content {
+        capture: raw.capture.given().map_or(default.capture, |at| at.value.0),
+        bytes_max: raw.bytes_max.or(default.bytes_max),
+        redact: raw
+            .redact
+            .given()
+            .map_or_else(Vec::new, |list| list.items.into_iter().map(|at| at.value).collect()),
+        redact_known: raw.redact_known.or(default.redact_known),
+        tenants: tenants.map(|names| names.into_iter().map(|at| at.value.into()).collect()),
     }
 }
 

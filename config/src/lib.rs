@@ -7,6 +7,7 @@
 
 mod access_log;
 mod check;
+mod content;
 mod file;
 mod flags;
 mod limits;
@@ -29,6 +30,7 @@ mod values;
 mod yaml;
 
 pub use access_log::AccessLog;
+pub use content::{Content, Pattern};
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use limits::Limits;

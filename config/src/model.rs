@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -14,6 +15,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
 
 use crate::access_log::AccessLog;
+use crate::content::Content;
 use crate::limits::Limits;
 use crate::sampling::TraceKeys;
 use crate::secret::Secret;
@@ -408,6 +410,8 @@ pub struct Telemetry {
     pub otlp: OtlpKeys,
     /// Which requests have spans; `None` leaves it to the environment.
     pub traces: Option<TraceKeys>,
+    /// What of prompts and answers is put on spans.
+    pub content: Arc<Content>,
 }
 
 impl Default for Telemetry {
@@ -419,6 +423,7 @@ impl Default for Telemetry {
             access_log: AccessLog::default(),
             otlp: OtlpKeys::default(),
             traces: None,
+            content: Arc::default(),
         }
     }
 }

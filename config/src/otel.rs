@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::content::captures;
 use crate::mistake::Invalid;
 use crate::model::{Config, GenAi, OtlpKeys, OtlpProtocol, Telemetry, Temporality, UpstreamUrl};
 use crate::sampling::{Ratio, Sampling, sampler};
@@ -94,6 +95,9 @@ pub struct LogsExport {
     pub interval: Duration,
 }
 
+/// Whether content is put on spans, in the words of the standard's own instrumentations.
+pub(crate) const CAPTURE_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+
 /// A variable that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
@@ -110,6 +114,8 @@ impl Config {
         let mut env = Environment { env, ignored: Vec::new() };
         let mut resource = resource(&mut env);
         resource.extend(self.resource.clone());
+        // What it says is in the configuration; that it says nothing is told here.
+        env.read(&[CAPTURE_VARIABLE], captures);
         let emission = Emission {
             genai: self.telemetry.genai.unwrap_or_else(|| opted_in(&mut env)),
             scope_labels: self.telemetry.scope_labels,

@@ -46,6 +46,7 @@ impl Config {
                     access_log: _,
                     otlp: _,
                     traces: _,
+                    content: _,
                 },
             receipts: _,
             passthrough: _,

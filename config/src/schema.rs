@@ -15,6 +15,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Currency, Money};
 
 use crate::access_log::AccessLog;
+use crate::content::Pattern;
 use crate::model::{
     Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
     Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
@@ -24,7 +25,7 @@ use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, key
 use crate::sampling::Ratio;
 use crate::secret::Secret;
 use crate::values::{
-    Book, Grace, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token,
+    Book, Capture, Grace, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token,
 };
 
 keys! {
@@ -339,6 +340,27 @@ keys! {
         /// Spans of requests, pushed to the collector; `{}` takes the defaults. Default: none, or
         /// what the standard's `OTEL_…` variables say.
         traces: Optional<RawTraces>,
+        /// What is said in prompts and answers, on those spans. Default: nothing of it.
+        content: Optional<RawContent>,
+    }
+}
+
+keys! {
+    /// What of prompts and answers is put on the spans of engines, where a trace is kept from its
+    /// start. Never in logs or metrics.
+    RawContent {
+        /// `off` or `spans`. Default: `off`, or what
+        /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says.
+        capture: Optional<At<Capture>>,
+        /// Most bytes of one attribute, from 256 to 262144; longer texts are cut. Default: 32768.
+        bytes_max: Optional<At<NonZeroUsize>>,
+        /// Regular expressions; what they match is replaced. Default: none.
+        redact: Optional<List<At<Pattern>>>,
+        /// Replace API keys, tokens, private keys and e-mail addresses too: `on` or `off`.
+        /// Default: `on`.
+        redact_known: Optional<At<bool>>,
+        /// Whose requests, by the names of tenants. Default: everybody's.
+        tenants: Optional<List<At<Name>>>,
     }
 }
 

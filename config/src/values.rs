@@ -12,6 +12,7 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
+use crate::content::Pattern;
 use crate::mistake::Invalid;
 use crate::model::{
     Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
@@ -69,6 +70,11 @@ pub(crate) enum Book {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gzip(pub(crate) bool);
 
+/// Whether content is put on spans.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Capture(pub(crate) bool);
+
+words!(Capture, "off or spans", { "off" | "false" => Self(false), "spans" => Self(true), });
 words!(bool, "on or off", { "on" | "true" => true, "off" | "false" => false, });
 words!(Durability, "os, group or sync", {
     "os" => Self::Os,
@@ -104,6 +110,14 @@ words!(Temporality, "cumulative or delta", {
     "cumulative" => Self::Cumulative,
     "delta" => Self::Delta,
 });
+
+impl Value for Pattern {
+    const EXPECTED: &'static str = Self::FORM;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::new(text)
+    }
+}
 
 impl Value for Ratio {
     const EXPECTED: &'static str = "a number from 0 to 1, such as 0.1";

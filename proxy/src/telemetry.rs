@@ -3,6 +3,7 @@
 
 mod attributes;
 mod bounded;
+pub(crate) mod content;
 pub(crate) mod ended;
 mod event;
 pub(crate) mod events;
@@ -33,8 +34,10 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use taximeter_config::{Config, Emission};
 use taximeter_ledger::{RecordTiming, RequestId};
 
+use content::Captured;
 use ended::Ended;
 use event::Event;
+use events::ContentLeftOut;
 use log::Log;
 use logs::Logs;
 use spans::Spans;
@@ -99,16 +102,23 @@ impl Telemetry {
         self.traces.as_ref().map(|traces| ended.spans(traces.genai))
     }
 
+    /// Whether the spans of a request are surely kept.
+    pub(crate) fn is_sampled(&self, request: RequestId, caller: Option<TraceContext>) -> bool {
+        self.traces.as_ref().is_some_and(|traces| traces.place(request, caller).sampled)
+    }
+
     /// Something happened.
     pub(crate) fn emit(&self, event: &impl Event) {
         event.count(&self.metrics);
         event.line(&self.log);
     }
 
-    /// The spans of a request that has ended.
-    pub(crate) fn queue_spans(&self, spans: Vec<Span>) {
-        if let Some(traces) = &self.traces {
-            traces.queue(spans);
+    /// The spans of a request that has ended, and what was said in it, where that is captured.
+    pub(crate) fn queue_spans(&self, spans: Vec<Span>, said: Option<Captured>) {
+        if let Some(traces) = &self.traces
+            && !traces.queue(spans, said)
+        {
+            self.emit(&ContentLeftOut { cause: "queue_full" });
         }
     }
 }

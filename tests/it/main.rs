@@ -20,6 +20,7 @@ mod simulated;
 mod access_log;
 mod api;
 mod bytes_pass;
+mod captured;
 mod counting;
 mod crowds;
 mod cuts;

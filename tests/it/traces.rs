@@ -19,7 +19,7 @@ const TAKEN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close
 const ERROR: i32 = 2;
 
 /// A gateway that pushes spans to `collector`; `traces` is what its file says of them.
-fn gateway(engine: &Engine, collector: &Engine, traces: &str) -> Gateway {
+pub(crate) fn gateway(engine: &Engine, collector: &Engine, traces: &str) -> Gateway {
     let otlp = format!(
         "otlp: {{endpoint: 'http://{}', compression: none, interval_seconds: 3600}}",
         collector.address()
@@ -31,7 +31,7 @@ fn gateway(engine: &Engine, collector: &Engine, traces: &str) -> Gateway {
 }
 
 /// The next push of spans, by their names.
-fn spans(collector: &Engine) -> BTreeMap<String, Span> {
+pub(crate) fn spans(collector: &Engine) -> BTreeMap<String, Span> {
     let (mut connection, request) = collector.request();
     connection.send(TAKEN);
     assert_eq!(request.first_line, "POST /v1/traces HTTP/1.1");

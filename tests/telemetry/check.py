@@ -33,7 +33,8 @@ def conforms(folder, engine, genai):
     """Everything that a gateway of this generation pushes; what a summary says of it."""
     collector = Collector()
     otlp = {"endpoint": collector.url, "interval_seconds": 0.2, "logs": "on"}
-    telemetry = {"genai": genai, "otlp": otlp, "traces": {}, "access_log": "all"}
+    telemetry = {"genai": genai, "otlp": otlp, "traces": {}, "access_log": "all",
+                 "content": {"capture": "spans"}}
     wanted = conventions.GENERATIONS[genai]
     with stage.gateway(folder, genai, engine, telemetry) as gateway:
         gateway.ride()

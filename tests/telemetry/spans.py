@@ -1,7 +1,11 @@
 """OpenTelemetry's conventions for spans, and what a request's spans must be to follow them."""
 
+import json
+import os
+import pathlib
 from collections import Counter, defaultdict
 
+import jsonschema
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv.attributes import error_attributes, http_attributes, server_attributes, url_attributes
 
@@ -14,16 +18,36 @@ CALLING = {"connect", "prefill", "stream", "answer"}
 HTTP_MUST = {"http.request.method", "url.path", "url.scheme"}
 CALL_MUST = {"gen_ai.operation.name", "gen_ai.provider.name", "server.address", "server.port"}
 # Of the newest documents; the package has the name of before.
-NEWER = {"gen_ai.usage.cache_write.input_tokens"}
+NEWER = {"gen_ai.usage.cache_write.input_tokens", "gen_ai.request.reasoning.level",
+         "gen_ai.request.previous_response.id"}
 OLDER = {"gen_ai.usage.cache_creation.input_tokens"}
 TOKENS = {f"gen_ai.usage.{part}" for part in (
     "input_tokens", "output_tokens", "cache_read.input_tokens", "cache_write.input_tokens",
     "cache_creation.input_tokens", "reasoning.output_tokens")}
 TYPES = {
-    **{key: "int_value" for key in TOKENS | conventions.INTEGERS | {"gen_ai.request.choice.count"}},
+    **{key: "int_value" for key in TOKENS | conventions.INTEGERS | {
+        "gen_ai.request.choice.count", "gen_ai.request.max_tokens", "gen_ai.request.seed",
+        "gen_ai.embeddings.dimension.count"}},
+    **{f"gen_ai.request.{part}": "double_value" for part in (
+        "temperature", "top_p", "frequency_penalty", "presence_penalty")},
+    "gen_ai.request.stop_sequences": "array_value", "gen_ai.request.encoding_formats": "array_value",
+    "taximeter.content.cut": "bool_value",
     "gen_ai.request.stream": "bool_value", "gen_ai.response.time_to_first_chunk": "double_value",
     "gen_ai.response.finish_reasons": "array_value", "taximeter.usage.flags": "array_value",
 }
+
+
+CONTENT = {"gen_ai.input.messages": "input-messages", "gen_ai.output.messages": "output-messages",
+           "gen_ai.system_instructions": "system-instructions", "gen_ai.tool.definitions": "tool-definitions"}
+
+
+def schemas():
+    """OpenTelemetry's schemas of content by the keys that have it, where the folder is there."""
+    folder = pathlib.Path(os.environ["SEMCONV"]) / "semconv-genai" / "content-json-schemas-2026-05-11"
+    if not folder.is_dir():
+        return {}
+    read = {key: json.loads((folder / f"gen-ai-{name}.json").read_text()) for key, name in CONTENT.items()}
+    return {key: jsonschema.Draft202012Validator(schema) for key, schema in read.items()}
 
 
 def known(genai):
@@ -38,14 +62,21 @@ def known(genai):
 
 def faults(genai, spans, expect):
     """Holds all spans against the conventions; how many there are of each kind."""
-    children, may = defaultdict(list), known(genai)
+    children, may, forms, said = defaultdict(list), known(genai), schemas(), Counter()
     for span in spans:
         children[span.trace_id, span.parent_span_id].append(span)
     for span in spans:
         values = {pair.key: pair.value for pair in span.attributes}
         for key, value in values.items():
             expect(key in may or key.startswith("taximeter."), f"{genai}: a span has {key}")
-            expect(value.WhichOneof("value") == TYPES.get(key, "string_value"), f"{genai}: {key} is {value}")
+            top_k = "int_value" if genai == "latest" else "double_value"
+            kind = top_k if key == "gen_ai.request.top_k" else TYPES.get(key, "string_value")
+            expect(value.WhichOneof("value") == kind, f"{genai}: {key} is {value}")
+            if key in CONTENT:
+                content = json.loads(value.string_value)
+                said[key] += bool(content)
+                for fault in forms[key].iter_errors(content) if key in forms else ():
+                    expect(False, f"{genai}: {key}: {fault.message}")
             if key in conventions.ENUMS:
                 expect(value.string_value in conventions.ENUMS[key], f"{genai}: {key} is {value}")
         failed = span.status.code == ERROR
@@ -65,6 +96,7 @@ def faults(genai, spans, expect):
                    f"{genai}: the stages of {span.name} do not add up")
     kinds = Counter(span.kind for span in spans)
     expect(kinds[SERVER] > kinds[CLIENT] > 0, f"{genai}: spans {dict(kinds)}")
+    expect(set(said) == set(CONTENT), f"{genai}: of content there is only {dict(said)}")
     return f"{kinds[SERVER]} spans of requests, {kinds[CLIENT]} of engines, {kinds[INTERNAL]} of stages"
 
 

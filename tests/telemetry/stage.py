@@ -14,6 +14,10 @@ BINARY = os.environ["TAXIMETER_BINARY"]
 SECONDS_MAX = 60
 PATIENCE_SECONDS = 120
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+TOOLS = [{"type": "function", "function": {"name": "map", "parameters": {"type": "object"}}}]
+STATED = {"temperature": 0.5, "top_p": 1, "top_k": 40, "seed": 7, "stop": ["end"], "max_tokens": 8, "n": 2,
+          "frequency_penalty": 0.1, "presence_penalty": -1, "reasoning_effort": "low",
+          "response_format": {"type": "json_object"}}
 CHAT = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Where to? " * 20}]}
 
 
@@ -98,14 +102,15 @@ class Gateway:
             assert self.ask("/v1/chat/completions", CHAT) == 200
             assert self.ask("/v1/chat/completions", {**CHAT, "stream": True}) == 200
         assert self.ask("/v1/completions", {"model": "gpt-4o-mini", "prompt": "Where to?"}) == 200
-        message = {"model": "claude-sonnet-4-5", "max_tokens": 8, "messages": CHAT["messages"]}
+        assert self.ask("/v1/chat/completions", {**CHAT, **STATED, "tools": TOOLS}) == 200
+        message = {"model": "claude-sonnet-4-5", "max_tokens": 8, "system": "Be short.", "messages": CHAT["messages"]}
         assert self.ask("/v1/messages", message) == 200
         assert self.ask("/v1/embeddings", {"model": "text-embedding-3-small", "input": "Where to?"}) == 200
         assert self.ask("/v1/chat/completions", CHAT, x_simulate="status=503") == 503
         assert self.ask("/v1/rerank", {"model": "r", "query": "q", "documents": ["d"]}) != 500
         self.ask("/v1/chat/completions", {**CHAT, "stream": True}, x_simulate="die_after=3")
         assert self.ask("/v1/nowhere", {}) == 404
-        return 4
+        return 5
 
     def metrics(self, accept=""):
         status, headers, text = get(f"{self.admin}/metrics", {"accept": accept})

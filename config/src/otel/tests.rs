@@ -24,6 +24,31 @@ fn place(export: &MetricsExport) -> (String, &str, OtlpProtocol) {
 }
 
 #[test]
+fn the_environment_asks_for_content_where_the_file_says_nothing_of_it() {
+    let captures = |file: &str, word: &str| {
+        let text = format!("upstreams: [{{name: e, url: 'http://e'}}]\n{file}");
+        let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        let env = |name: &str| (name == CAPTURE_VARIABLE).then(|| word.to_owned());
+        let config = Config::from_yaml(&text, "/etc/t.yaml", &env, &none).unwrap();
+        (config.telemetry.content.capture, config.emission(&env).1.len())
+    };
+    for (word, expected) in [
+        ("SPAN_ONLY", (true, 0)),
+        ("span_and_event", (true, 0)),
+        ("true", (true, 0)),
+        ("NO_CONTENT", (false, 0)),
+        ("", (false, 0)),
+        // There are no such events.
+        ("EVENT_ONLY", (false, 1)),
+    ] {
+        assert_eq!(captures("", word), expected, "{word}");
+        assert_eq!(captures("telemetry: {content: {bytes_max: 900}}", word), expected, "{word}");
+    }
+    assert!(!captures("telemetry: {content: {capture: off}}", "true").0);
+    assert!(captures("telemetry: {content: {capture: spans}}", "no_content").0);
+}
+
+#[test]
 fn nothing_is_pushed_unless_somebody_says_where_to() {
     assert_eq!(metrics("", &[]), None);
     assert_eq!(metrics("telemetry: {otlp: {protocol: grpc}}", &[]), None);

@@ -7,6 +7,7 @@ mod answer;
 mod asking;
 mod blocks;
 mod body;
+mod content;
 mod cut;
 mod decode;
 mod dialect;
@@ -14,6 +15,7 @@ mod facts;
 mod form;
 mod json;
 mod lines;
+mod listener;
 mod measurement;
 mod meter;
 mod passage;
@@ -30,14 +32,16 @@ mod usage;
 mod wire;
 
 pub use asking::{Hidden, UsageAsk};
+pub use content::{Asked, Transcript};
 pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
 pub use dialect::Dialect;
+pub use listener::Setup;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
-pub use meter::{Framing, Meter, Setup};
+pub use meter::{Framing, Meter};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_chat, prompt_text, spoken_characters};
 pub use reader::RequestReader;
-pub use request::{JSON_DEPTH_MAX, Question, RequestFacts, RequestFault, Splice};
+pub use request::{JSON_DEPTH_MAX, Parameter, Question, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

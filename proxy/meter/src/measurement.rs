@@ -6,6 +6,7 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Member, Usage};
 
+use crate::content::Transcript;
 use crate::dialect::Dialect;
 
 /// Everything measured about one exchange.
@@ -48,6 +49,8 @@ pub struct Measurement {
     pub output_kinds: Kinds,
     /// Oddities, each for its own counter.
     pub counts: Counts,
+    /// What the answer says, where that was kept.
+    pub transcript: Option<Box<Transcript>>,
 }
 
 /// What else than plain text was generated.

@@ -4,36 +4,16 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::answer::Answer;
-use crate::asking::Hidden;
 use crate::blocks::Blocks;
 use crate::body::Body;
+use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
 use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
-use crate::dialect::Dialect;
-use crate::facts::{Content, Facts, Format, OTHER_ERROR};
-use crate::json::Malformed;
+use crate::listener::{Listener, Setup};
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
-use crate::recogniser::Recogniser;
 use crate::sniff::{Kind, Sniffer};
 use crate::sse::Event;
-use crate::template::{Likeness, Template};
-use crate::timing::Stopwatch;
-use crate::wire::Wire;
-
-/// What is known about an exchange before its answer comes.
-#[derive(Debug, Clone, Copy)]
-pub struct Setup {
-    /// Shape of the route.
-    pub wire: Wire,
-    /// Who answers.
-    pub dialect: Dialect,
-    /// When the last byte of the request head was read.
-    pub started_at: Instant,
-    /// What only we asked for: it is taken out.
-    pub hidden: Hidden,
-}
 
 /// How a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +40,8 @@ pub struct Meter {
     body: Body,
     limits: DecodeLimits,
     listener: Listener,
+    /// What it says, where that is kept.
+    transcript: Option<Box<Transcript>>,
 }
 
 /// How the body is encoded.
@@ -88,16 +70,8 @@ impl Meter {
             coding: Coding::default(),
             body: Body::default(),
             limits: DecodeLimits::default(),
-            listener: Listener {
-                format: setup.wire.format(),
-                recogniser: Recogniser::new(setup.dialect),
-                hidden: setup.hidden,
-                nulls_token_ids: setup.dialect.nulls_token_ids(),
-                template: Template::default(),
-                stopwatch: Stopwatch::new(setup.started_at),
-                answer: Answer::default(),
-                unheard: false,
-            },
+            listener: Listener::new(setup),
+            transcript: None,
         }
     }
 
@@ -105,6 +79,13 @@ impl Meter {
     #[must_use]
     pub const fn within(mut self, limits: DecodeLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The same meter, which also keeps what the answer says.
+    #[must_use]
+    pub fn keeping(mut self, transcript: Option<Transcript>) -> Self {
+        self.transcript = transcript.map(Box::new);
         self
     }
 
@@ -167,6 +148,7 @@ impl Meter {
             Kind::Document | Kind::Opaque => None,
         };
         let Some(event) = event else { return self.gate.release() };
+        note(&mut self.transcript, Some(&event));
         // Half an event is no fault of its own.
         let verdict = self.listener.hear(&event, &mut self.cuts).unwrap_or(Verdict::Pass);
         self.gate.release_last(verdict, Trim { data: event.data, cuts: &self.cuts })
@@ -221,8 +203,11 @@ impl Meter {
 
     /// The client has left, and what still comes is read for its usage alone: it is not sent to
     /// anybody.
-    pub const fn client_left(&mut self) {
+    pub fn client_left(&mut self) {
         self.listener.unheard = true;
+        if let Some(transcript) = &mut self.transcript {
+            transcript.close();
+        }
     }
 
     /// What would be measured if the client left now. Output of an answer that is one document is
@@ -261,7 +246,7 @@ impl Meter {
             StreamEnd::Clean => Ending::Truncated,
             cut => Ending::Cut(cut),
         };
-        self.listener.measure(now, ending)
+        Measurement { transcript: self.transcript, ..self.listener.measure(now, ending) }
     }
 
     fn sniff(&mut self, read: &[u8]) {
@@ -278,6 +263,7 @@ impl Meter {
         while at < read.len()
             && let Some(block) = self.blocks.next(&read, &mut at)
         {
+            note(&mut self.transcript, block.event.as_ref());
             let heard = block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
             let data = block.event.map_or(&[][..], |event| event.data);
             let trim = Trim { data, cuts: &self.cuts };
@@ -311,6 +297,7 @@ impl Meter {
             Kind::Unsure | Kind::Events | Kind::Lines => {
                 let mut at = 0;
                 while let Some(block) = self.blocks.next(piece, &mut at) {
+                    note(&mut self.transcript, block.event.as_ref());
                     block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
                 }
             }
@@ -362,135 +349,19 @@ impl Meter {
                     answer.counts.not_json += 1;
                 }
                 recogniser.look_at(body);
+                if let Some(transcript) = &mut self.transcript {
+                    transcript.document(body);
+                }
                 facts.map(|facts| answer.add(facts)).is_ok() || is_unread
             }
         }
     }
 }
 
-/// Hears what events say.
-#[derive(Debug, Clone)]
-struct Listener {
-    format: Option<&'static dyn Format>,
-    recogniser: Recogniser,
-    hidden: Hidden,
-    nulls_token_ids: bool,
-    template: Template,
-    stopwatch: Stopwatch,
-    answer: Answer,
-    /// The client has left: content is sent to nobody, and neither timed nor counted.
-    unheard: bool,
-}
-
-impl Listener {
-    /// Hears an event that may be anything; what is not the JSON it should be is counted.
-    fn hear_any(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Verdict {
-        self.hear(event, cuts).unwrap_or_else(|Malformed| {
-            let not_json = &mut self.answer.counts.not_json;
-            *not_json = not_json.saturating_add(1);
-            Verdict::Pass
-        })
-    }
-
-    /// What becomes of an event, and, if it is to be trimmed, what to take out of it.
-    fn hear(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Result<Verdict, Malformed> {
-        cuts.clear();
-        let is_done = event.data.starts_with(b"[DONE]");
-        if self.answer.is_over {
-            // Some engines send it behind an end mark of another kind.
-            if !is_done {
-                let after_done = &mut self.answer.counts.after_done;
-                *after_done = after_done.saturating_add(1);
-            }
-            return Ok(Verdict::Pass);
-        }
-        if !self.unheard {
-            self.stopwatch.event();
-        }
-        if is_done {
-            self.answer.is_over = true;
-            return Ok(Verdict::End);
-        }
-        if !event.is_error
-            && let Some(like) = self.template.match_with(event.data, cuts)
-        {
-            self.hear_like(&like);
-            return Ok(if cuts.is_empty() { Verdict::Pass } else { Verdict::Trim });
-        }
-        cuts.clear();
-        let Some(format) = self.format else { return Ok(Verdict::Pass) };
-        let mut facts = match format.event(event) {
-            // An error may be plain words.
-            Err(Malformed) if event.is_error => Facts::default(),
-            facts => facts?,
-        };
-        if event.is_error {
-            facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
-        }
-        self.recogniser.look_at(event.data);
-        facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
-        self.template.learn(event.data, &facts, cuts);
-        if self.unheard {
-            facts.content = Content::default();
-            facts.token_ids.clear();
-        }
-        if facts.has_content() && self.answer.is_news(&facts.content) {
-            self.stopwatch.content();
-        }
-        let is_ours = facts.is_only_usage && self.hidden.usage_event
-            || facts.is_only_ids() && self.hidden.token_ids;
-        let verdict = match (facts.is_end, is_ours) {
-            (true, _) => Verdict::End,
-            (false, true) => Verdict::Remove,
-            (false, false) if cuts.is_empty() => Verdict::Pass,
-            (false, false) => Verdict::Trim,
-        };
-        self.answer.add(facts);
-        Ok(verdict)
-    }
-
-    /// Hears an event that is like the one before.
-    fn hear_like(&mut self, like: &Likeness<'_>) {
-        if !like.text.is_empty() && !self.unheard {
-            self.stopwatch.content();
-            self.answer.add_text(&like.text);
-        }
-        if let Some(usage) = like.usage {
-            self.answer.run(like.choice, usage);
-        }
-        if like.ids > 0 && !self.unheard {
-            self.answer.add_ids(like.ids);
-        }
-    }
-
-    fn measure(self, now: Instant, ending: Ending) -> Measurement {
-        let mut answer = self.answer;
-        let dialect = self.recogniser.dialect();
-        if dialect.accepts_continuous_usage() {
-            answer.reports.add_up_choices();
-        }
-        let by_ids = answer.usage_by_ids();
-        let images = Some(answer.images).filter(|images| *images > 0).into_iter();
-        let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
-        Measurement {
-            ending,
-            dialect,
-            reported_cost: answer.reports.cost().map(str::to_owned),
-            counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
-            reported: answer.reports.settle(dialect.reasoning()).or(by_ids),
-            response_model: answer.model,
-            response_id: answer.id,
-            service_tier: answer.service_tier,
-            finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
-            error_type: answer.error,
-            is_pending,
-            timing: self.stopwatch.finish(now),
-            output_text: answer.text,
-            output_text_bytes: answer.text_bytes,
-            has_unread_output: answer.has_unread,
-            output_kinds: answer.kinds,
-            counts: answer.counts,
-        }
+/// Writes down what an event says, where that is kept.
+fn note(transcript: &mut Option<Box<Transcript>>, event: Option<&Event<'_>>) {
+    if let (Some(transcript), Some(event)) = (transcript, event) {
+        transcript.event(event.data);
     }
 }
 

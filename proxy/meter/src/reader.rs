@@ -43,6 +43,15 @@ impl RequestReader {
         self
     }
 
+    /// The same, which also notes the request's parameters; a form has none.
+    #[must_use]
+    pub const fn with_parameters(mut self) -> Self {
+        if let Body::Json(reader) = &mut self.body {
+            reader.note_parameters();
+        }
+        self
+    }
+
     /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.
     ///
     /// Errors: the first fault of the body; from then on the same again.

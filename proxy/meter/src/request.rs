@@ -6,6 +6,7 @@
 mod fault;
 mod json;
 mod number;
+mod parameter;
 mod splice;
 mod string;
 mod text;
@@ -15,11 +16,13 @@ mod tests;
 
 pub use fault::RequestFault;
 pub use json::JSON_DEPTH_MAX;
+pub use parameter::Parameter;
 pub use splice::{Question, Splice};
 
 use crate::asking::UsageAsk;
 use crate::{Dialect, Wire};
 use json::{Container, Event, Piece, Reader, Scalar};
+use parameter::{Parent, state};
 use splice::{Flag, Options, Places};
 
 /// Reads one request body in JSON.
@@ -29,6 +32,14 @@ pub(crate) struct JsonReader {
     offset: u64,
     /// The member whose value comes next.
     member: Option<Member>,
+    /// The parameter whose value comes next; of a list of them, until its end.
+    parameter: Option<Parameter>,
+    /// What the container is that comes next, if one does.
+    opens: Option<Parent>,
+    /// What stands around it, where its members are read.
+    parent: Option<Parent>,
+    /// Whether parameters are noted.
+    states: bool,
     /// Members that were there, one bit each.
     seen: u16,
     facts: RequestFacts,
@@ -52,6 +63,8 @@ pub struct RequestFacts {
     pub user: Option<String>,
     /// `service_tier`, when it is a text of at most 256 bytes.
     pub service_tier: Option<String>,
+    /// Parameters that it states, where they are asked for: numbers as they are written.
+    pub parameters: Vec<(Parameter, String)>,
     wire: Wire,
     places: Places,
 }
@@ -81,9 +94,18 @@ impl JsonReader {
             json: Reader::new(),
             offset: 0,
             member: None,
+            parameter: None,
+            opens: None,
+            parent: None,
+            states: false,
             seen: 0,
             facts: RequestFacts::nothing(wire),
         }
+    }
+
+    /// Notes the request's parameters as well.
+    pub(crate) const fn note_parameters(&mut self) {
+        self.states = true;
     }
 
     /// Reads on, to the first fault.
@@ -109,7 +131,12 @@ impl JsonReader {
     }
 
     fn on_key(&mut self) -> Result<(), RequestFault> {
-        self.member = self.json.text().and_then(|key| Member::named(self.json.depth(), key));
+        let (key, depth, parent) = (self.json.text(), self.json.depth(), self.parent);
+        let is_read = matches!(parent, None | Some(Parent::StreamOptions));
+        self.member = key.filter(|_| is_read).and_then(|key| Member::named(depth, key));
+        let stated = key.filter(|_| self.states);
+        self.parameter = stated.and_then(|key| Parameter::named(parent, key));
+        self.opens = stated.and_then(|key| Parent::named(parent, key));
         if let Some(member) = self.member {
             let bit = 1 << member as u16;
             if self.seen & bit != 0 {
@@ -121,6 +148,9 @@ impl JsonReader {
     }
 
     fn on_scalar(&mut self, kind: Scalar, start: u64, end: u64) -> Result<(), RequestFault> {
+        if let Some(parameter) = self.parameter {
+            state(&mut self.facts.parameters, parameter, kind, self.json.text());
+        }
         let Some(member) = self.member else { return Ok(()) };
         let places = &mut self.facts.places;
         match member {
@@ -158,9 +188,13 @@ impl JsonReader {
             self.facts.places.members = inside;
             return Ok(());
         }
-        let Some(member) = self.member.take() else { return Ok(()) };
+        let Some(member) = self.member.take() else {
+            self.follow(container);
+            return Ok(());
+        };
         match (member, container) {
             (Member::StreamOptions, Container::Object) => {
+                self.parent = Some(Parent::StreamOptions);
                 self.facts.places.options = Options::Object { inside, empty: false };
                 self.json.follow();
                 Ok(())
@@ -182,12 +216,30 @@ impl JsonReader {
         }
     }
 
+    /// Reads what is in a container, where that are parameters.
+    fn follow(&mut self, container: Container) {
+        let is_list = container == Container::Array;
+        let of_list = self.parameter.filter(|it| *it == Parameter::StopSequence && is_list);
+        let parent = match (of_list, self.parent) {
+            (Some(_), None) => Some(Parent::Stop),
+            _ => self.opens.take().filter(|_| !is_list),
+        };
+        self.parameter = of_list.filter(|_| parent.is_some());
+        if parent.is_some() {
+            self.parent = parent;
+            self.json.follow();
+        }
+    }
+
     fn on_close(&mut self, closed_empty: bool) {
+        let closed = self.parent.take();
+        self.parameter = None;
         if let Options::Object { empty, .. } = &mut self.facts.places.options
-            && self.json.depth() == 1
+            && closed == Some(Parent::StreamOptions)
         {
             *empty = closed_empty;
         }
+        self.parent = closed.and_then(Parent::parent);
     }
 }
 
@@ -202,6 +254,7 @@ impl RequestFacts {
             max_output_tokens: None,
             user: None,
             service_tier: None,
+            parameters: Vec::new(),
             wire,
             places: Places::default(),
         }

@@ -44,8 +44,14 @@ pub(crate) async fn read(
     if announced(headers).is_some_and(|length| length > bytes_max as u64) {
         return Err(Refusal::TooLarge { bytes_max });
     }
-    let mut reading =
-        reader(call, headers)?.map(|reader| Reading::new(gateway, headers, reader)).transpose()?;
+    let reader = reader(call, headers)?;
+    // Spans tell of them, and nothing else.
+    let reader = if gateway.telemetry.traces.is_some() {
+        reader.map(RequestReader::with_parameters)
+    } else {
+        reader
+    };
+    let mut reading = reader.map(|reader| Reading::new(gateway, headers, reader)).transpose()?;
     let mut body = RequestBody::default();
     let mut held = gateway.hold();
     loop {

@@ -60,7 +60,7 @@ pub(super) fn passed(
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
 pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Option<Closing> {
     let method = &open.call.method;
-    let Trace { found: trace, closing } = trace::settled(open, record);
+    let Trace { found: trace, closing } = trace::settled(open, record, measurement);
     open.gateway.telemetry.emit(&RequestSettled { method, record, measurement, trace });
     closing
 }

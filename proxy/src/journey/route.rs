@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 use taximeter_config::UnknownPrice;
-use taximeter_meter::{Dialect, Hidden, Output, Question, Wire};
+use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, Wire};
 use taximeter_pricing::Query;
 use taximeter_tokenizer::COUNT_BYTES_MAX;
 
@@ -12,6 +12,8 @@ use super::refuse::{Refusal, shown};
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::tariffs::Ride;
+use crate::telemetry::content::{BODY_BYTES_MAX, Captured};
+use crate::telemetry::events::ContentLeftOut;
 
 /// Where a request goes, and as what.
 pub(crate) struct Chosen {
@@ -23,6 +25,10 @@ pub(crate) struct Chosen {
     pub(crate) stream: bool,
     /// How many answers it asks for at once.
     pub(crate) choices: u64,
+    /// What else it states, where that is told.
+    pub(crate) parameters: Vec<(Parameter, String)>,
+    /// The most tokens that each of them may have.
+    pub(crate) max_tokens: Option<u64>,
     /// What only we asked for, so that the client must not see it.
     pub(crate) hidden: Hidden,
     /// The most it may cost, where that has a bound and a price.
@@ -31,6 +37,8 @@ pub(crate) struct Chosen {
     pub(crate) body: RequestBody,
     /// What the client sent, decoded, if it is small enough to be counted.
     pub(crate) kept: Option<RequestBody>,
+    /// What it says, where that is captured.
+    pub(crate) captured: Option<Captured>,
     /// Length of what the client sent, decoded where we have read it, in bytes.
     pub(crate) body_bytes: u64,
     pub(crate) held: HeldBytes,
@@ -40,7 +48,8 @@ pub(crate) struct Chosen {
 ///
 /// Errors: no upstream serves the model; its price is unknown and must be known.
 pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
-    let Order { body, plain, facts, held } = order;
+    let Order { body, plain, mut facts, held } = order;
+    let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
     let model = facts.as_ref().and_then(|facts| facts.model.clone()).or(call.path_model.clone());
     let index = gateway
         .config
@@ -62,6 +71,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     let sent = splices.iter().rev().fold(body.clone(), |body, splice| {
         body.spliced(splice.range.start, splice.range.end, &splice.text)
     });
+    let captured = captured(gateway, call, said);
     let mut chosen = Chosen {
         index,
         dialect,
@@ -69,16 +79,36 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
         stream: facts.as_ref().is_some_and(|facts| facts.stream),
         choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
+        parameters: parameters.unwrap_or_default(),
+        max_tokens: facts.as_ref().and_then(|facts| facts.max_output_tokens),
         hidden,
         amount_max: None,
         body: sent,
         kept: (call.wire().has_countable_input() && body_bytes <= COUNT_BYTES_MAX as u64)
             .then(|| plain.unwrap_or(body).compact()),
+        captured,
         body_bytes,
         held,
     };
     chosen.amount_max = bound(gateway, call, &chosen, facts.as_ref().and_then(most_output))?;
     Ok(chosen)
+}
+
+/// What a request says, where that is put on its span: only on one that is surely kept.
+fn captured(gateway: &Gateway, call: &Call, body: &RequestBody) -> Option<Captured> {
+    let (terms, tenant) = (&gateway.config.telemetry.content, call.caller.tenant.as_str());
+    if call.wire().output() != Output::Text
+        || !terms.is_captured(tenant)
+        || !gateway.telemetry.is_sampled(call.id, call.trace)
+    {
+        return None;
+    }
+    let is_short = body.len() <= BODY_BYTES_MAX;
+    if !is_short {
+        gateway.telemetry.emit(&ContentLeftOut { cause: "body_too_long" });
+    }
+    let pieces = is_short.then(|| body.clone().compact().pieces().cloned().collect());
+    Some(Captured::new(call.wire(), pieces, terms.clone()))
 }
 
 /// The most tokens that may be generated, over all choices; `None` when there is no bound.

@@ -30,6 +30,7 @@ use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::Gateway;
 use crate::live::{Boarding, Stage};
+use crate::telemetry::content::Captured;
 use crate::telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
 use open::Open;
@@ -76,7 +77,8 @@ impl Fare {
         .within(DecodeLimits {
             bytes_max: gateway.config.limits.decode_bytes_max,
             ratio_max: gateway.config.limits.decode_ratio_max,
-        });
+        })
+        .keeping(chosen.captured.as_ref().map(Captured::transcript));
         Self(Some(Box::new(Open {
             gateway,
             call,
@@ -91,7 +93,10 @@ impl Fare {
             body_bytes: chosen.body_bytes,
             choices: chosen.choices,
             characters: None,
+            parameters: std::mem::take(&mut chosen.parameters),
+            max_tokens: chosen.max_tokens,
             input: None,
+            captured: chosen.captured.take(),
             passing: Passing::default(),
             held: Some(Arc::new(chosen.held.take())),
             sent_at: None,
@@ -141,7 +146,7 @@ impl Fare {
         if let Some(open) = &mut self.0 {
             open.status = Some(status);
             open.seat.reached(Stage::Answered);
-            if open.kept.is_none() {
+            if open.kept.is_none() && open.captured.is_none() {
                 // The engine has the body, and nobody else.
                 open.held = None;
             }

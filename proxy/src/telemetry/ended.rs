@@ -7,6 +7,7 @@ use std::time::Instant;
 use http::Method;
 use jiff::Timestamp;
 use taximeter_ledger::{Record, RequestId};
+use taximeter_meter::Parameter;
 
 use super::trace::Place;
 
@@ -65,6 +66,10 @@ pub(crate) struct Attempt<'a> {
     pub(crate) request_model: Option<&'a str>,
     /// How many answers were asked for at once.
     pub(crate) choices: u64,
+    /// What else the request states; numbers as they are written.
+    pub(crate) parameters: &'a [(Parameter, String)],
+    /// The most tokens that each answer may have.
+    pub(crate) max_tokens: Option<u64>,
     /// When its first byte was sent; `None` where nothing was.
     pub(crate) sent_at: Option<Instant>,
     /// `None` where it used nothing.

@@ -309,6 +309,17 @@ impl Event for CountSkipped {
     }
 }
 
+/// What a request says was to be captured, and is not.
+pub(crate) struct ContentLeftOut {
+    pub(crate) cause: &'static str,
+}
+
+impl Event for ContentLeftOut {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::ContentLeftOut, 1, &[(key::CAUSE, self.cause)]);
+    }
+}
+
 /// A client was not let in: too many connections.
 pub(crate) struct ConnectionRefused {
     /// The limit that it is over.

@@ -197,6 +197,8 @@ instruments! {
         "Answers that a client left within, by what became of them: cancelled or drained.";
     CountsSkipped: "taximeter.meter.counts.skipped", Counter, "{request}", Any, &[&[key::CAUSE]],
         "Answers without usage that were not counted either, by cause.";
+    ContentLeftOut: "taximeter.content.left_out", Counter, "{request}", Any, &[&[key::CAUSE]],
+        "Requests whose content was to be captured and is not on their spans, by cause.";
     AuthRefusals: "taximeter.auth.refusals", Counter, "{request}", Any, &[&[key::CODE]],
         "Requests without a valid credential, by reason.";
     SpoofedHeaders: "taximeter.spoofed_headers", Counter, "{request}", Any, &[],

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use taximeter_config::GenAi;
 use taximeter_ledger::Record;
-
+use taximeter_meter::Parameter;
 use taximeter_pricing::Flag;
 
 use super::attributes::method_label;
@@ -184,12 +184,67 @@ impl Attempt<'_> {
         if self.choices != 1 {
             all.push(int(key::GEN_AI_REQUEST_CHOICE_COUNT, self.choices));
         }
+        all.extend(self.max_tokens.map(|tokens| int(key::GEN_AI_REQUEST_MAX_TOKENS, tokens)));
+        stated(self.parameters, genai, &mut all);
         if let Some(record) = self.record {
             said(record, &mut all);
             used(record, genai, &mut all);
         }
         all
     }
+}
+
+/// What the request states, as far as the generation has an attribute for it.
+fn stated(parameters: &[(Parameter, String)], genai: GenAi, all: &mut Vec<KeyValue>) {
+    let is_newer = genai != GenAi::V1_41;
+    let mut stops = Vec::new();
+    for (parameter, value) in parameters {
+        all.extend(match parameter {
+            Parameter::Temperature => double(key::GEN_AI_REQUEST_TEMPERATURE, value),
+            Parameter::TopP => double(key::GEN_AI_REQUEST_TOP_P, value),
+            // The newer generation has it as a whole number, which it is.
+            Parameter::TopK if genai == GenAi::Latest => signed(key::GEN_AI_REQUEST_TOP_K, value),
+            Parameter::TopK => double(key::GEN_AI_REQUEST_TOP_K, value),
+            Parameter::FrequencyPenalty => double(key::GEN_AI_REQUEST_FREQUENCY_PENALTY, value),
+            Parameter::PresencePenalty => double(key::GEN_AI_REQUEST_PRESENCE_PENALTY, value),
+            Parameter::Seed => signed(key::GEN_AI_REQUEST_SEED, value),
+            Parameter::Dimensions => signed(key::GEN_AI_EMBEDDINGS_DIMENSION_COUNT, value),
+            Parameter::Conversation => Some(text(key::GEN_AI_CONVERSATION_ID, &chosen(value))),
+            Parameter::EncodingFormat => {
+                Some(texts(key::GEN_AI_REQUEST_ENCODING_FORMATS, std::slice::from_ref(value)))
+            }
+            Parameter::ReasoningLevel if is_newer => {
+                Some(text(key::GEN_AI_REQUEST_REASONING_LEVEL, &chosen(value)))
+            }
+            Parameter::PreviousResponse if is_newer => {
+                Some(text(key::GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID, &chosen(value)))
+            }
+            Parameter::OutputFormat => match value.as_str() {
+                "text" => Some(text(key::GEN_AI_OUTPUT_TYPE, "text")),
+                "json_object" | "json_schema" => Some(text(key::GEN_AI_OUTPUT_TYPE, "json")),
+                _ => None,
+            },
+            Parameter::StopSequence => {
+                stops.push(value.clone());
+                None
+            }
+            Parameter::ReasoningLevel | Parameter::PreviousResponse => None,
+        });
+    }
+    if !stops.is_empty() {
+        all.push(texts(key::GEN_AI_REQUEST_STOP_SEQUENCES, &stops));
+    }
+}
+
+/// A number as it is written; none that is beyond all numbers.
+fn double(key: &str, written: &str) -> Option<KeyValue> {
+    let number = written.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    Some(pair(key, Value::DoubleValue(number)))
+}
+
+/// A whole number as it is written.
+fn signed(key: &str, written: &str) -> Option<KeyValue> {
+    Some(pair(key, Value::IntValue(written.parse().ok()?)))
 }
 
 /// What the engine said of its answer.

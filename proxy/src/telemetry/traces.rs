@@ -3,15 +3,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message as _;
 use taximeter_config::{GenAi, Sampling};
 use taximeter_ledger::{RecordTiming, RequestId};
 
+use super::content::Captured;
 use super::message::{resource, scope};
 use super::queue::Queue;
 use super::trace::Place;
@@ -22,17 +26,56 @@ use crate::edge::otlp::{Batch, Source};
 const REQUESTS_QUEUED_MAX: usize = 2_048;
 /// Requests in one push: their spans stay far below what collectors take, which is 4 MiB.
 const BATCH_REQUESTS_MAX: usize = 200;
+/// Content behind which a push ends, in bytes: what the last request adds still fits.
+const BATCH_CONTENT_BYTES_MAX: usize = 1 << 20;
+/// Content that may wait for the collector, in bytes, as it came; beyond it spans go without.
+const CONTENT_QUEUED_BYTES_MAX: usize = 16 << 20;
 
 /// Which requests have spans, and the spans on their way.
 pub(crate) struct Traces {
     sampling: Sampling,
     pub(super) genai: GenAi,
-    queue: Arc<Queue<Vec<Span>>>,
+    queue: Arc<Queue<Told>>,
+    /// Bytes of content that wait.
+    content_bytes: Arc<AtomicUsize>,
+}
+
+/// What is told of one request.
+struct Told {
+    spans: Vec<Span>,
+    said: Option<(Captured, Waiting)>,
+}
+
+/// Counts content while it waits.
+struct Waiting {
+    total: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl Told {
+    /// Adds its spans to `spans`; how many bytes of content they have.
+    fn tell(mut self, spans: &mut Vec<Span>) -> usize {
+        let client = self.spans.iter_mut().find(|span| span.kind() == SpanKind::Client);
+        let told = self.said.zip(client).map(|((said, _waiting), client)| {
+            let (attributes, bytes) = said.attributes();
+            client.attributes.extend(attributes);
+            bytes
+        });
+        spans.append(&mut self.spans);
+        told.unwrap_or(0)
+    }
 }
 
 impl Traces {
     pub(super) fn new(sampling: Sampling, genai: GenAi) -> Self {
-        Self { sampling, genai, queue: Arc::new(Queue::new(REQUESTS_QUEUED_MAX)) }
+        let queue = Arc::new(Queue::new(REQUESTS_QUEUED_MAX));
+        Self { sampling, genai, queue, content_bytes: Arc::default() }
     }
 
     /// Where a request stands, whose caller said `caller`.
@@ -57,10 +100,19 @@ impl Traces {
             })
     }
 
-    /// Puts the spans of a request on their way, if not too many wait already.
-    pub(crate) fn queue(&self, spans: Vec<Span>) {
+    /// Puts the spans of a request on their way, if not too many wait already; whether with what was
+    /// said, if anything was.
+    pub(crate) fn queue(&self, spans: Vec<Span>, said: Option<Captured>) -> bool {
         let items = spans.len();
-        self.queue.push(spans, items);
+        let is_said = said.is_some();
+        let said = said.and_then(|said| {
+            let waiting = Waiting { total: self.content_bytes.clone(), bytes: said.bytes() };
+            let before = waiting.total.fetch_add(waiting.bytes, Relaxed);
+            (before + waiting.bytes <= CONTENT_QUEUED_BYTES_MAX).then_some((said, waiting))
+        });
+        let is_kept = said.is_some() == is_said;
+        self.queue.push(Told { spans, said }, items);
+        is_kept
     }
 
     /// What is on its way, as batches.
@@ -71,10 +123,10 @@ impl Traces {
 
 /// Spans as a source of batches.
 struct SpansSource {
-    queue: Arc<Queue<Vec<Span>>>,
+    queue: Arc<Queue<Told>>,
     resource: Resource,
     /// What is left of the round.
-    round: VecDeque<Vec<Span>>,
+    round: VecDeque<Told>,
 }
 
 impl Source for SpansSource {
@@ -85,8 +137,14 @@ impl Source for SpansSource {
     }
 
     fn next(&mut self) -> Option<Batch> {
-        let requests = self.round.len().min(BATCH_REQUESTS_MAX);
-        let spans: Vec<Span> = self.round.drain(..requests).flatten().collect();
+        let (mut spans, mut said) = (Vec::new(), 0);
+        for _ in 0..BATCH_REQUESTS_MAX {
+            if said > BATCH_CONTENT_BYTES_MAX {
+                break;
+            }
+            let Some(told) = self.round.pop_front() else { break };
+            said += told.tell(&mut spans);
+        }
         let items = spans.len();
         let request = || ExportTraceServiceRequest {
             resource_spans: vec![ResourceSpans {
@@ -105,7 +163,7 @@ impl Source for SpansSource {
     fn taken(&mut self) {}
 
     fn abandon(&mut self) -> usize {
-        std::mem::take(&mut self.round).iter().map(Vec::len).sum()
+        std::mem::take(&mut self.round).iter().map(|told| told.spans.len()).sum()
     }
 }
 
@@ -165,11 +223,11 @@ mod tests {
         let mut source = traces.source(&BTreeMap::new());
         let request = || vec![Span::default(), Span::default()];
         for _ in 0..REQUESTS_QUEUED_MAX {
-            traces.queue(request());
+            traces.queue(request(), None);
         }
         assert_eq!(source.begin(), 0);
         for _ in 0..REQUESTS_QUEUED_MAX + 3 {
-            traces.queue(request());
+            traces.queue(request(), None);
         }
         let first = source.next().unwrap();
         assert_eq!(first.items, 2 * BATCH_REQUESTS_MAX);

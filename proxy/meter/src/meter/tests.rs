@@ -5,7 +5,10 @@ use serde::Deserialize as _;
 use serde::de::value::Error as WordError;
 
 use super::*;
+use crate::asking::Hidden;
+use crate::dialect::Dialect;
 use crate::measurement::Counts;
+use crate::wire::Wire;
 
 mod dialects;
 mod encoded;

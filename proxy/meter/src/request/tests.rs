@@ -5,6 +5,7 @@ use super::*;
 use crate::{Hidden, RequestReader};
 
 mod asking;
+mod parameters;
 
 type Outcome = Result<RequestFacts, RequestFault>;
 

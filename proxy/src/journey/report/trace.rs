@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use taximeter_ledger::{Record, VoidReason};
+use taximeter_meter::Measurement;
 
 use crate::edge::clock;
 use crate::gateway::Gateway;
@@ -14,6 +15,7 @@ use crate::journey::identify::Arrival;
 use crate::journey::refuse::Refusal;
 use crate::journey::settle::open::Open;
 use crate::telemetry::Telemetry;
+use crate::telemetry::content::Captured;
 use crate::telemetry::ended::{Attempt, Ended, Laps};
 use crate::telemetry::events::RequestEnded;
 use crate::telemetry::spans::Spans;
@@ -23,12 +25,14 @@ use crate::telemetry::trace::{Fate, Found, Place};
 pub(crate) struct Closing {
     telemetry: Arc<Telemetry>,
     spans: Option<Spans>,
+    /// What was said, where that is captured.
+    said: Option<Captured>,
 }
 
 impl Drop for Closing {
     fn drop(&mut self) {
         if let Some(spans) = self.spans.take() {
-            self.telemetry.queue_spans(spans.finish(clock::now()));
+            self.telemetry.queue_spans(spans.finish(clock::now()), self.said.take());
         }
     }
 }
@@ -40,7 +44,7 @@ pub(super) struct Trace {
 }
 
 /// Of a request that ended with a record.
-pub(super) fn settled(open: &Open, record: &Record) -> Trace {
+pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let (error, timing) = (record.error_type.as_deref(), Some(&record.timing));
     let fate = telemetry.fate(open.call.id, open.call.trace, error.is_some(), timing);
@@ -49,7 +53,9 @@ pub(super) fn settled(open: &Open, record: &Record) -> Trace {
         return Trace { found: fate.found, closing: None };
     }
     let over = open.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
-    tell(telemetry, fate, has_line, &Ended { error, ..ended(open, fate.place, Some(record), over) })
+    let said = open.captured.as_ref().map(|said| said.answered(measurement.transcript.as_deref()));
+    let ended = Ended { error, ..ended(open, fate.place, Some(record), over) };
+    tell(telemetry, fate, has_line, &ended, said)
 }
 
 /// Of a reserved request that ended without one.
@@ -69,7 +75,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
         VoidReason::ClientLeft => "client_disconnect",
     };
     let ended = Ended { error: Some(error), ..ended(open, fate.place, None, clock::now()) };
-    tell(telemetry, fate, has_line, &ended)
+    tell(telemetry, fate, has_line, &ended, open.captured.clone())
 }
 
 /// Of a request that we refused.
@@ -121,15 +127,21 @@ pub(super) fn told(
         code,
         attempt: None,
     };
-    tell(telemetry, fate, has_line, &ended).found
+    tell(telemetry, fate, has_line, &ended, None).found
 }
 
-fn tell(telemetry: &Arc<Telemetry>, fate: Fate, has_line: bool, ended: &Ended<'_>) -> Trace {
+fn tell(
+    telemetry: &Arc<Telemetry>,
+    fate: Fate,
+    has_line: bool,
+    ended: &Ended<'_>,
+    said: Option<Captured>,
+) -> Trace {
     let Fate { found, is_kept, .. } = fate;
     if has_line {
         telemetry.emit(&RequestEnded { ended, trace: found });
     }
-    let closing = || Closing { telemetry: telemetry.clone(), spans: telemetry.spans(ended) };
+    let closing = || Closing { telemetry: telemetry.clone(), spans: telemetry.spans(ended), said };
     Trace { found, closing: is_kept.then(closing) }
 }
 
@@ -166,6 +178,8 @@ fn ended<'a>(
             server: (&upstream.url.host, upstream.url.port),
             request_model: open.request_model.as_deref(),
             choices: open.choices,
+            parameters: &open.parameters,
+            max_tokens: open.max_tokens,
             sent_at: open.sent_at,
             record,
         }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use taximeter_meter::Meter;
+use taximeter_meter::{Meter, Parameter};
 
 use super::count::Input;
 use super::passing::Passing;
@@ -12,6 +12,7 @@ use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
 use crate::live::Seat;
+use crate::telemetry::content::Captured;
 
 /// Everything that a record is made of, while its request runs.
 pub(crate) struct Open {
@@ -34,8 +35,14 @@ pub(crate) struct Open {
     pub(crate) choices: u64,
     /// Characters that it wanted spoken, where it is known that it did.
     pub(super) characters: Option<u64>,
+    /// What else it states, where that is told.
+    pub(crate) parameters: Vec<(Parameter, String)>,
+    /// The most tokens that each of them may have.
+    pub(crate) max_tokens: Option<u64>,
     /// Its prompt, if that is being counted, or was.
     pub(super) input: Option<Input>,
+    /// What it says, where that is captured.
+    pub(crate) captured: Option<Captured>,
     /// What becomes of generated text.
     pub(super) passing: Passing,
     /// Counts what the client sent while it is held.

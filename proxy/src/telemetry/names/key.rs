@@ -46,6 +46,32 @@ keys! {
     GEN_AI_REQUEST_CHOICE_COUNT: attribute::GEN_AI_REQUEST_CHOICE_COUNT, Int,
         "How many answers were asked for at once, if not one.";
     GEN_AI_REQUEST_STREAM: attribute::GEN_AI_REQUEST_STREAM, Text, "`true`; absent otherwise.";
+    GEN_AI_REQUEST_MAX_TOKENS: attribute::GEN_AI_REQUEST_MAX_TOKENS, Int,
+        "The most that were asked for, of each answer.";
+    GEN_AI_REQUEST_TEMPERATURE: attribute::GEN_AI_REQUEST_TEMPERATURE, Text,
+        "A number, as asked for.";
+    GEN_AI_REQUEST_TOP_P: attribute::GEN_AI_REQUEST_TOP_P, Text, "A number, as asked for.";
+    GEN_AI_REQUEST_TOP_K: attribute::GEN_AI_REQUEST_TOP_K, Text,
+        "A number, as asked for; a whole one in `latest`.";
+    GEN_AI_REQUEST_FREQUENCY_PENALTY: attribute::GEN_AI_REQUEST_FREQUENCY_PENALTY, Text,
+        "A number, as asked for.";
+    GEN_AI_REQUEST_PRESENCE_PENALTY: attribute::GEN_AI_REQUEST_PRESENCE_PENALTY, Text,
+        "A number, as asked for.";
+    GEN_AI_REQUEST_SEED: attribute::GEN_AI_REQUEST_SEED, Int, "As asked for.";
+    GEN_AI_REQUEST_STOP_SEQUENCES: attribute::GEN_AI_REQUEST_STOP_SEQUENCES, Text,
+        "As asked for, up to 24, of at most 256 bytes each.";
+    GEN_AI_REQUEST_REASONING_LEVEL: "gen_ai.request.reasoning.level", Text,
+        "As asked for; `latest`.";
+    GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: "gen_ai.request.previous_response.id", Text,
+        "The response that this one goes on from; `latest`.";
+    GEN_AI_REQUEST_ENCODING_FORMATS: attribute::GEN_AI_REQUEST_ENCODING_FORMATS, Text,
+        "Of embeddings, as asked for.";
+    GEN_AI_EMBEDDINGS_DIMENSION_COUNT: attribute::GEN_AI_EMBEDDINGS_DIMENSION_COUNT, Int,
+        "Of embeddings, as asked for.";
+    GEN_AI_OUTPUT_TYPE: attribute::GEN_AI_OUTPUT_TYPE, Text,
+        "`text` or `json`, where that was asked for.";
+    GEN_AI_CONVERSATION_ID: attribute::GEN_AI_CONVERSATION_ID, Text,
+        "Where the request names it.";
     GEN_AI_RESPONSE_ID: attribute::GEN_AI_RESPONSE_ID, Text, "The answer's `id`.";
     GEN_AI_RESPONSE_FINISH_REASONS: attribute::GEN_AI_RESPONSE_FINISH_REASONS, Text,
         "One per choice.";
@@ -61,6 +87,16 @@ keys! {
         "A part of the input; `latest`.";
     GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: attribute::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, Int,
         "A part of the output.";
+    GEN_AI_SYSTEM_INSTRUCTIONS: attribute::GEN_AI_SYSTEM_INSTRUCTIONS, Text,
+        "JSON; where content is captured.";
+    GEN_AI_INPUT_MESSAGES: attribute::GEN_AI_INPUT_MESSAGES, Text,
+        "JSON; where content is captured.";
+    GEN_AI_OUTPUT_MESSAGES: attribute::GEN_AI_OUTPUT_MESSAGES, Text,
+        "JSON, one message per choice; where content is captured.";
+    GEN_AI_TOOL_DEFINITIONS: attribute::GEN_AI_TOOL_DEFINITIONS, Text,
+        "JSON, kinds and names of tools; where content is captured.";
+    CONTENT_CUT: "taximeter.content.cut", Text,
+        "`true` where captured content is not all that was said; absent otherwise.";
     URL_PATH: attribute::URL_PATH, Text, "Without the query.";
     CLIENT_ADDRESS: attribute::CLIENT_ADDRESS, Text, "Whoever is connected: the client or a proxy.";
     REQUEST_ID: "taximeter.request.id", Text, "The record's `id`.";

@@ -1,0 +1,106 @@
+//! What of prompts and answers is put on spans, and what is taken out of it first.
+
+use std::collections::BTreeSet;
+
+use regex::{Regex, RegexBuilder};
+
+use crate::mistake::Invalid;
+
+/// Most bytes that the compiled form of one pattern takes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// What of prompts and answers is put on spans. Nothing, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Whether spans that are kept from the start have it.
+    pub capture: bool,
+    /// Most bytes of one attribute.
+    pub bytes_max: usize,
+    /// What is taken out, beside what everyone knows for a secret.
+    pub redact: Vec<Pattern>,
+    /// Whether that is taken out too: keys, tokens, e-mail addresses.
+    pub redact_known: bool,
+    /// Whose requests; `None` is everybody's.
+    pub tenants: Option<BTreeSet<String>>,
+}
+
+impl Content {
+    /// Most bytes of one attribute, unless the file says another number.
+    pub(crate) const BYTES_MAX: usize = 32 << 10;
+    /// The largest number that it may say: four such attributes fit into one push.
+    pub(crate) const BYTES_LIMIT: usize = 256 << 10;
+    /// The least: below it hardly a message is left.
+    pub(crate) const BYTES_LEAST: usize = 256;
+
+    /// Whether what this tenant says is put on its spans.
+    #[must_use]
+    pub fn is_captured(&self, tenant: &str) -> bool {
+        self.capture && self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
+    }
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self {
+            capture: false,
+            bytes_max: Self::BYTES_MAX,
+            redact: Vec::new(),
+            redact_known: true,
+            tenants: None,
+        }
+    }
+}
+
+/// A regular expression, in the syntax of Rust's `regex`: matched in time that is linear in the text.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// What is expected of one.
+    pub(crate) const FORM: &str = "a regular expression such as [0-9]{8}";
+
+    /// The pattern of this text.
+    ///
+    /// Errors: no pattern, one that is too large, or one that matches nothing at all: it would stand
+    /// between any two letters.
+    pub(crate) fn new(text: &str) -> Result<Self, Invalid> {
+        let expected = Self::FORM;
+        match RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build() {
+            Ok(regex) if regex.is_match("") => {
+                Err(Invalid::new("matches the empty text", expected))
+            }
+            Ok(regex) => Ok(Self(regex)),
+            Err(regex::Error::CompiledTooBig(_)) => Err(Invalid::new("is too large", expected)),
+            Err(_) => Err(Invalid::new("is no regular expression", expected)),
+        }
+    }
+
+    /// How it is matched.
+    #[must_use]
+    pub const fn regex(&self) -> &Regex {
+        &self.0
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+/// What `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` means for spans.
+///
+/// Errors: another word than the standard's instrumentations know, or content on events alone, which
+/// are not there.
+pub(crate) fn captures(word: &str) -> Result<bool, Invalid> {
+    match word.to_ascii_lowercase().as_str() {
+        "true" | "span_only" | "span_and_event" => Ok(true),
+        "false" | "no_content" => Ok(false),
+        _ => {
+            let expected = "span_only, span_and_event or true; no_content or false";
+            Err(Invalid::new("is not known here", expected))
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What an answer has said so far: a list of choices, each a list of pieces that grow.
+
+use serde_json::{Value, json};
+
+use super::part;
+
+/// Choices and pieces of one answer that are kept; more are left out.
+const PIECES_MAX: usize = 256;
+/// Longest name, id or role, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+/// Of a piece that is cut, the unfinished word at its end is left out up to this length, in bytes:
+/// half a secret would be known as none.
+const WORD_BYTES_MAX: usize = 512;
+/// What stands where something was left out.
+const MARK: &str = "…";
+/// Why a choice ended that no reason was given for.
+const ENDED_BADLY: &str = "error";
+
+/// What one answer says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    /// Bytes that may still be kept.
+    room: usize,
+    /// Bytes that are kept.
+    bytes: usize,
+    /// Something did not find room.
+    is_cut: bool,
+    choices: Vec<Choice>,
+}
+
+/// One of the answers that were asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Choice {
+    index: u64,
+    role: Option<String>,
+    pieces: Vec<Piece>,
+    finish_reason: Option<String>,
+}
+
+/// A part that grows.
+#[derive(Debug, Clone, PartialEq)]
+struct Piece {
+    kind: Kind,
+    /// Which of its kind, by the engine's own numbers.
+    slot: (u64, u64),
+    text: String,
+    is_cut: bool,
+}
+
+/// What a piece is.
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Text,
+    Reasoning,
+    Call {
+        id: Option<String>,
+        name: String,
+    },
+    /// A part that came whole.
+    Whole(Value),
+}
+
+/// What grows by text alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saying {
+    Text,
+    Reasoning,
+}
+
+impl Draft {
+    /// Of at most so many bytes.
+    pub(super) const fn new(bytes_max: usize) -> Self {
+        Self { room: bytes_max, bytes: 0, is_cut: false, choices: Vec::new() }
+    }
+
+    /// Bytes that are kept.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether something did not find room.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// One message for each choice, in their order.
+    pub(super) fn messages(mut self) -> Vec<Value> {
+        self.choices.sort_by_key(|choice| choice.index);
+        self.choices.into_iter().map(Choice::message).collect()
+    }
+
+    /// Who speaks.
+    pub(super) fn role(&mut self, choice: u64, role: &str) {
+        if let Some(choice) = self.choice(choice) {
+            choice.role = Some(name(role));
+        }
+    }
+
+    /// Why a choice ended.
+    pub(super) fn finish(&mut self, choice: u64, reason: &str) {
+        if let Some(choice) = self.choice(choice) {
+            choice.finish_reason = Some(name(finish_reason(reason)));
+        }
+    }
+
+    /// More text, or reasoning; `slot` tells pieces of one choice apart.
+    pub(super) fn say(&mut self, choice: u64, saying: Saying, slot: (u64, u64), text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let is_same = |kind: &Kind| match saying {
+            Saying::Text => *kind == Kind::Text,
+            Saying::Reasoning => *kind == Kind::Reasoning,
+        };
+        let new = || match saying {
+            Saying::Text => Kind::Text,
+            Saying::Reasoning => Kind::Reasoning,
+        };
+        self.grow(choice, slot, is_same, new, text);
+    }
+
+    /// All text of a choice so far, where an engine repeats it in every event.
+    pub(super) fn say_whole(&mut self, choice: u64, text: &str) {
+        let said = self.choice(choice).and_then(|choice| choice.pieces.first());
+        let said = said.map_or("", |piece| &piece.text);
+        let news = text.strip_prefix(said).unwrap_or(text).to_owned();
+        self.say(choice, Saying::Text, (0, 0), &news);
+    }
+
+    /// More of a call; what of its name is not new is not said again.
+    pub(super) fn call(
+        &mut self,
+        choice: u64,
+        slot: (u64, u64),
+        id: Option<&str>,
+        called: Option<&str>,
+        arguments: &str,
+    ) {
+        let is_call = |kind: &Kind| matches!(kind, Kind::Call { .. });
+        let new = || Kind::Call { id: None, name: String::new() };
+        let Some(piece) = self.grow(choice, slot, is_call, new, arguments) else { return };
+        if let Kind::Call { id: known, name: named } = &mut piece.kind {
+            if known.is_none() {
+                *known = id.filter(|id| !id.is_empty()).map(name);
+            }
+            if named.is_empty() {
+                *named = called.map(name).unwrap_or_default();
+            }
+        }
+    }
+
+    /// A part that came whole.
+    pub(super) fn part(&mut self, choice: u64, part: Value) {
+        let length = part.to_string().len();
+        if length > self.room {
+            self.is_cut = true;
+            return;
+        }
+        self.room -= length;
+        self.bytes += length;
+        if self.has_place()
+            && let Some(choice) = self.choice(choice)
+        {
+            let slot = (u64::MAX, choice.pieces.len() as u64);
+            let kind = Kind::Whole(part);
+            choice.pieces.push(Piece { kind, slot, text: String::new(), is_cut: false });
+        }
+    }
+
+    fn grow(
+        &mut self,
+        choice: u64,
+        slot: (u64, u64),
+        is_same: impl Fn(&Kind) -> bool,
+        new: impl FnOnce() -> Kind,
+        text: &str,
+    ) -> Option<&mut Piece> {
+        let (room, has_place) = (self.room, self.has_place());
+        let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+        self.room -= kept.len();
+        self.bytes += kept.len();
+        self.is_cut |= kept.len() < text.len();
+        let choice = self.choice(choice)?;
+        let found = choice.pieces.iter().rposition(|it| it.slot == slot && is_same(&it.kind));
+        if found.is_none() {
+            if !has_place {
+                return None;
+            }
+            choice.pieces.push(Piece { kind: new(), slot, text: String::new(), is_cut: false });
+        }
+        let piece = match found {
+            Some(at) => choice.pieces.get_mut(at),
+            None => choice.pieces.last_mut(),
+        }?;
+        if !piece.is_cut {
+            piece.text.push_str(kept);
+            piece.is_cut = kept.len() < text.len();
+        }
+        Some(piece)
+    }
+
+    fn has_place(&self) -> bool {
+        self.choices.iter().map(|choice| choice.pieces.len() + 1).sum::<usize>() < PIECES_MAX
+    }
+
+    fn choice(&mut self, index: u64) -> Option<&mut Choice> {
+        let found = self.choices.iter().position(|choice| choice.index == index);
+        if found.is_none() {
+            if !self.has_place() {
+                return None;
+            }
+            self.choices.push(Choice { index, ..Choice::default() });
+        }
+        match found {
+            Some(at) => self.choices.get_mut(at),
+            None => self.choices.last_mut(),
+        }
+    }
+}
+
+impl Choice {
+    fn message(self) -> Value {
+        let parts = self.pieces.into_iter().map(Piece::part).collect();
+        let mut message = part::message(self.role.as_deref().unwrap_or("assistant"), parts);
+        let reason = self.finish_reason.unwrap_or_else(|| ENDED_BADLY.to_owned());
+        message.insert("finish_reason".to_owned(), reason.into());
+        message.into()
+    }
+}
+
+impl Piece {
+    fn part(mut self) -> Value {
+        if self.is_cut {
+            let end = self.text.trim_end_matches(|c: char| !c.is_whitespace()).len();
+            let end = end.max(self.text.len().saturating_sub(WORD_BYTES_MAX));
+            self.text.truncate(self.text.floor_char_boundary(end));
+            self.text.push_str(MARK);
+        }
+        match self.kind {
+            Kind::Text => part::text(&self.text),
+            Kind::Reasoning => part::reasoning(&self.text),
+            Kind::Call { id, name } => {
+                let arguments = match self.text.as_str() {
+                    "" => json!({}),
+                    written => part::arguments(written),
+                };
+                part::call(id.as_deref(), &name, arguments)
+            }
+            Kind::Whole(part) => part,
+        }
+    }
+}
+
+fn name(text: &str) -> String {
+    text.get(..text.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default().to_owned()
+}
+
+/// A reason by the conventions' word for it, where they have one.
+fn finish_reason(reason: &str) -> &str {
+    match reason {
+        "end_turn" | "stop_sequence" | "completed" | "eos" | "eos_token" | "word" => "stop",
+        "max_tokens" | "max_output_tokens" | "limit" => "length",
+        "tool_calls" | "tool_use" | "function_call" => "tool_call",
+        "refusal" => "content_filter",
+        "failed" | "cancelled" => ENDED_BADLY,
+        other => other,
+    }
+}

@@ -1,0 +1,360 @@
+//! What an answer says, read from its events as they pass, or from its document at the end.
+
+use serde_json::Value;
+
+use super::draft::{Draft, Saying};
+use super::part::{self, word};
+use crate::Wire;
+
+/// What one answer says, in messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transcript {
+    wire: Wire,
+    draft: Draft,
+    /// The client has left: the rest is said to nobody.
+    is_closed: bool,
+}
+
+impl Transcript {
+    /// Of an answer on `wire`, of at most so many bytes.
+    #[must_use]
+    pub const fn new(wire: Wire, bytes_max: usize) -> Self {
+        Self { wire, draft: Draft::new(bytes_max), is_closed: false }
+    }
+
+    /// Bytes that are kept.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.draft.bytes()
+    }
+
+    /// Whether it is not all of the answer.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.draft.is_cut()
+    }
+
+    /// `gen_ai.output.messages`: one for each choice, in their order.
+    #[must_use]
+    pub fn messages(self) -> Vec<Value> {
+        self.draft.messages()
+    }
+
+    /// The data of one event; what is no JSON says nothing.
+    pub(crate) fn event(&mut self, data: &[u8]) {
+        if let Some(event) = self.readable(data) {
+            match self.wire {
+                Wire::Messages => block_event(&event, &mut self.draft),
+                Wire::Responses => item_event(&event, &mut self.draft),
+                _ => self.read(&event),
+            }
+        }
+    }
+
+    /// A whole answer.
+    pub(crate) fn document(&mut self, body: &[u8]) {
+        if let Some(document) = self.readable(body) {
+            self.read(&document);
+        }
+    }
+
+    /// Nothing more is said to anybody.
+    pub(crate) const fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    fn readable(&self, data: &[u8]) -> Option<Value> {
+        let is_read = !self.is_closed && !matches!(self.wire, Wire::Embeddings | Wire::Opaque);
+        if is_read { serde_json::from_slice(data).ok() } else { None }
+    }
+
+    /// A whole answer, or an event that has the same form.
+    fn read(&mut self, said: &Value) {
+        let draft = &mut self.draft;
+        match self.wire {
+            Wire::ChatCompletions | Wire::Completions => {
+                for choice in list(said, "choices") {
+                    read_choice(choice, draft);
+                }
+            }
+            Wire::Messages => read_message(said, draft),
+            Wire::Responses => read_response(said, draft),
+            Wire::OllamaChat | Wire::OllamaGenerate => read_ollama(said, draft),
+            Wire::Generate | Wire::LlamaCompletion => read_engine(said, draft),
+            Wire::Transcriptions => draft.say(0, Saying::Text, (0, 0), text(said, "text")),
+            Wire::Embeddings
+            | Wire::Speech
+            | Wire::Images
+            | Wire::Videos
+            | Wire::Ocr
+            | Wire::Opaque => {}
+        }
+    }
+}
+
+fn list<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    of.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(of: &'a Value, key: &str) -> &'a str {
+    word(of, key).unwrap_or_default()
+}
+
+fn number(of: &Value, key: &str) -> Option<u64> {
+    of.get(key)?.as_u64()
+}
+
+/// A choice of a chat or of a completion: `delta` in an event, `message` in a whole answer.
+fn read_choice(said: &Value, draft: &mut Draft) {
+    let choice = number(said, "index").unwrap_or(0);
+    draft.say(choice, Saying::Text, (0, 0), text(said, "text"));
+    if let Some(message) = said.get("delta").or_else(|| said.get("message")) {
+        if let Some(role) = word(message, "role").filter(|role| !role.is_empty()) {
+            draft.role(choice, role);
+        }
+        // Some engines send the same text under both names.
+        let reasoning = ["reasoning_content", "reasoning"];
+        let reasoning = reasoning.iter().find_map(|key| word(message, key)).unwrap_or_default();
+        draft.say(choice, Saying::Reasoning, (0, 0), reasoning);
+        content(message.get("content"), choice, draft);
+        draft.say(choice, Saying::Text, (0, 1), text(message, "refusal"));
+        for (place, call) in list(message, "tool_calls").enumerate() {
+            let slot = number(call, "index").unwrap_or(place as u64);
+            if let Some(function) = call.get("function").or_else(|| call.get("custom")) {
+                read_call(choice, slot, word(call, "id"), function, draft);
+            }
+        }
+        if let Some(function) = message.get("function_call").filter(|call| call.is_object()) {
+            read_call(choice, u64::MAX, None, function, draft);
+        }
+        if let Some(sound) = message.get("audio") {
+            draft.say(choice, Saying::Text, (0, 2), text(sound, "transcript"));
+        }
+    }
+    if let Some(reason) = word(said, "finish_reason").filter(|reason| !reason.is_empty()) {
+        draft.finish(choice, reason);
+    }
+}
+
+/// Text, or parts that may be reasoning (Mistral).
+fn content(content: Option<&Value>, choice: u64, draft: &mut Draft) {
+    match content {
+        Some(Value::String(said)) => draft.say(choice, Saying::Text, (0, 0), said),
+        Some(Value::Array(parts)) => {
+            for part in parts {
+                let (saying, key) = match word(part, "type") {
+                    Some("thinking") => (Saying::Reasoning, "thinking"),
+                    _ => (Saying::Text, "text"),
+                };
+                let said = part.get(key).map(part::plain).unwrap_or_default();
+                draft.say(choice, saying, (0, 0), &said);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn read_call(choice: u64, slot: u64, id: Option<&str>, function: &Value, draft: &mut Draft) {
+    let written = function.get("arguments").or_else(|| function.get("input"));
+    let arguments = match written {
+        Some(Value::String(written)) => written.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    draft.call(choice, (slot, 0), id, word(function, "name"), &arguments);
+}
+
+/// A whole message of Anthropic's.
+fn read_message(said: &Value, draft: &mut Draft) {
+    if let Some(role) = word(said, "role") {
+        draft.role(0, role);
+    }
+    for (place, block) in list(said, "content").enumerate() {
+        begin_block(place as u64, block, draft);
+    }
+    if let Some(reason) = word(said, "stop_reason") {
+        draft.finish(0, reason);
+    }
+}
+
+fn block_event(event: &Value, draft: &mut Draft) {
+    let slot = number(event, "index").unwrap_or(0);
+    match text(event, "type") {
+        "message_start" => {
+            if let Some(message) = event.get("message") {
+                read_message(message, draft);
+            }
+        }
+        "content_block_start" => {
+            if let Some(block) = event.get("content_block") {
+                begin_block(slot, block, draft);
+            }
+        }
+        "content_block_delta" => {
+            let Some(delta) = event.get("delta") else { return };
+            draft.say(0, Saying::Text, (slot, 0), text(delta, "text"));
+            draft.say(0, Saying::Reasoning, (slot, 0), text(delta, "thinking"));
+            if let Some(written) = word(delta, "partial_json") {
+                draft.call(0, (slot, 0), None, None, written);
+            }
+        }
+        "message_delta" => {
+            if let Some(reason) = event.get("delta").and_then(|delta| word(delta, "stop_reason")) {
+                draft.finish(0, reason);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A block that begins, or stands there whole.
+fn begin_block(slot: u64, block: &Value, draft: &mut Draft) {
+    match text(block, "type") {
+        "text" => draft.say(0, Saying::Text, (slot, 0), text(block, "text")),
+        "thinking" => draft.say(0, Saying::Reasoning, (slot, 0), text(block, "thinking")),
+        "tool_use" => {
+            // It is empty where it will come in pieces.
+            let input =
+                block.get("input").filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
+            let written = input.map(Value::to_string).unwrap_or_default();
+            draft.call(0, (slot, 0), word(block, "id"), word(block, "name"), &written);
+        }
+        _ => {
+            if let Some(part) = part::one(block) {
+                draft.part(0, part);
+            }
+        }
+    }
+}
+
+/// A whole response.
+fn read_response(said: &Value, draft: &mut Draft) {
+    for (place, item) in list(said, "output").enumerate() {
+        read_item(place as u64, item, draft);
+    }
+    end_response(said, draft);
+}
+
+fn end_response(said: &Value, draft: &mut Draft) {
+    let calls = list(said, "output").any(|item| text(item, "type").ends_with("_call"));
+    let reason = said.get("incomplete_details").and_then(|details| word(details, "reason"));
+    match (reason, text(said, "status")) {
+        (Some(reason), _) => draft.finish(0, reason),
+        (None, "completed") if calls => draft.finish(0, "tool_call"),
+        (None, status @ ("completed" | "failed" | "cancelled")) => draft.finish(0, status),
+        _ => {}
+    }
+}
+
+/// A whole item of a response's output.
+fn read_item(slot: u64, item: &Value, draft: &mut Draft) {
+    match text(item, "type") {
+        "message" => {
+            if let Some(role) = word(item, "role") {
+                draft.role(0, role);
+            }
+            for (place, part) in list(item, "content").enumerate() {
+                let said = [text(part, "text"), text(part, "refusal")].concat();
+                draft.say(0, Saying::Text, (slot, place as u64), &said);
+            }
+        }
+        "reasoning" => {
+            for (place, part) in list(item, "content").chain(list(item, "summary")).enumerate() {
+                draft.say(0, Saying::Reasoning, (slot, place as u64), text(part, "text"));
+            }
+        }
+        "function_call" | "custom_tool_call" => {
+            read_call(0, slot, word(item, "call_id"), item, draft);
+        }
+        _ => {
+            if let Some(part) = part::one(item) {
+                draft.part(0, part);
+            }
+        }
+    }
+}
+
+fn item_event(event: &Value, draft: &mut Draft) {
+    let slot = number(event, "output_index").unwrap_or(0);
+    let place = number(event, "content_index").or_else(|| number(event, "summary_index"));
+    let slot = (slot, place.unwrap_or(0));
+    let delta = text(event, "delta");
+    match text(event, "type") {
+        "response.output_text.delta" | "response.refusal.delta" => {
+            draft.say(0, Saying::Text, slot, delta);
+        }
+        "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
+            draft.say(0, Saying::Reasoning, slot, delta);
+        }
+        "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+            draft.call(0, (slot.0, 0), None, None, delta);
+        }
+        "response.output_item.added" => {
+            let item = event.get("item");
+            let called = item
+                .filter(|item| matches!(text(item, "type"), "function_call" | "custom_tool_call"));
+            if let Some(item) = called {
+                draft.call(0, (slot.0, 0), word(item, "call_id"), word(item, "name"), "");
+            }
+        }
+        "response.output_item.done" => {
+            // What comes in no pieces.
+            let whole = event.get("item").filter(|item| {
+                let kind = text(item, "type");
+                !matches!(kind, "message" | "reasoning" | "function_call" | "custom_tool_call")
+            });
+            if let Some(part) = whole.and_then(part::one) {
+                draft.part(0, part);
+            }
+        }
+        "response.completed" | "response.incomplete" | "response.failed" => {
+            if let Some(response) = event.get("response") {
+                end_response(response, draft);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn read_ollama(said: &Value, draft: &mut Draft) {
+    let message = said.get("message").unwrap_or(said);
+    draft.say(0, Saying::Reasoning, (0, 0), text(message, "thinking"));
+    draft.say(0, Saying::Text, (0, 0), text(message, "content"));
+    draft.say(0, Saying::Text, (0, 0), text(message, "response"));
+    for call in list(message, "tool_calls") {
+        if let Some(function) = call.get("function") {
+            let arguments = function.get("arguments").cloned().unwrap_or_default();
+            let called = part::call(word(call, "id"), text(function, "name"), arguments);
+            draft.part(0, called);
+        }
+    }
+    if let Some(reason) = word(said, "done_reason") {
+        draft.finish(0, reason);
+    }
+}
+
+/// Engines' own routes: llama.cpp, SGLang and LMDeploy, TGI.
+fn read_engine(said: &Value, draft: &mut Draft) {
+    let each = said.as_array().map_or(std::slice::from_ref(said), Vec::as_slice);
+    for (place, said) in each.iter().enumerate() {
+        let choice = number(said, "index").unwrap_or(place as u64);
+        draft.say(choice, Saying::Text, (0, 0), text(said, "content"));
+        if let Some(token) = said.get("token").filter(|it| it.get("special") != Some(&true.into()))
+        {
+            draft.say(choice, Saying::Text, (0, 0), text(token, "text"));
+        }
+        let whole = word(said, "text").or_else(|| word(said, "generated_text"));
+        if let Some(whole) = whole {
+            draft.say_whole(choice, whole);
+        }
+        let details = said.get("meta_info").or_else(|| said.get("details")).unwrap_or(said);
+        let reason = details.get("finish_reason").map(|it| it.get("type").unwrap_or(it));
+        let reason = reason.and_then(Value::as_str).or_else(|| word(said, "stop_type"));
+        if let Some(reason) = reason.filter(|reason| *reason != "none" && !reason.is_empty()) {
+            draft.finish(choice, reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+use serde_json::json;
+
+use super::*;
+
+const ROOM: usize = 1 << 16;
+
+/// What a stream of these events says.
+fn streamed(wire: Wire, events: &[Value]) -> Value {
+    let mut transcript = Transcript::new(wire, ROOM);
+    for event in events {
+        transcript.event(event.to_string().as_bytes());
+    }
+    transcript.messages().into()
+}
+
+fn whole(wire: Wire, document: &Value) -> Value {
+    let mut transcript = Transcript::new(wire, ROOM);
+    transcript.document(document.to_string().as_bytes());
+    transcript.messages().into()
+}
+
+fn chunk(index: u64, delta: &Value, reason: Option<&str>) -> Value {
+    json!({"choices": [{"index": index, "delta": delta, "finish_reason": reason}]})
+}
+
+#[test]
+fn a_chat_says_the_same_as_a_stream_and_as_a_document() {
+    let call = |arguments: &str| json!({"index": 0, "function": {"arguments": arguments}});
+    let events = [
+        chunk(0, &json!({"role": "assistant", "content": ""}), None),
+        chunk(0, &json!({"reasoning_content": "Hm"}), None),
+        chunk(0, &json!({"reasoning_content": "."}), None),
+        chunk(0, &json!({"content": "To the"}), None),
+        chunk(1, &json!({"content": "No"}), Some("length")),
+        chunk(0, &json!({"content": " map"}), None),
+        chunk(
+            0,
+            &json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function",
+            "function": {"name": "map", "arguments": ""}}]}),
+            None,
+        ),
+        chunk(0, &json!({"tool_calls": [call("{\"of\":")]}), None),
+        chunk(0, &json!({"tool_calls": [call("\"Rome\"}")]}), None),
+        chunk(0, &json!({}), Some("tool_calls")),
+        json!({"choices": [], "usage": {}}),
+    ];
+    let said = json!([
+        {"role": "assistant", "finish_reason": "tool_call", "parts": [
+            {"type": "reasoning", "content": "Hm."},
+            {"type": "text", "content": "To the map"},
+            {"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": "Rome"}}]},
+        {"role": "assistant", "finish_reason": "length", "parts": [
+            {"type": "text", "content": "No"}]},
+    ]);
+    assert_eq!(streamed(Wire::ChatCompletions, &events), said);
+    let document = json!({"choices": [
+        {"index": 1, "message": {"role": "assistant", "content": "No"}, "finish_reason": "length"},
+        {"index": 0, "finish_reason": "tool_calls", "message": {
+            "role": "assistant", "reasoning": "Hm.", "content": "To the map", "tool_calls": [
+                {"id": "c1", "function": {"name": "map", "arguments": "{\"of\":\"Rome\"}"}}]}},
+    ]});
+    assert_eq!(whole(Wire::ChatCompletions, &document), said);
+    let completion = json!({"choices": [{"index": 0, "text": "Rome", "finish_reason": "stop"}]});
+    let said = json!([{"role": "assistant", "finish_reason": "stop",
+        "parts": [{"type": "text", "content": "Rome"}]}]);
+    assert_eq!(whole(Wire::Completions, &completion), said);
+}
+
+#[test]
+fn a_message_says_the_same_as_a_stream_and_as_a_document() {
+    let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let block = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let events = [
+        json!({"type": "message_start", "message": {"role": "assistant", "content": []}}),
+        block(0, json!({"type": "thinking", "thinking": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "Hm."})),
+        delta(0, json!({"type": "signature_delta", "signature": "x"})),
+        block(1, json!({"type": "text", "text": ""})),
+        delta(1, json!({"type": "text_delta", "text": "Look"})),
+        delta(1, json!({"type": "text_delta", "text": "ing."})),
+        block(2, json!({"type": "tool_use", "id": "t1", "name": "map", "input": {}})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "{\"of\": "})),
+        delta(2, json!({"type": "input_json_delta", "partial_json": "\"Rome\"}"})),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let said = json!([{"role": "assistant", "finish_reason": "tool_call", "parts": [
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "text", "content": "Looking."},
+        {"type": "tool_call", "id": "t1", "name": "map", "arguments": {"of": "Rome"}}]}]);
+    assert_eq!(streamed(Wire::Messages, &events), said);
+    let document = json!({"role": "assistant", "stop_reason": "tool_use", "content": [
+        {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+        {"type": "text", "text": "Looking."},
+        {"type": "tool_use", "id": "t1", "name": "map", "input": {"of": "Rome"}}]});
+    assert_eq!(whole(Wire::Messages, &document), said);
+}
+
+#[test]
+fn a_response_says_the_same_as_a_stream_and_as_a_document() {
+    let output = json!([
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+        {"type": "web_search_call", "id": "w1", "status": "completed"},
+        {"type": "message", "role": "assistant",
+         "content": [{"type": "output_text", "text": "Looking."}]},
+        {"type": "function_call", "call_id": "c1", "name": "map", "arguments": "{\"of\":\"Rome\"}"},
+    ]);
+    let response = json!({"status": "completed", "output": output});
+    let said = json!([{"role": "assistant", "finish_reason": "tool_call", "parts": [
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "web_search_call"},
+        {"type": "text", "content": "Looking."},
+        {"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": "Rome"}}]}]);
+    assert_eq!(whole(Wire::Responses, &response), said);
+    let event = |kind: &str, index: u64, delta: &str| json!({"type": format!("response.{kind}.delta"), "output_index": index, "delta": delta});
+    let events = [
+        event("reasoning_summary_text", 0, "Hm."),
+        json!({"type": "response.output_item.done", "output_index": 1, "item": output[1]}),
+        event("output_text", 2, "Look"),
+        event("output_text", 2, "ing."),
+        json!({"type": "response.output_item.done", "output_index": 2, "item": output[2]}),
+        json!({"type": "response.output_item.added", "output_index": 3,
+            "item": {"type": "function_call", "call_id": "c1", "name": "map", "arguments": ""}}),
+        event("function_call_arguments", 3, "{\"of\":"),
+        event("function_call_arguments", 3, "\"Rome\"}"),
+        json!({"type": "response.completed", "response": response}),
+    ];
+    assert_eq!(streamed(Wire::Responses, &events), said);
+}
+
+#[test]
+fn engines_routes_of_their_own_are_understood() {
+    let said = json!([{"role": "assistant", "finish_reason": "stop",
+        "parts": [{"type": "text", "content": "To Rome"}]}]);
+    for (wire, events) in [
+        (
+            Wire::OllamaChat,
+            [
+                json!({"message": {"content": "To"}, "done": false}),
+                json!({"message": {"content": " Rome"}, "done": true, "done_reason": "stop"}),
+            ],
+        ),
+        (
+            Wire::OllamaGenerate,
+            [json!({"response": "To"}), json!({"response": " Rome", "done_reason": "stop"})],
+        ),
+        (
+            Wire::LlamaCompletion,
+            [
+                json!({"content": "To", "index": 0}),
+                json!({"content": " Rome", "index": 0, "stop": true, "stop_type": "eos"}),
+            ],
+        ),
+        // SGLang repeats all text in every event.
+        (
+            Wire::Generate,
+            [
+                json!({"text": "To", "meta_info": {"finish_reason": null}}),
+                json!({"text": "To Rome", "meta_info": {"finish_reason": {"type": "stop"}}}),
+            ],
+        ),
+        // TGI
+        (
+            Wire::Generate,
+            [
+                json!({"token": {"text": "To", "special": false}}),
+                json!({"token": {"text": " Rome", "special": false}, "generated_text": "To Rome",
+                "details": {"finish_reason": "eos_token"}}),
+            ],
+        ),
+    ] {
+        assert_eq!(streamed(wire, &events), said, "{wire:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_was_cut_says_what_had_come() {
+    let events = [chunk(0, &json!({"content": "To the"}), None)];
+    let said = json!([{"role": "assistant", "finish_reason": "error",
+        "parts": [{"type": "text", "content": "To the"}]}]);
+    assert_eq!(streamed(Wire::ChatCompletions, &events), said);
+    let mut transcript = Transcript::new(Wire::ChatCompletions, ROOM);
+    transcript.event(events[0].to_string().as_bytes());
+    transcript.close();
+    transcript.event(chunk(0, &json!({"content": " rest"}), Some("stop")).to_string().as_bytes());
+    assert_eq!(Value::from(transcript.messages()), said);
+}
+
+#[test]
+fn text_is_kept_up_to_its_limit_and_not_up_to_half_a_word() {
+    let mut transcript = Transcript::new(Wire::ChatCompletions, 100);
+    for _ in 0..50 {
+        let event = chunk(0, &json!({"content": "für sk-ab ABC"}), None);
+        transcript.event(event.to_string().as_bytes());
+    }
+    assert!(transcript.bytes() <= 100);
+    let said = Value::from(transcript.messages())[0]["parts"][0]["content"].clone();
+    let said = said.as_str().unwrap().strip_suffix('…').unwrap().to_owned();
+    assert!(said.len() > 80 && said.ends_with(' '), "{said:?}");
+}
+
+#[test]
+fn no_answer_makes_more_pieces_than_are_kept() {
+    let mut transcript = Transcript::new(Wire::ChatCompletions, ROOM);
+    for index in 0..5_000 {
+        let call = json!({"tool_calls": [{"index": index, "function": {"name": "n"}}]});
+        transcript.event(chunk(index, &call, None).to_string().as_bytes());
+    }
+    assert!(transcript.messages().len() <= 256);
+}
+
+#[test]
+fn what_is_no_answer_says_nothing() {
+    for data in ["[DONE]", "", "{", "[]", "null", "{\"choices\": 7}", "{\"choices\": [7]}"] {
+        let mut transcript = Transcript::new(Wire::ChatCompletions, ROOM);
+        transcript.event(data.as_bytes());
+        transcript.document(data.as_bytes());
+        assert!(transcript.bytes() == 0, "{data}");
+    }
+}

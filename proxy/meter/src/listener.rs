@@ -1,0 +1,175 @@
+//! What one answer's events say, one after another.
+
+use std::time::Instant;
+
+use crate::answer::Answer;
+use crate::asking::Hidden;
+use crate::cut::Cut;
+use crate::dialect::Dialect;
+use crate::facts::{Content, Facts, Format, OTHER_ERROR};
+use crate::json::Malformed;
+use crate::measurement::{Ending, Measurement};
+use crate::passage::Verdict;
+use crate::recogniser::Recogniser;
+use crate::sse::Event;
+use crate::template::{Likeness, Template};
+use crate::timing::Stopwatch;
+use crate::wire::Wire;
+
+/// What is known about an exchange before its answer comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// Shape of the route.
+    pub wire: Wire,
+    /// Who answers.
+    pub dialect: Dialect,
+    /// When the last byte of the request head was read.
+    pub started_at: Instant,
+    /// What only we asked for: it is taken out.
+    pub hidden: Hidden,
+}
+
+/// Hears what events say.
+#[derive(Debug, Clone)]
+pub(crate) struct Listener {
+    pub(crate) format: Option<&'static dyn Format>,
+    pub(crate) recogniser: Recogniser,
+    hidden: Hidden,
+    nulls_token_ids: bool,
+    template: Template,
+    pub(crate) stopwatch: Stopwatch,
+    pub(crate) answer: Answer,
+    /// The client has left: content is sent to nobody, and neither timed nor counted.
+    pub(crate) unheard: bool,
+}
+
+impl Listener {
+    /// One that has heard nothing yet.
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self {
+            format: setup.wire.format(),
+            recogniser: Recogniser::new(setup.dialect),
+            hidden: setup.hidden,
+            nulls_token_ids: setup.dialect.nulls_token_ids(),
+            template: Template::default(),
+            stopwatch: Stopwatch::new(setup.started_at),
+            answer: Answer::default(),
+            unheard: false,
+        }
+    }
+
+    /// Hears an event that may be anything; what is not the JSON it should be is counted.
+    pub(crate) fn hear_any(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Verdict {
+        self.hear(event, cuts).unwrap_or_else(|Malformed| {
+            let not_json = &mut self.answer.counts.not_json;
+            *not_json = not_json.saturating_add(1);
+            Verdict::Pass
+        })
+    }
+
+    /// What becomes of an event, and, if it is to be trimmed, what to take out of it.
+    pub(crate) fn hear(
+        &mut self,
+        event: &Event<'_>,
+        cuts: &mut Vec<Cut>,
+    ) -> Result<Verdict, Malformed> {
+        cuts.clear();
+        let is_done = event.data.starts_with(b"[DONE]");
+        if self.answer.is_over {
+            // Some engines send it behind an end mark of another kind.
+            if !is_done {
+                let after_done = &mut self.answer.counts.after_done;
+                *after_done = after_done.saturating_add(1);
+            }
+            return Ok(Verdict::Pass);
+        }
+        if !self.unheard {
+            self.stopwatch.event();
+        }
+        if is_done {
+            self.answer.is_over = true;
+            return Ok(Verdict::End);
+        }
+        if !event.is_error
+            && let Some(like) = self.template.match_with(event.data, cuts)
+        {
+            self.hear_like(&like);
+            return Ok(if cuts.is_empty() { Verdict::Pass } else { Verdict::Trim });
+        }
+        cuts.clear();
+        let Some(format) = self.format else { return Ok(Verdict::Pass) };
+        let mut facts = match format.event(event) {
+            // An error may be plain words.
+            Err(Malformed) if event.is_error => Facts::default(),
+            facts => facts?,
+        };
+        if event.is_error {
+            facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
+        }
+        self.recogniser.look_at(event.data);
+        facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
+        self.template.learn(event.data, &facts, cuts);
+        if self.unheard {
+            facts.content = Content::default();
+            facts.token_ids.clear();
+        }
+        if facts.has_content() && self.answer.is_news(&facts.content) {
+            self.stopwatch.content();
+        }
+        let is_ours = facts.is_only_usage && self.hidden.usage_event
+            || facts.is_only_ids() && self.hidden.token_ids;
+        let verdict = match (facts.is_end, is_ours) {
+            (true, _) => Verdict::End,
+            (false, true) => Verdict::Remove,
+            (false, false) if cuts.is_empty() => Verdict::Pass,
+            (false, false) => Verdict::Trim,
+        };
+        self.answer.add(facts);
+        Ok(verdict)
+    }
+
+    /// Hears an event that is like the one before.
+    fn hear_like(&mut self, like: &Likeness<'_>) {
+        if !like.text.is_empty() && !self.unheard {
+            self.stopwatch.content();
+            self.answer.add_text(&like.text);
+        }
+        if let Some(usage) = like.usage {
+            self.answer.run(like.choice, usage);
+        }
+        if like.ids > 0 && !self.unheard {
+            self.answer.add_ids(like.ids);
+        }
+    }
+
+    pub(crate) fn measure(self, now: Instant, ending: Ending) -> Measurement {
+        let mut answer = self.answer;
+        let dialect = self.recogniser.dialect();
+        if dialect.accepts_continuous_usage() {
+            answer.reports.add_up_choices();
+        }
+        let by_ids = answer.usage_by_ids();
+        let images = Some(answer.images).filter(|images| *images > 0).into_iter();
+        let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
+        Measurement {
+            ending,
+            dialect,
+            reported_cost: answer.reports.cost().map(str::to_owned),
+            counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
+            reported: answer.reports.settle(dialect.reasoning()).or(by_ids),
+            response_model: answer.model,
+            response_id: answer.id,
+            service_tier: answer.service_tier,
+            finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
+            error_type: answer.error,
+            is_pending,
+            timing: self.stopwatch.finish(now),
+            output_text: answer.text,
+            output_text_bytes: answer.text_bytes,
+            has_unread_output: answer.has_unread,
+            output_kinds: answer.kinds,
+            counts: answer.counts,
+            transcript: None,
+        }
+    }
+}
