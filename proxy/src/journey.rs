@@ -41,8 +41,10 @@ pub(crate) async fn journey(
     let (uri, headers) = (request.uri(), request.headers());
     let arrival = Arrival::new(peer.address.ip(), uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
+    let mut unanswered = report::Unanswered::new(&worker.gateway, &arrival, &method);
     // A panic ends this request and no other; the fare that it drops settles itself.
     let ridden = AssertUnwindSafe(ride(worker, peer, &arrival, request)).catch_unwind().await;
+    unanswered.is_answered();
     let mut reply = match ridden.unwrap_or(Err(Refusal::Internal)) {
         Ok(reply) => reply,
         Err(refusal) => {
@@ -106,6 +108,7 @@ async fn ride(
     let route = call.route;
     let fare = match route.billing {
         Billing::Ledger => {
+            arrival.is_leaving_told.store(true, Relaxed);
             let mut fare = permit.reserve(gateway, peer, call, &mut chosen).await?;
             fare.admitted(clock::now());
             arrival.has_fare.store(true, Relaxed);

@@ -1,6 +1,7 @@
 //! What is told to operators: metrics and log lines. The journey says what happened; `events.rs`
 //! says how that looks; `names.rs` has every name.
 
+mod active;
 mod attributes;
 mod bounded;
 pub(crate) mod content;
@@ -8,6 +9,7 @@ pub(crate) mod ended;
 mod event;
 pub(crate) mod events;
 mod exemplar;
+pub(crate) mod exports;
 mod inference;
 mod instruments;
 mod line;
@@ -38,11 +40,13 @@ use content::Captured;
 use ended::Ended;
 use event::Event;
 use events::ContentLeftOut;
+use exports::Exports;
 use log::Log;
 use logs::Logs;
 use spans::Spans;
 use trace::{Fate, Found, Place, SERVER};
 
+pub(crate) use active::Active;
 pub(crate) use metrics::{Metrics, Vitals};
 pub(crate) use names::log_event::LogEvent;
 pub(crate) use prometheus::{Exposition, Format};
@@ -56,6 +60,8 @@ pub(crate) struct Telemetry {
     pub(crate) metrics: Metrics,
     /// `None` where nobody asks for spans: then trace contexts pass untouched.
     pub(crate) traces: Option<Traces>,
+    /// How the pushing of each signal does.
+    pub(crate) exports: Exports,
 }
 
 impl Telemetry {
@@ -74,6 +80,17 @@ impl Telemetry {
             log: log.pushing(logs),
             metrics: Metrics::new(config, emission, gateway, since),
             traces,
+            exports: Exports::default(),
+        }
+    }
+
+    /// What of a signal waits for the collector: requests with spans, or lines. Metrics never wait:
+    /// each push tells all of them as they are then.
+    pub(crate) fn waiting(&self, signal: &str) -> usize {
+        match signal {
+            "traces" => self.traces.as_ref().map_or(0, Traces::waiting),
+            "logs" => self.log.logs.as_ref().map_or(0, Logs::waiting),
+            _ => 0,
         }
     }
 

@@ -292,6 +292,44 @@ fn the_status_tells_how_upstreams_ledger_and_store_do() {
     assert_eq!(upstream["last_failure"]["cause"], "upstream_reset");
 }
 
+#[test]
+fn the_status_tells_how_the_pushing_of_each_signal_does() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let otlp = format!(
+        "otlp: {{endpoint: 'http://{}', headers: {{x-key: sesame}}, interval_seconds: 3600}}",
+        collector.address()
+    );
+    let telemetry = format!("telemetry: {{{otlp}, traces: {{}}}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&telemetry).start();
+    let description = Description::of(&gateway);
+    let traces = || {
+        let told = description.checked("/api/v1/status", &gateway.admin("/api/v1/status"));
+        assert!(!told.to_string().contains("sesame"), "{told}");
+        let signals = [&told["collectors"][0]["signal"], &told["collectors"][1]["signal"]];
+        assert_eq!(signals, ["metrics", "traces"]);
+        told["collectors"][1].clone()
+    };
+    let before = traces();
+    assert_eq!(before["url"], format!("http://{}/v1/traces", collector.address()));
+    assert_eq!((&before["protocol"], &before["sent_at"]), (&"http/protobuf".into(), &Value::Null));
+
+    let mut client = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    client.answer();
+    let (mut connection, _) = collector.request();
+    connection.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let failing = patiently(|| Some(traces()).filter(|it| it["failures"] == 1)).expect("failing");
+    assert!(failing["last_failure"]["reason"].as_str().is_some_and(|why| why.contains("503")));
+    let page = gateway.admin("/upstreams");
+    assert!(page.text().contains("Pushes traces to"), "{}", page.text());
+
+    let (mut connection, _) = collector.request();
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let sent = patiently(|| Some(traces()).filter(|it| it["failures"] == 0)).expect("sent");
+    assert!(sent["sent_items"].as_u64() > Some(5) && sent["sent_at"].is_string(), "{sent}");
+    assert_eq!((&sent["waiting"], &sent["dropped_items"]), (&0.into(), &0.into()));
+}
+
 /// Every question that makes no sense, and which parameter is to blame.
 const SENSELESS: [(&str, &str, &str); 33] = [
     ("/api/v1/usage", "zone=Berlin", "zone"),

@@ -269,3 +269,22 @@ fn what_has_not_happened_is_told_as_zero_and_the_process_is_watched() {
     client.answer();
     gateway.await_metric("\ntaximeter_store_lag 0\n");
 }
+
+#[test]
+fn requests_that_run_are_counted_until_their_answers_have_ended() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let active = |gateway: &Gateway| {
+        let labels = ["http_request_method=\"POST\"", "url_scheme=\"http\""];
+        sum(&gateway.metrics(), "http_server_active_requests", &labels)
+    };
+    let (client, connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    assert_eq!(active(&gateway), Some(1.0));
+    drop((client, connection));
+    let ended = crate::gateway::patiently(|| (active(&gateway) == Some(0.0)).then_some(()));
+    assert!(ended.is_some(), "{}", gateway.metrics());
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    client.answer();
+    assert_eq!(active(&gateway), Some(0.0));
+}

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::Message as _;
 
+use crate::client::Client;
 use crate::collector::attributes;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{Message, json_answer, stream_answer};
+use crate::http::{Message, json_answer, post, stream_answer};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
@@ -188,4 +190,60 @@ fn a_sample_leads_to_its_span() {
     let text = gateway.scrape("application/openmetrics-text;version=1.0.0").text().to_owned();
     let (trace, span) = (hex(&server.trace_id), hex(&server.span_id));
     assert!(text.contains(&format!("trace_id=\"{trace}\",span_id=\"{span}\",")), "{text}");
+}
+
+#[test]
+fn what_a_request_states_is_on_its_engine_s_span_in_each_generation() {
+    let body = r#"{"model":"gpt-4o-mini","temperature":0.5,"top_k":40,"seed":-7,"max_tokens":9,
+        "stop":["a","b"],"reasoning_effort":"low","response_format":{"type":"json_object"},
+        "messages":[{"role":"user","content":"Where to?"}]}"#;
+    for (genai, top_k, reasoning) in [
+        ("v1_41", any_value::Value::DoubleValue(40.0), None),
+        ("latest", any_value::Value::IntValue(40), Some("low")),
+    ] {
+        let (engine, collector) = (Engine::start(), Engine::start());
+        let gateway = gateway(&engine, &collector, &format!("{{}}, genai: {genai}"));
+        let mut client = gateway.chat("Connection: close\r\n", body);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+        let spans = spans(&collector);
+        let call = &spans["chat gpt-4o-mini"];
+        let stated = attributes(&call.attributes);
+        for (key, value) in [
+            ("gen_ai.request.temperature", Some("0.5")),
+            ("gen_ai.request.seed", Some("-7")),
+            ("gen_ai.request.max_tokens", Some("9")),
+            ("gen_ai.request.stop_sequences", Some("a,b")),
+            ("gen_ai.output.type", Some("json")),
+            ("gen_ai.request.reasoning.level", reasoning),
+            ("gen_ai.request.top_p", None),
+        ] {
+            assert_eq!(stated.get(key).map(String::as_str), value, "{genai}: {key}: {stated:?}");
+        }
+        let found = call.attributes.iter().find(|pair| pair.key == "gen_ai.request.top_k");
+        assert_eq!(found.and_then(|pair| pair.value.clone()?.value), Some(top_k), "{genai}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_before_anything_is_reserved_has_a_span() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{ratio: 0}, access_log: errors");
+    let whole = post("/v1/chat/completions", "", CHAT);
+    drop(Client::saying(gateway.address(), &whole[..whole.len() - 10]));
+    let spans = spans(&collector);
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    let server = &spans["POST /v1/chat/completions"];
+    let told = attributes(&server.attributes);
+    assert_eq!(told["error.type"], "client_disconnect", "{told:?}");
+    assert!(!told.contains_key("http.response.status_code"), "{told:?}");
+    assert_eq!(server.status.as_ref().expect("failed").code, ERROR);
+    let line = gateway.await_event("request");
+    assert_eq!(line["error_type"], "client_disconnect", "{line}");
+    let counted = gateway.metrics().lines().any(|line| {
+        line.starts_with("http_server_request_duration_seconds_count{")
+            && line.contains("error_type=\"client_disconnect\"")
+            && line.ends_with(" 1")
+    });
+    assert!(counted, "{}", gateway.metrics());
 }

@@ -51,6 +51,9 @@ SERVER = {
         frozenset({"http.request.method", "server.address", "server.port", "http.response.status_code", "error.type",
                    "network.protocol.version"}), HTTP),
 }
+SERVER["http.server.active_requests"] = Metric(
+    "updowncounter", "{request}", frozenset({"http.request.method", "url.scheme"}),
+    frozenset({"http.request.method", "url.scheme"}))
 MODE = frozenset({"cpu.mode"})
 PROCESS = {
     "process.cpu.time": Metric("counter", "s", MODE, MODE),

@@ -22,7 +22,7 @@ use crate::edge::feeder::Feeder;
 use crate::edge::journal::{Event, Journal, JournalError, Options, Retention};
 use crate::edge::listen::Workers;
 use crate::edge::look::Look;
-use crate::edge::push::Pusher;
+use crate::edge::push::Delivery;
 use crate::edge::signals::{Hangup, Stop};
 use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::tls::Told;
@@ -162,7 +162,7 @@ pub(crate) struct Running {
     replace: watch::Sender<Arc<Gateway>>,
     workers: Workers,
     feeder: Feeder,
-    pusher: Option<Pusher>,
+    delivery: Option<Delivery>,
     otlp: Vec<otlp::Pusher>,
     runtime: Runtime,
     /// Where clients connect.
@@ -235,7 +235,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     };
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
     let feeder = feeder(&gateway)?;
-    let pusher = pusher(&gateway)?;
+    let delivery = delivery(&gateway)?;
     let otlp = otlp(&gateway, &emission)?;
     // Whoever is told that we are ready can connect.
     let listener = TcpListener::bind(gateway.config.listen)
@@ -245,7 +245,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let workers = Workers::start(listener, &current, tls.as_ref())?;
     recognise::start(&gateway);
     let listen = workers.address;
-    Ok(Running { current, replace, workers, feeder, pusher, otlp, runtime, listen, admin })
+    Ok(Running { current, replace, workers, feeder, delivery, otlp, runtime, listen, admin })
 }
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
@@ -305,20 +305,25 @@ fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
 }
 
 /// Sends what the journal gets, where a receiver is named.
-fn pusher(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Pusher>> {
+fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery>> {
     let Some(push) = &gateway.config.export.push else { return Ok(None) };
     let telemetry = gateway.telemetry.clone();
     let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
     let tell = move |told: &push::Told<'_>| telemetry.emit(&PushTold(told));
-    Ok(Some(Pusher::start(dir, push, newest, tell)?))
+    Ok(Some(Delivery::start(dir, push, newest, tell)?))
 }
 
 /// Pushes what is told, where a collector is named.
 fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp::Pusher>> {
     let tell = || {
         let telemetry = gateway.telemetry.clone();
-        move |told: &otlp::Told<'_>| telemetry.emit(&OtlpTold(told))
+        move |told: &otlp::Told<'_>| {
+            telemetry.exports.told(told);
+            telemetry.emit(&OtlpTold(told));
+        }
     };
+    let begin =
+        |signal: &otlp::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
     let metrics = &gateway.telemetry.metrics;
     let mut pushers = Vec::new();
     if let Some(MetricsExport { exporter, interval, temporality }) = &emission.metrics {
@@ -326,6 +331,7 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
             let lasting = gateway.lasting().clone();
             move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
         });
+        begin(&otlp::METRICS, exporter);
         let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
         pushers.push(pusher.context("cannot push metrics")?);
     }
@@ -333,6 +339,7 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
         (&gateway.telemetry.traces, &emission.traces)
     {
         let source = traces.source(&metrics.resource);
+        begin(&otlp::TRACES, exporter);
         let pusher = otlp::Pusher::start(exporter, otlp::TRACES, *interval, source, tell());
         pushers.push(pusher.context("cannot push spans")?);
     }
@@ -340,6 +347,7 @@ fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp:
         (&gateway.telemetry.log.logs, &emission.logs)
     {
         let source = logs.source(&metrics.resource);
+        begin(&otlp::LOGS, exporter);
         let pusher = otlp::Pusher::start(exporter, otlp::LOGS, *interval, source, tell());
         pushers.push(pusher.context("cannot push log lines")?);
     }
@@ -463,7 +471,7 @@ impl Running {
         // Those who left are still being counted.
         self.runtime
             .block_on(async { tokio::time::timeout(SETTLE_WAIT, self.settled()).await.ok() });
-        let Self { current, workers, feeder, pusher, otlp, runtime, .. } = self;
+        let Self { current, workers, feeder, delivery, otlp, runtime, .. } = self;
         let lasting = current.get().lasting().clone();
         if ended {
             workers.join();
@@ -472,8 +480,8 @@ impl Running {
         // The writer has told what it could not write.
         let _ = lasting.journal.close();
         feeder.stop();
-        if let Some(pusher) = pusher {
-            pusher.stop();
+        if let Some(delivery) = delivery {
+            delivery.stop();
         }
         otlp.into_iter().for_each(otlp::Pusher::stop);
         lasting.telemetry.log.tell(LogEvent::Stopped, []);

@@ -41,9 +41,9 @@ const CORRECTIONS_CURSOR: &str = "push-corrections.json";
 
 /// A thread that sends what is new.
 #[derive(Debug)]
-pub(crate) struct Pusher(Sending);
+pub(crate) struct Delivery(Sending);
 
-impl Pusher {
+impl Delivery {
     /// Starts sending what the journal in `data_dir` gets after entry `newest`, or after the one
     /// that was the last to be sent before.
     ///

@@ -74,6 +74,8 @@ pub(crate) struct Arrival {
     pub(crate) trace: Option<TraceContext>,
     /// A fare tells of it.
     pub(crate) has_fare: AtomicBool,
+    /// A fare tells of it if its client leaves.
+    pub(crate) is_leaving_told: AtomicBool,
 }
 
 impl Arrival {
@@ -104,8 +106,15 @@ impl Arrival {
             uri: uri.clone(),
             trace: told_trace(headers),
             has_fare: AtomicBool::new(false),
+            is_leaving_told: AtomicBool::new(false),
         }
     }
+}
+
+/// The template of the route that a request would take.
+pub(crate) fn template(gateway: &Gateway, method: &Method, path: &str) -> Option<&'static str> {
+    let found = routes::find(method, path, gateway.config.passthrough);
+    found.ok().map(|(route, _)| route.template)
 }
 
 /// The call behind a request head, or why there is none. Takes what identifies off the head.

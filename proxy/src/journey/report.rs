@@ -3,11 +3,13 @@
 
 mod trace;
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
 
-use super::identify::Arrival;
+use super::identify::{self, Arrival};
 use super::refuse::Refusal;
 use super::settle::open::Open;
 use crate::edge::clock;
@@ -20,15 +22,59 @@ use trace::Trace;
 
 pub(crate) use trace::Closing;
 
+/// A request that has no answer yet. Dropped without one, its client has left: where no fare tells of
+/// that, this does.
+pub(super) struct Unanswered<'a> {
+    gateway: &'a Gateway,
+    arrival: &'a Arrival,
+    method: &'a Method,
+    is_answered: bool,
+}
+
+impl<'a> Unanswered<'a> {
+    pub(super) const fn new(
+        gateway: &'a Gateway,
+        arrival: &'a Arrival,
+        method: &'a Method,
+    ) -> Self {
+        Self { gateway, arrival, method, is_answered: false }
+    }
+
+    pub(super) const fn is_answered(&mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let Self { gateway, arrival, method, is_answered } = self;
+        if *is_answered || arrival.is_leaving_told.load(Relaxed) {
+            return;
+        }
+        let route = identify::template(gateway, method, arrival.uri.path());
+        trace::told(gateway, arrival, method, (route, None), None);
+        gateway.telemetry.emit(&RequestPassed(Http {
+            method,
+            route,
+            status: None,
+            tenant: None,
+            duration: clock::now() - arrival.started,
+        }));
+    }
+}
+
 /// A request was refused by us.
 pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, refusal: &Refusal) {
-    let status = refusal.status().0.as_u16();
-    let trace = trace::refused(gateway, arrival, method, refusal);
+    // Who has left is told nothing.
+    let has_left = matches!(refusal, Refusal::ClientLeft);
+    let status = (!has_left).then(|| refusal.status().0.as_u16());
+    let route = identify::template(gateway, method, arrival.uri.path()).filter(|_| has_left);
+    let trace = trace::refused(gateway, arrival, method, (route, status), refusal);
     gateway.telemetry.emit(&RequestRefused {
         http: Http {
             method,
-            route: None,
-            status: Some(status),
+            route,
+            status,
             tenant: None,
             duration: clock::now() - arrival.started,
         },
@@ -47,7 +93,7 @@ pub(super) fn passed(
     route: Option<&'static str>,
     status: StatusCode,
 ) {
-    trace::told(gateway, arrival, method, (route, status.as_u16()), None);
+    trace::told(gateway, arrival, method, (route, Some(status.as_u16())), None);
     gateway.telemetry.emit(&RequestPassed(Http {
         method,
         route,

@@ -136,6 +136,10 @@ fn http_client(kind: &Kind, place: [Label; 2], error: Option<Label>) -> Vec<Labe
     labels
 }
 
+/// Methods that OpenTelemetry knows, and one word for all others.
+pub(super) const METHODS: [&str; 10] =
+    ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE", "_OTHER"];
+
 /// A method from the fixed set that OpenTelemetry knows.
 pub(super) fn method_label(method: &Method) -> &'static str {
     match *method {

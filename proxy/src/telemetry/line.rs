@@ -48,6 +48,7 @@ impl Line {
 
     /// Appends it as it is written; `lost` lines before it could not be.
     pub(super) fn render(&self, format: Format, lost: u64, to: &mut Vec<u8>) {
+        let begun = to.len();
         let row = self.event.row();
         let (level, word) = (row.level.as_str(), row.word);
         let lost = (lost > 0).then(|| ("lost", lost.into()));
@@ -67,8 +68,27 @@ impl Line {
                 Format::Text => write!(to, " {name}={value}"),
             };
         }
+        escape_controls(to, begun);
         to.extend(if format == Format::Json { &b"}\n"[..] } else { b"\n" });
     }
+}
+
+/// Writes what behind `begun` controls a terminal as escapes of JSON: JSON itself has them only for
+/// what is below U+0020, and terminals obey U+007F to U+009F too.
+fn escape_controls(to: &mut Vec<u8>, begun: usize) {
+    let line = to.get(begun..).and_then(|line| std::str::from_utf8(line).ok());
+    let obeyed = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
+    let Some(line) = line.filter(|line| line.contains(obeyed)) else { return };
+    let mut escaped = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        if obeyed(c) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            escaped.push(c);
+        }
+    }
+    to.truncate(begun);
+    to.extend_from_slice(escaped.as_bytes());
 }
 
 /// The names are those that OpenTelemetry has for logs in other formats.
@@ -115,6 +135,17 @@ mod tests {
         let text = rendered(&line(None, vec![("message", "a\nb".into())]), Format::Text, 3);
         let begin = "1970-01-01T00:00:00Z     warn request_refused";
         assert_eq!(text, format!("{begin} message=\"a\\nb\" lost=3\n"));
+    }
+
+    #[test]
+    fn no_character_moves_a_terminal() {
+        let nasty = "é\u{7f}\u{80}\u{9b}31m\u{9f}\u{a0}";
+        for format in [Format::Json, Format::Text] {
+            let text = rendered(&line(None, vec![("message", nasty.into())]), format, 0);
+            assert!(text.contains("é\\u007f\\u0080\\u009b31m\\u009f\u{a0}"), "{text}");
+        }
+        let text = rendered(&line(None, vec![("message", nasty.into())]), Format::Json, 0);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["message"], nasty);
     }
 
     #[test]

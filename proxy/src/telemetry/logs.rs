@@ -42,6 +42,11 @@ impl Logs {
         }
     }
 
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     /// What is on its way, as batches.
     pub(crate) fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
         LinesSource {

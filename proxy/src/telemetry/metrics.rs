@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
+use http::Method;
 use jiff::Timestamp;
 use taximeter_config::{Config, Emission, Upstream};
 
+use super::active::{Active, ActiveRequests};
 use super::attributes::Server;
 use super::instruments::{Instruments, Number, Reading, Series};
 use super::names::{Instrument, key};
@@ -24,6 +26,8 @@ pub(crate) struct Metrics {
     /// Since when they count.
     pub(crate) since: Timestamp,
     open: Arc<Series<Number>>,
+    active: ActiveRequests,
+    scheme: &'static str,
     scope_labels: bool,
 }
 
@@ -64,6 +68,8 @@ impl Metrics {
             resource: resource(&emission.resource, gateway),
             since,
             open,
+            active: ActiveRequests::default(),
+            scheme: config.scheme(),
             instruments,
             scope_labels: emission.scope_labels,
         }
@@ -78,6 +84,11 @@ impl Metrics {
     pub(super) fn config_is_valid(&self, valid: bool) {
         let valid = f64::from(u8::from(valid));
         self.instruments.number(Instrument::ConfigValid, Vec::new()).set(valid);
+    }
+
+    /// A client's request begins; it runs while what is returned lives.
+    pub(crate) fn request_began(&self, method: &Method) -> Active {
+        self.active.begin(&self.instruments, method, self.scheme)
     }
 
     /// A request was reserved.

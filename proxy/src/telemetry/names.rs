@@ -162,6 +162,9 @@ instruments! {
             &[key::HTTP_RESPONSE_STATUS_CODE, key::ERROR_TYPE, key::NETWORK_PROTOCOL_VERSION],
         ],
         "Duration of an HTTP request to an engine, from its first byte to the end of the answer.";
+    HttpServerActiveRequests: metric::HTTP_SERVER_ACTIVE_REQUESTS, UpDownCounter, "{request}", Any,
+        &[&[key::HTTP_REQUEST_METHOD, key::URL_SCHEME]],
+        "HTTP requests of clients whose answer has not ended.";
     Requests: "taximeter.requests", Counter, "{request}", Any, &[RIDE, &[key::END]],
         "Requests by how they ended.";
     Tokens: "taximeter.tokens", Counter, "{token}", Any,

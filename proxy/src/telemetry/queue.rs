@@ -37,6 +37,11 @@ impl<T> Queue<T> {
         (std::mem::take(&mut state.waiting), std::mem::take(&mut state.lost))
     }
 
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -44,7 +44,11 @@ impl Ended<'_> {
             spans.extend(stages.next(name, end, SERVER));
         }
         let began = (self.started, nanoseconds(self.started_at));
-        let Some(attempt) = &self.attempt else { return Spans { all: spans, last: None, began } };
+        let Some(attempt) = &self.attempt else {
+            // Its client left before it was on the ledger.
+            let last = laps.routed.and_then(|_| stages.next("admit", Some(stages.at), SERVER));
+            return Spans { all: spans, last, began };
+        };
         spans.push(self.client(attempt, stages.at, genai));
         spans.extend(stages.next("connect", attempt.sent_at.or(Some(self.ended_at)), CLIENT));
         if attempt.sent_at.is_some() {
@@ -302,4 +306,55 @@ fn words(flags: &[Flag]) -> Vec<String> {
 
 fn status(failed: bool) -> Option<Status> {
     failed.then(|| Status { code: StatusCode::Error.into(), message: String::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+    use jiff::Timestamp;
+    use taximeter_ledger::RequestId;
+    use uuid::Uuid;
+
+    use super::super::ended::Laps;
+    use super::super::trace::Place;
+    use super::*;
+    use crate::edge::clock;
+
+    #[test]
+    fn the_stages_of_a_client_that_leaves_while_it_is_reserved_add_up() {
+        let started = clock::now();
+        let at = |ms| started + Duration::from_millis(ms);
+        let request = RequestId(Uuid::from_u128(7));
+        let ended = Ended {
+            request,
+            request_id: "r",
+            peer: [127, 0, 0, 1].into(),
+            place: Place::new(request, None, |_, _| true),
+            started,
+            started_at: Timestamp::UNIX_EPOCH,
+            ended_at: at(9),
+            laps: Laps {
+                identified: Some(at(1)),
+                read: Some(at(2)),
+                routed: Some(at(4)),
+                admitted: None,
+            },
+            method: &Method::POST,
+            scheme: "http",
+            path: "/v1/chat/completions",
+            route: None,
+            tenant: Some("default"),
+            status: None,
+            error: Some("client_disconnect"),
+            code: None,
+            attempt: None,
+        };
+        let spans = ended.spans(GenAi::V1_41).finish(at(9));
+        let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(names, ["POST", "identify", "body", "route", "admit"]);
+        let took = |span: &Span| span.end_time_unix_nano - span.start_time_unix_nano;
+        let (server, stages) = spans.split_first().unwrap();
+        assert_eq!(stages.iter().map(took).sum::<u64>(), took(server));
+        assert!(server.attributes.iter().any(|pair| pair.key == key::ERROR_TYPE));
+    }
 }

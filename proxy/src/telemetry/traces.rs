@@ -115,6 +115,11 @@ impl Traces {
         is_kept
     }
 
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     /// What is on its way, as batches.
     pub(crate) fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
         SpansSource { queue: self.queue.clone(), resource: resource(of), round: VecDeque::new() }

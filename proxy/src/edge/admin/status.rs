@@ -20,6 +20,7 @@ use crate::edge::journal::Segments;
 use crate::gateway::Gateway;
 use crate::live::Ride;
 use crate::reload::{InForce, Rejected};
+use crate::telemetry::exports::Export;
 
 /// How the gateway does.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,6 +42,8 @@ pub(super) struct Status {
     pub(super) store: StoreStatus,
     /// Where requests are sent to as they end.
     pub(super) exporters: Vec<Exporter>,
+    /// Where telemetry is pushed to, by signal.
+    pub(super) collectors: Vec<Collector>,
     /// In force, by their names in the configuration: bytes, seconds or how many.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub(super) limits: BTreeMap<&'static str, Number>,
@@ -161,6 +164,38 @@ pub(super) struct Exporter {
     pub(super) url: String,
 }
 
+/// How the pushing of one signal does, by OTLP.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Collector {
+    /// `metrics`, `traces` or `logs`.
+    pub(super) signal: &'static str,
+    /// Without what is secret.
+    pub(super) url: String,
+    /// `grpc` or `http/protobuf`.
+    pub(super) protocol: &'static str,
+    /// When it last took something; null before.
+    pub(super) sent_at: Option<Timestamp>,
+    /// Data points, spans or log records since the start: those that it took.
+    pub(super) sent_items: u64,
+    /// Those that it did not want.
+    pub(super) rejected_items: u64,
+    /// Those that were not sent.
+    pub(super) dropped_items: u64,
+    /// Requests with spans, or log records, that wait for it.
+    pub(super) waiting: usize,
+    /// Times in a row, up to now, that it could not be reached or took nothing.
+    pub(super) failures: u64,
+    /// The last of them, however long ago.
+    pub(super) last_failure: Option<CollectorFailure>,
+}
+
+/// A push that a collector did not take.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CollectorFailure {
+    pub(super) at: Timestamp,
+    pub(super) reason: String,
+}
+
 /// How the gateway does
 #[utoipa::path(get, path = "/api/v1/status", tag = "status", responses(
     (status = 200, description = "How it does", body = Status),
@@ -195,8 +230,25 @@ pub(super) async fn status(
         ledger: ledger(&gateway, segments.ok().flatten()),
         store: store(&gateway),
         exporters: push.map(|push| url(&push.url)).into_iter().collect(),
+        collectors: collectors(&gateway),
         limits: limits(&gateway),
     })
+}
+
+fn collectors(gateway: &Gateway) -> Vec<Collector> {
+    let collector = |export: Export| Collector {
+        waiting: gateway.telemetry.waiting(export.signal),
+        signal: export.signal,
+        url: export.url,
+        protocol: export.protocol,
+        sent_at: export.sent_at,
+        sent_items: export.sent,
+        rejected_items: export.rejected,
+        dropped_items: export.dropped,
+        failures: export.failures,
+        last_failure: export.last_failure.map(|(at, reason)| CollectorFailure { at, reason }),
+    };
+    gateway.telemetry.exports.all().into_iter().map(collector).collect()
 }
 
 fn config_status(gateway: &Gateway) -> ConfigStatus {

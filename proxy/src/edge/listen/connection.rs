@@ -27,6 +27,7 @@ use crate::edge::framing::{Framing, FramingFault};
 use crate::edge::tls::Tls;
 use crate::edge::upstream::HTTP_2;
 use crate::journey::{self, ReplyBody};
+use crate::telemetry::Active;
 use crate::telemetry::events::BadFraming;
 
 /// The first bytes of an HTTP/2 connection; no HTTP/1 request begins so.
@@ -97,7 +98,8 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
     let most = worker.gateway.config.limits.requests_per_connection_max;
-    let busy = Busy::new(peer.clone(), most);
+    let active = worker.gateway.telemetry.metrics.request_began(request.method());
+    let busy = Busy::new(peer.clone(), most, active);
     let is_http2 = request.version() == Version::HTTP_2;
     let (mut head, body) = journey::journey(&worker, &peer, request).await.into_parts();
     poll_fn(|cx| peer.interim.poll_written(cx)).await;
@@ -109,12 +111,12 @@ async fn answer(
 }
 
 /// Marks a connection as busy while it lives.
-pub(crate) struct Busy(Arc<Peer>);
+pub(crate) struct Busy(Arc<Peer>, #[expect(dead_code, reason = "ends with it")] Active);
 
 impl Busy {
-    fn new(peer: Arc<Peer>, requests_max: u32) -> Self {
+    fn new(peer: Arc<Peer>, requests_max: u32, active: Active) -> Self {
         peer.request_began(requests_max);
-        Self(peer)
+        Self(peer, active)
     }
 }
 

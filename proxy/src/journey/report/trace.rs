@@ -63,8 +63,9 @@ pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let fate = telemetry.fate(open.call.id, open.call.trace, true, None);
     let has_line = open.gateway.config.telemetry.access_log.wants(true);
-    // One that did not come onto the ledger is told of where it is refused.
-    if open.call.laps.admitted.is_none() || !fate.is_kept && !has_line {
+    // One that did not come onto the ledger is told of where it is refused; who left is not refused.
+    let is_refused = open.call.laps.admitted.is_none() && reason != VoidReason::ClientLeft;
+    if is_refused || !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
     }
     let status = open.status.map(|status| status.to_string());
@@ -83,14 +84,14 @@ pub(super) fn refused(
     gateway: &Gateway,
     arrival: &Arrival,
     method: &Method,
+    answer: (Option<&'static str>, Option<u16>),
     refusal: &Refusal,
 ) -> Option<Found> {
     // Its fare tells of it.
     if arrival.has_fare.load(Relaxed) {
         return gateway.telemetry.fate(arrival.id, arrival.trace, true, None).found;
     }
-    let status = refusal.status().0.as_u16();
-    told(gateway, arrival, method, (None, status), Some(refusal))
+    told(gateway, arrival, method, answer, Some(refusal))
 }
 
 /// Tells of a request that is on no ledger: one span, which faces the client.
@@ -98,12 +99,14 @@ pub(super) fn told(
     gateway: &Gateway,
     arrival: &Arrival,
     method: &Method,
-    (route, status): (Option<&'static str>, u16),
+    (route, status): (Option<&'static str>, Option<u16>),
     refusal: Option<&Refusal>,
 ) -> Option<Found> {
     let telemetry = &gateway.telemetry;
-    let fate = telemetry.fate(arrival.id, arrival.trace, status >= 500, None);
-    let has_line = gateway.config.telemetry.access_log.wants(status >= 400);
+    // Without a status the client has left.
+    let is_over = |limit| status.is_none_or(|status| status >= limit);
+    let fate = telemetry.fate(arrival.id, arrival.trace, is_over(500), None);
+    let has_line = gateway.config.telemetry.access_log.wants(is_over(400));
     let code = refusal.map(Refusal::code);
     if !fate.is_kept && !has_line {
         return fate.found;
@@ -122,8 +125,8 @@ pub(super) fn told(
         path: arrival.uri.path(),
         route,
         tenant: None,
-        status: Some(status),
-        error: code,
+        status,
+        error: if status.is_none() { Some("client_disconnect") } else { code },
         code,
         attempt: None,
     };
@@ -171,7 +174,8 @@ fn ended<'a>(
         status: open.refused.map(|(status, _)| status).or(open.status),
         error: None,
         code: open.refused.map(|(_, code)| code),
-        attempt: Some(Attempt {
+        // No engine had what did not come onto the ledger.
+        attempt: call.laps.admitted.map(|_| Attempt {
             operation: call.route.operation.as_str(),
             provider: open.gateway.provider(open.upstream),
             upstream: &upstream.name,

@@ -12,7 +12,7 @@ use super::view::{Chosen, View};
 use crate::edge::admin::problem::Refused;
 use crate::edge::admin::query::{Asked, Nothing};
 use crate::edge::admin::status::{
-    ConfigStatus, LedgerStatus, Status, StoreStatus, UpstreamStatus, status,
+    Collector, ConfigStatus, LedgerStatus, Status, StoreStatus, UpstreamStatus, status,
 };
 use crate::gateway::Gateway;
 
@@ -158,8 +158,28 @@ fn gateway_facts(status: &Status, view: &View) -> Markup {
                 @for exporter in &status.exporters {
                     div { dt { "Pushes to" } dd { (name(&exporter.url)) } }
                 }
+                @for collector in &status.collectors {
+                    div {
+                        dt { "Pushes " (collector.signal) " to" }
+                        dd { (name(&collector.url)) ", " (pushing(collector, view)) }
+                    }
+                }
             }
         }
+    }
+}
+
+/// How the pushing of one signal does.
+fn pushing(collector: &Collector, view: &View) -> Markup {
+    html! {
+        @match (&collector.last_failure, collector.sent_at) {
+            (Some(failure), _) if collector.failures > 0 => {
+                span.end.bad { "fails" } " " (sentence(&failure.reason))
+            }
+            (_, Some(at)) => { "sent at " (view.time(at)) }
+            (_, None) => { "nothing sent yet" }
+        }
+        @if collector.dropped_items > 0 { "; " (count(collector.dropped_items)) " dropped" }
     }
 }
 
