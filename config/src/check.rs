@@ -318,13 +318,8 @@ fn content(raw: Option<RawContent>, reader: &mut Reader<'_>) -> Content {
     let default = Content { capture: told.unwrap_or(false), ..Content::default() };
     let Some(raw) = raw else { return default };
     at_least(Content::BYTES_LEAST, &raw.bytes_max, reader);
-    let most = Content::BYTES_LIMIT;
-    if let Optional::Given(at) = &raw.bytes_max
-        && at.value.get() > most
-    {
-        let why = Invalid::new("is too much", format!("at most {most}"));
-        reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
-    }
+    let most = (&Optional::Absent, Content::BYTES_LIMIT);
+    ordered((&raw.bytes_max, default.bytes_max), most, "four of a push", reader);
     let tenants = raw.tenants.given().map(|list| list.items);
     Content {
         capture: raw.capture.given().map_or(default.capture, |at| at.value.0),
