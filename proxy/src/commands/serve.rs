@@ -1,6 +1,7 @@
 //! `taximeter serve`: the gateway, from start to drained.
 
 mod reload;
+mod senders;
 mod signals;
 mod tell;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use taximeter_config::{Config, Emission, LogsExport, MetricsExport, Overrides, TracesExport};
+use taximeter_config::{Config, Overrides};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -29,9 +30,8 @@ use crate::edge::tls::Told;
 use crate::edge::{admin, clock, journal, memory, otlp, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Current, Gateway, Parts, Rules};
-use crate::telemetry::events::{EntryRejected, LedgerTold, OtlpTold, PushTold, StoreFailed};
+use crate::telemetry::events::{EntryRejected, LedgerTold, StoreFailed};
 use crate::telemetry::log::{Format, Log};
-use crate::telemetry::otlp::MetricsSource;
 use crate::telemetry::{LogEvent, Telemetry};
 use reload::{Reloader, Source};
 use signals::Signals;
@@ -235,8 +235,8 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     };
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
     let feeder = feeder(&gateway)?;
-    let delivery = delivery(&gateway)?;
-    let otlp = otlp(&gateway, &emission)?;
+    let delivery = senders::delivery(&gateway)?;
+    let otlp = senders::otlp(&gateway, &emission)?;
     // Whoever is told that we are ready can connect.
     let listener = TcpListener::bind(gateway.config.listen)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
@@ -302,56 +302,6 @@ fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         }
     });
     Ok(feeder)
-}
-
-/// Sends what the journal gets, where a receiver is named.
-fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery>> {
-    let Some(push) = &gateway.config.export.push else { return Ok(None) };
-    let telemetry = gateway.telemetry.clone();
-    let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
-    let tell = move |told: &push::Told<'_>| telemetry.emit(&PushTold(told));
-    Ok(Some(Delivery::start(dir, push, newest, tell)?))
-}
-
-/// Pushes what is told, where a collector is named.
-fn otlp(gateway: &Arc<Gateway>, emission: &Emission) -> anyhow::Result<Vec<otlp::Pusher>> {
-    let tell = || {
-        let telemetry = gateway.telemetry.clone();
-        move |told: &otlp::Told<'_>| {
-            telemetry.exports.told(told);
-            telemetry.emit(&OtlpTold(told));
-        }
-    };
-    let begin =
-        |signal: &otlp::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
-    let metrics = &gateway.telemetry.metrics;
-    let mut pushers = Vec::new();
-    if let Some(MetricsExport { exporter, interval, temporality }) = &emission.metrics {
-        let source = MetricsSource::new(&metrics.resource, metrics.since, *temporality, {
-            let lasting = gateway.lasting().clone();
-            move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
-        });
-        begin(&otlp::METRICS, exporter);
-        let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
-        pushers.push(pusher.context("cannot push metrics")?);
-    }
-    if let (Some(traces), Some(TracesExport { exporter, interval, .. })) =
-        (&gateway.telemetry.traces, &emission.traces)
-    {
-        let source = traces.source(&metrics.resource);
-        begin(&otlp::TRACES, exporter);
-        let pusher = otlp::Pusher::start(exporter, otlp::TRACES, *interval, source, tell());
-        pushers.push(pusher.context("cannot push spans")?);
-    }
-    if let (Some(logs), Some(LogsExport { exporter, interval })) =
-        (&gateway.telemetry.log.logs, &emission.logs)
-    {
-        let source = logs.source(&metrics.resource);
-        begin(&otlp::LOGS, exporter);
-        let pusher = otlp::Pusher::start(exporter, otlp::LOGS, *interval, source, tell());
-        pushers.push(pusher.context("cannot push log lines")?);
-    }
-    Ok(pushers)
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {

@@ -1,0 +1,65 @@
+//! Who sends what to the receivers that a configuration names.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use taximeter_config::{Emission, LogsExport, MetricsExport, TracesExport};
+
+use crate::edge::push::Delivery;
+use crate::edge::{clock, otlp, push};
+use crate::gateway::Gateway;
+use crate::telemetry::events::{OtlpTold, PushTold};
+use crate::telemetry::otlp::MetricsSource;
+
+/// Sends what the journal gets, where a receiver is named.
+pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery>> {
+    let Some(push) = &gateway.config.export.push else { return Ok(None) };
+    let telemetry = gateway.telemetry.clone();
+    let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
+    let tell = move |told: &push::Told<'_>| telemetry.emit(&PushTold(told));
+    Ok(Some(Delivery::start(dir, push, newest, tell)?))
+}
+
+/// Pushes what is told, where a collector is named.
+pub(super) fn otlp(
+    gateway: &Arc<Gateway>,
+    emission: &Emission,
+) -> anyhow::Result<Vec<otlp::Pusher>> {
+    let tell = || {
+        let telemetry = gateway.telemetry.clone();
+        move |told: &otlp::Told<'_>| {
+            telemetry.exports.told(told);
+            telemetry.emit(&OtlpTold(told));
+        }
+    };
+    let begin =
+        |signal: &otlp::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
+    let metrics = &gateway.telemetry.metrics;
+    let mut pushers = Vec::new();
+    if let Some(MetricsExport { exporter, interval, temporality }) = &emission.metrics {
+        let source = MetricsSource::new(&metrics.resource, metrics.since, *temporality, {
+            let lasting = gateway.lasting().clone();
+            move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
+        });
+        begin(&otlp::METRICS, exporter);
+        let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
+        pushers.push(pusher.context("cannot push metrics")?);
+    }
+    if let (Some(traces), Some(TracesExport { exporter, interval, .. })) =
+        (&gateway.telemetry.traces, &emission.traces)
+    {
+        let source = traces.source(&metrics.resource);
+        begin(&otlp::TRACES, exporter);
+        let pusher = otlp::Pusher::start(exporter, otlp::TRACES, *interval, source, tell());
+        pushers.push(pusher.context("cannot push spans")?);
+    }
+    if let (Some(logs), Some(LogsExport { exporter, interval })) =
+        (&gateway.telemetry.log.logs, &emission.logs)
+    {
+        let source = logs.source(&metrics.resource);
+        begin(&otlp::LOGS, exporter);
+        let pusher = otlp::Pusher::start(exporter, otlp::LOGS, *interval, source, tell());
+        pushers.push(pusher.context("cannot push log lines")?);
+    }
+    Ok(pushers)
+}
