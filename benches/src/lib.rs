@@ -7,6 +7,7 @@
 
 pub mod about;
 pub mod answer;
+pub mod callgrind;
 pub mod clock;
 pub mod load;
 pub mod month;

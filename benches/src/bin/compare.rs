@@ -15,7 +15,7 @@ use taximeter_benches::clock::pause;
 use taximeter_benches::load::{self, Load, SETTLE, Seen};
 use taximeter_benches::process::Process;
 use taximeter_benches::report::{Row, SERVERS, Samples, head};
-use taximeter_benches::{about, say};
+use taximeter_benches::{about, callgrind, say};
 
 /// Where they listen; `nginx.conf` and `taximeter.yaml` say the same.
 const PORTS: [u16; 3] = [18470, 18471, 18472];
@@ -232,16 +232,7 @@ impl Bench {
 
     fn meter_instructions(&self, chunks: u32) -> Result<f64> {
         let program = self.programs.join("meter_chunks");
-        let output = Command::new("valgrind")
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .arg(&program)
-            .arg(chunks.to_string())
-            .output()
-            .context("valgrind (Debian: valgrind)")?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        let count = text.lines().find_map(|line| line.split_once("Collected : "));
-        let (_, count) = count.with_context(|| format!("{}: {text}", program.display()))?;
-        Ok(count.trim().parse()?)
+        callgrind::instructions(Command::new(program).arg(chunks.to_string()))
     }
 
     fn server(&self, index: usize) -> Result<&Process> {

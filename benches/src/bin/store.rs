@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use taximeter_benches::clock::{monotonic_nanos, pause};
 use taximeter_benches::month::{LOOK_INTERVAL, Month};
-use taximeter_benches::say;
+use taximeter_benches::{callgrind, say};
 use taximeter_tests::postgres::Server;
 
 /// Requests that callgrind sees fed, few and many: the difference is the cost of the rest.
@@ -136,16 +136,7 @@ fn store_bytes(month: &Month) -> Result<f64> {
 
 /// Of one bill, by callgrind: it feeds the store first.
 fn instructions(month: &Month, taximeter: &Path) -> Result<f64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(taximeter)
-        .args(month.arguments())
-        .env("TAXIMETER_STORE", "sqlite")
-        .args(["--month", "2000-01"])
-        .output()
-        .context("valgrind (Debian: valgrind)")?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let count = text.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = count.with_context(|| text.clone().into_owned())?;
-    Ok(count.trim().parse()?)
+    let mut bill = Command::new(taximeter);
+    bill.args(month.arguments()).env("TAXIMETER_STORE", "sqlite").args(["--month", "2000-01"]);
+    callgrind::instructions(&bill)
 }

@@ -18,7 +18,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use taximeter_benches::clock::{cpu_nanos, monotonic_nanos};
-use taximeter_benches::say;
+use taximeter_benches::{callgrind, say};
 use taximeter_tokenizer::Tokenizer;
 
 const PROSE: &str = include_str!("../prose.txt");
@@ -244,17 +244,8 @@ fn difference(arguments: &[&str], units: usize) -> Result<f64> {
 }
 
 fn instructions(arguments: &[&str], times: u32) -> Result<f64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe()?)
-        .args(arguments)
-        .arg(times.to_string())
-        .output()
-        .context("valgrind (Debian: valgrind)")?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let count = text.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = count.with_context(|| text.clone().into_owned())?;
-    Ok(count.trim().parse()?)
+    let mut own = Command::new(std::env::current_exe()?);
+    callgrind::instructions(own.args(arguments).arg(times.to_string()))
 }
 
 fn run(arguments: &[&str]) -> Result<String> {

@@ -9,8 +9,10 @@ use crate::usage::Report;
 
 /// What one wire format's answers say, in the facts that all share.
 pub(crate) trait Format: std::fmt::Debug + Send + Sync {
-    /// Reads one event of a stream.
-    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed>;
+    /// Reads one event of a stream: of most formats, it has the form of a whole answer.
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        self.document(event.data)
+    }
     /// Reads a whole answer.
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed>;
 }

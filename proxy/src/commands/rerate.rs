@@ -43,7 +43,8 @@ cost. Run again with the same files, nothing changes. Works while the gateway ru
 Of a database that gateways share, the requests of all of them are priced again. The corrections
 are written to the data directory, which is that of a gateway that feeds it, or a new one to be
 kept, and from there into the database. One run corrects at a time. One that ends in the middle is
-to be run again with the same directory; until then no other one begins.";
+to be run again with the same directory; until then no other one begins. Where that directory is
+lost, --lost names its gateway, as the refusal does: --lost pod-7/0.";
 
 /// Prices a period again, and writes the differences as corrections
 #[derive(Debug, Clone, Args)]

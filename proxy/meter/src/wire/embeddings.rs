@@ -3,17 +3,12 @@
 use super::error;
 use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader};
-use crate::sse::Event;
 use crate::usage::Report;
 
 #[derive(Debug)]
 pub(super) struct Embeddings;
 
 impl Format for Embeddings {
-    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        self.document(event.data)
-    }
-
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         let mut reader = Reader::new(body);

@@ -3,16 +3,11 @@
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
-use crate::sse::Event;
 
 #[derive(Debug)]
 pub(super) struct Ollama;
 
 impl Format for Ollama {
-    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        self.document(event.data)
-    }
-
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         Reader::new(body).document(|key, value| {
