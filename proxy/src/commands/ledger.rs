@@ -147,8 +147,10 @@ impl Ledger {
                 let file = |source| Failure::File { path: dir.clone(), source };
                 fs::create_dir_all(dir).map_err(file)?;
                 let location = Location::in_database(url, gateway, dir);
+                // One that cannot be had is fed by nobody.
+                let store = location.open()?;
                 location.leave_word(dir).map_err(file)?;
-                Ok(location.open()?)
+                Ok(store)
             }
             (Asks::Database(url), fed) => {
                 corrects(fed.map_or_else(|| own().to_string(), |fed| fed.store), url.to_string())

@@ -169,5 +169,5 @@ fn is_token(&byte: &u8) -> bool {
 
 /// What a URI may have in it, and what browsers leave there. A fragment is no part of a target.
 fn is_of_target(byte: &u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'#' | b'<' | b'>' | b'`')
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'`')
 }

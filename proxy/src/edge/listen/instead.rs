@@ -53,7 +53,8 @@ impl Instead {
 
 /// One head and nothing else, of an answer that did not come from us.
 fn is_hypers(wanted: &[u8]) -> bool {
-    wanted.starts_with(b"HTTP/1.1 4")
+    wanted.starts_with(b"HTTP/1.")
+        && wanted.get(b"HTTP/1.1".len()..).is_some_and(|status| status.starts_with(b" 4"))
         && memmem::find(wanted, HEAD_END) == wanted.len().checked_sub(HEAD_END.len())
         && memmem::find(wanted, OURS).is_none()
 }
@@ -66,6 +67,7 @@ mod tests {
     fn what_hyper_says_by_itself_is_told_from_what_we_say() {
         for (wanted, hypers) in [
             ("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n", true),
+            ("HTTP/1.0 400 Bad Request\r\nconnection: close\r\n\r\n", true),
             ("HTTP/1.1 400 Bad Request\r\nx-taximeter-request-id: 1\r\n\r\n", false),
             ("HTTP/1.1 400 Bad Request\r\n\r\nx", false),
             ("HTTP/1.1 200 OK\r\n\r\n", false),
