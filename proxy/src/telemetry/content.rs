@@ -124,7 +124,14 @@ fn redacted(value: Value, terms: &Content) -> Value {
             };
             Value::Object(members.into_iter().map(member).collect())
         }
-        other => other,
+        Value::Number(number) => {
+            let digits = number.to_string();
+            match redacted_text(&digits, terms) {
+                Cow::Owned(left) => left.into(),
+                Cow::Borrowed(_) => number.into(),
+            }
+        }
+        Value::Bool(_) | Value::Null => value,
     }
 }
 

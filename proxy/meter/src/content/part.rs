@@ -153,6 +153,10 @@ fn referred(
         let (head, data) = inline.split_once(',').unwrap_or_default();
         return Some(left_out(modality, head.split(';').next(), data.len()));
     }
+    // An address has a scheme; what has none is the thing itself in Base64.
+    if let Some(inline) = uri.filter(|uri| !uri.contains(':')) {
+        return Some(left_out(modality, mime, inline.len()));
+    }
     let mut part = match (uri, file) {
         (Some(uri), _) => json!({"type": "uri", "modality": modality, "uri": uri}),
         (None, Some(file)) => json!({"type": "file", "modality": modality, "file_id": file}),

@@ -337,15 +337,17 @@ fn read_ollama(said: &Value, draft: &mut Draft) {
 fn read_engine(said: &Value, draft: &mut Draft) {
     let each = said.as_array().map_or(std::slice::from_ref(said), Vec::as_slice);
     for (place, said) in each.iter().enumerate() {
-        let choice = number(said, "index").unwrap_or(place as u64);
+        let token = said.get("token").filter(|it| it.is_object());
+        // TGI numbers its tokens, not its choices, and says all of the text again with the last.
+        let index = number(said, "index").filter(|_| token.is_none());
+        let choice = index.unwrap_or(place as u64);
         draft.say(choice, Saying::Text, (0, 0), text(said, "content"));
-        if let Some(token) = said.get("token").filter(|it| it.get("special") != Some(&true.into()))
-        {
-            draft.say(choice, Saying::Text, (0, 0), text(token, "text"));
-        }
         let whole = word(said, "text").or_else(|| word(said, "generated_text"));
-        if let Some(whole) = whole {
-            draft.say_whole(choice, whole);
+        match (token, whole) {
+            (Some(token), _) if token.get("special") == Some(&true.into()) => {}
+            (Some(token), _) => draft.say(choice, Saying::Text, (0, 0), text(token, "text")),
+            (None, Some(whole)) => draft.say_whole(choice, whole),
+            (None, None) => {}
         }
         let details = said.get("meta_info").or_else(|| said.get("details")).unwrap_or(said);
         let reason = details.get("finish_reason").map(|it| it.get("type").unwrap_or(it));

@@ -74,13 +74,13 @@ fn what_everyone_knows_for_a_secret_is_taken_out() {
 #[test]
 fn what_the_file_names_is_taken_out_of_keys_and_calls_too() {
     let body = json!({"messages": [{"role": "assistant", "tool_calls": [{"id": "c",
-        "function": {"name": "pay", "arguments": "{\"to\": \"DE12345678\", \"DE12345678\": [1]}"}}]}]});
+        "function": {"name": "pay", "arguments": "{\"to\": \"DE12345678\", \"DE12345678\": [1, 87654321]}"}}]}]});
     let body = Some(vec![Bytes::from(body.to_string())]);
-    let terms = terms(", redact: ['DE[0-9]{8}']");
+    let terms = terms(", redact: ['(DE)?[0-9]{8}']");
     let (told, is_cut) = told(Captured::new(Wire::ChatCompletions, body, terms));
     assert_eq!(
         told[key::GEN_AI_INPUT_MESSAGES][0]["parts"][0]["arguments"],
-        json!({"to": "[redacted]", "[redacted]": [1]})
+        json!({"to": "[redacted]", "[redacted]": [1, "[redacted]"]})
     );
     assert!(!is_cut);
 }

@@ -163,8 +163,8 @@ fn engines_routes_of_their_own_are_understood() {
         (
             Wire::Generate,
             [
-                json!({"token": {"text": "To", "special": false}}),
-                json!({"token": {"text": " Rome", "special": false}, "generated_text": "To Rome",
+                json!({"index": 1, "token": {"text": "To", "special": false}}),
+                json!({"index": 2, "token": {"text": " Rome", "special": false}, "generated_text": "To Rome",
                 "details": {"finish_reason": "eos_token"}}),
             ],
         ),
