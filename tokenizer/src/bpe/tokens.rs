@@ -38,13 +38,17 @@ impl Tokens {
             len: 0,
             bytes_max: 0,
         };
+        let mut keys = Vec::with_capacity(short);
         for token in tokens {
             set.bytes_max = set.bytes_max.max(token.len());
             if !is_short(&token) {
                 set.long.insert(token.into());
             } else if let Some(key) = key(token, 0, token.len()) {
-                set.insert(key);
+                keys.push(key);
             }
+        }
+        for key in neighbours(&keys, set.shift) {
+            set.insert(key);
         }
         set.len += set.long.len();
         set
@@ -123,6 +127,36 @@ fn key(text: &[u8], at: usize, len: usize) -> Option<u128> {
     let unused = 128 - 8 * len;
     let piece = u128::from_le_bytes(bytes) << unused >> unused;
     Some(piece | (len as u128) << 120)
+}
+
+/// Parts of a table that are filled one after the other.
+const PARTS: usize = 256;
+
+/// `keys`, those whose slots are in the same part of the table side by side: filling a large table in
+/// any order waits for memory at each key.
+fn neighbours(keys: &[u128], shift: u32) -> Vec<u128> {
+    let slots_a_part = ((1_usize << (64 - shift)) / PARTS).max(1);
+    let part = |key: u128| hash(key, shift) / slots_a_part;
+    let mut next = [0; PARTS + 1];
+    for key in keys {
+        if let Some(len) = next.get_mut(part(*key) + 1) {
+            *len += 1;
+        }
+    }
+    let mut sum = 0;
+    for start in &mut next {
+        sum += *start;
+        *start = sum;
+    }
+    let mut sorted = vec![0; keys.len()];
+    for key in keys {
+        let Some(next) = next.get_mut(part(*key)) else { continue };
+        if let Some(place) = sorted.get_mut(*next) {
+            *place = *key;
+        }
+        *next += 1;
+    }
+    sorted
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "halves, and what numbers the slots")]
