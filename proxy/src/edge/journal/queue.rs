@@ -299,11 +299,10 @@ impl Queue {
             state.unsynced.push(batch, file);
             wake_syncer = mem::take(&mut state.unsynced.syncer_sleeps);
         } else {
-            state.unsynced.spare = batch.bytes;
+            state.unsynced.put_spare(batch.bytes);
         }
-        let mut spare = mem::take(&mut state.unsynced.spare);
+        let spare = state.unsynced.take_spare();
         drop(state);
-        spare.clear();
         if wake_syncer {
             self.sync_work.notify_one();
         }

@@ -15,9 +15,6 @@ use super::options::{Event, Options};
 use super::queue::{Batch, Queue};
 use crate::edge::clock;
 
-/// A batch buffer larger than this is given back: it is left from an outage.
-const SPARE_BYTES_MAX: usize = 1 << 20;
-
 /// Where batches go.
 pub(super) struct Place {
     pub(super) dir: PathBuf,
@@ -184,8 +181,7 @@ impl Writer {
             Durability::Group => Some(self.segment.file()),
             Durability::Os | Durability::Sync => None,
         };
-        let spare = self.queue.complete(batch, file);
-        if spare.capacity() > SPARE_BYTES_MAX { Vec::new() } else { spare }
+        self.queue.complete(batch, file)
     }
 
     fn failed(&self, source: io::Error) -> JournalError {

@@ -12,13 +12,18 @@ use crate::edge::journal::disk::OpenFile;
 /// When syncs are slower than that, the oldest are only in the file.
 const UNSYNCED_BYTES_MAX: usize = 16 << 20;
 
+/// Room of batches that is kept for others, in bytes: more of it is left from an outage.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
 /// What is written, and may not be on the disk yet.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
     pub(super) batches: VecDeque<Batch>,
     bytes: usize,
-    /// Room of a batch that is not needed any longer.
-    pub(super) spare: Vec<u8>,
+    /// Room of batches that are not needed any longer, each as large as a batch grew.
+    spares: Vec<Vec<u8>>,
+    /// How much room that is.
+    spare_bytes: usize,
     pub(super) files: Vec<Arc<dyn OpenFile>>,
     pub(super) syncer_sleeps: bool,
     /// The syncer is at it.
@@ -79,7 +84,23 @@ impl Unsynced {
     pub(super) fn forget(&mut self, mut done: impl FnMut(&Batch) -> bool) {
         while let Some(batch) = self.batches.pop_front_if(|batch| done(batch)) {
             self.bytes -= batch.bytes.len();
-            self.spare = batch.bytes;
+            self.put_spare(batch.bytes);
         }
+    }
+
+    /// Keeps the room of a batch for another.
+    pub(super) fn put_spare(&mut self, mut bytes: Vec<u8>) {
+        if self.spare_bytes + bytes.capacity() <= SPARE_BYTES_MAX {
+            bytes.clear();
+            self.spare_bytes += bytes.capacity();
+            self.spares.push(bytes);
+        }
+    }
+
+    /// Room for a batch.
+    pub(super) fn take_spare(&mut self) -> Vec<u8> {
+        let spare = self.spares.pop().unwrap_or_default();
+        self.spare_bytes -= spare.capacity();
+        spare
     }
 }
