@@ -353,6 +353,8 @@ impl Running {
     /// at once.
     fn until_signal(self, mut stop: Stop) {
         self.say_listening();
+        // Most of what ran until here runs never again. Where it cannot be given back, it stays.
+        let _ = taximeter_resident::give_back();
         self.runtime.block_on(stop.wait());
         let limits = self.current.get().config.limits.clone();
         let is_hurried = self.leave(limits.drain_grace, &mut stop);
