@@ -87,9 +87,9 @@ impl BillJob {
         E: From<StoreError> + From<BillError> + From<PeriodError> + From<TooLarge>,
     {
         let mut invoicer = Invoicer::new(self.period, self.zone.clone(), self.now);
-        let credits = self
-            .terms
-            .hours(store, self.scope(), |_, key, hour| Ok::<_, E>(invoicer.add(key, hour)?))?;
+        let (scope, cut) = (self.scope(), Some(invoicer.recent_since()));
+        let credits =
+            self.terms.sums(store, scope, cut, |key, hour| Ok::<_, E>(invoicer.add(key, hour)?))?;
         for credit in credits {
             invoicer.add_credit(credit);
         }
@@ -102,9 +102,10 @@ impl BillJob {
     {
         let by = self.by.clone().unwrap_or_default();
         let mut biller = Biller::new(self.period, self.zone.clone(), by);
+        let scope = self.scope();
         let credits = self
             .terms
-            .hours(store, self.scope(), |_, key, hour| Ok::<_, E>(biller.add_hour(key, hour)?))?;
+            .sums(store, scope, None, |key, hour| Ok::<_, E>(biller.add_hour(key, hour)?))?;
         for credit in credits {
             biller.add_credit(credit)?;
         }

@@ -11,7 +11,7 @@ use taximeter_billing::{
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, GpuPrice};
 
-use crate::edge::store::{Store, StoreError};
+use crate::edge::store::{Grain, Store, StoreError};
 
 /// The longest that a request may run (`limits.request_timeout_seconds`): those that were admitted
 /// this long before a period may have run into it.
@@ -98,35 +98,76 @@ impl Terms {
         &self,
         store: &mut Store,
         scope: Scope<'_>,
+        visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
+    ) -> Result<Vec<Credit>, E> {
+        self.less_free(store, scope, None, visit)
+    }
+
+    /// The same, as finely as sums need it, which is much less to look at: of what owes no share of
+    /// a GPU, and of tenants for whom nothing is free, one sum for each unit of the calendar, with
+    /// the key of the first of its hours. What is before `cut` is in other sums than what is behind.
+    ///
+    /// Errors: as [`hours`](Self::hours).
+    pub(crate) fn sums<E: From<StoreError> + From<BillError> + From<PeriodError>>(
+        &self,
+        store: &mut Store,
+        scope: Scope<'_>,
+        cut: Option<Timestamp>,
+        mut visit: impl FnMut(&HourKey, &Hour) -> Result<(), E>,
+    ) -> Result<Vec<Credit>, E> {
+        let mut cuts = scope.period.starts(scope.unit, scope.zone)?;
+        cuts.extend(cut);
+        cuts.sort();
+        let owes_share = |key: &HourKey| self.gpus.iter().any(|gpus| gpus.upstream == key.upstream);
+        let is_hourly =
+            |key: &HourKey| owes_share(key) || self.allowances.contains_key(&key.tenant);
+        let grain = Grain { cuts: &cuts, is_hourly: &is_hourly };
+        self.less_free(store, scope, Some(grain), |_, key, hour| visit(key, hour))
+    }
+
+    fn less_free<E: From<StoreError> + From<BillError> + From<PeriodError>>(
+        &self,
+        store: &mut Store,
+        scope: Scope<'_>,
+        grain: Option<Grain<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<Vec<Credit>, E> {
         let (zone, of) = (scope.zone.clone(), self.allowances.clone());
         let mut allowances = Allowances::new(scope.period, zone, of);
         if let Some(before) = allowances.before() {
             let before = Scope { period: before, ..scope };
-            self.owed(store, before, |_, key, hour| Ok::<_, E>(allowances.add_before(key, hour)?))?;
+            self.owed(store, before, grain, |_, key, hour| {
+                Ok::<_, E>(allowances.add_before(key, hour)?)
+            })?;
         }
-        self.owed(store, scope, |origin, key, hour| {
+        self.owed(store, scope, grain, |origin, key, hour| {
             allowances.add(key, hour)?;
             visit(origin, key, hour)
         })?;
         Ok(allowances.credits()?)
     }
 
+    /// Every hour in order where there is no `grain`.
     fn owed<E: From<StoreError> + From<BillError> + From<PeriodError>>(
         &self,
         store: &mut Store,
         scope: Scope<'_>,
+        grain: Option<Grain<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let shares = self.shares(store, scope)?;
         for part in scope.period.parts(scope.unit, scope.zone)? {
-            store.hours(part, scope.tenant, |key, hour| {
-                match shares.iter().find_map(|shares| shares.instead_of(key, hour)) {
-                    Some((key, hour)) => visit(Origin::Ledger, &key, &hour),
-                    None => visit(Origin::Ledger, key, hour),
-                }
-            })?;
+            let visit = |key: &HourKey, hour: &Hour| match shares
+                .iter()
+                .find_map(|shares| shares.instead_of(key, hour))
+            {
+                Some((key, hour)) => visit(Origin::Ledger, &key, &hour),
+                None => visit(Origin::Ledger, key, hour),
+            };
+            match grain {
+                None => store.hours(part, scope.tenant, visit)?,
+                Some(grain) => store.sums(part, scope.tenant, grain, visit)?,
+            }
         }
         for shares in shares {
             for (key, hour) in shares.finish()? {

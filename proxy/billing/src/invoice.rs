@@ -128,6 +128,14 @@ impl Invoicer {
         Self { period, zone, now, tenants, recent, first: None }
     }
 
+    /// Where the days begin that the forecast goes by: of hours that are added as one sum, none may
+    /// be before it and another behind.
+    #[must_use]
+    pub fn recent_since(&self) -> Timestamp {
+        let days = SignedDuration::from_hours(24 * i64::from(FORECAST_DAYS));
+        self.now.checked_sub(days).map_or(self.period.from(), |since| since.max(self.period.from()))
+    }
+
     /// Adds an hour; one outside the period is left out.
     ///
     /// # Errors
@@ -194,12 +202,6 @@ impl Invoicer {
         let provisional = (self.now < self.period.to())
             .then(|| Provisional { until: self.now, forecast: self.forecast(&totals) });
         Ok(Invoice { period: self.period, zone: self.zone, tenants, totals, provisional })
-    }
-
-    /// Where the days begin that the forecast goes by.
-    fn recent_since(&self) -> Timestamp {
-        let days = SignedDuration::from_hours(24 * i64::from(FORECAST_DAYS));
-        self.now.checked_sub(days).map_or(self.period.from(), |since| since.max(self.period.from()))
     }
 
     fn forecast(&self, totals: &BTreeMap<String, Decimal>) -> BTreeMap<String, Decimal> {

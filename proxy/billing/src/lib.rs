@@ -34,7 +34,7 @@ pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, invoice, json, table};
 pub use row::BillRow;
 pub use statement::{STATEMENT_VERSION, Statement, StatementFault, StatementLine};
-pub use sums::Sums;
+pub use sums::{Sums, add_exactly};
 pub use zone::{Unit, UnknownZone, Zone};
 
 #[cfg(test)]

@@ -160,6 +160,19 @@ impl Period {
         Err(PeriodError::TooLong { from: self.from, to: self.to })
     }
 
+    /// Where hours, days or months of `zone` begin inside of it, and itself, in order.
+    ///
+    /// Errors: `TooLong`.
+    pub fn starts(&self, unit: Unit, zone: &Zone) -> Result<Vec<Timestamp>, PeriodError> {
+        let next = |at: &Timestamp| zone.next(unit, *at).filter(|next| *next < self.to);
+        let starts = std::iter::successors(Some(self.from), next);
+        let starts: Vec<_> = starts.take(UNITS_MAX + 1).collect();
+        if starts.len() > UNITS_MAX {
+            return Err(PeriodError::TooLong { from: self.from, to: self.to });
+        }
+        Ok(starts)
+    }
+
     /// Whether something admitted `at` belongs to it.
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {

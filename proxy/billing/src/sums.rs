@@ -112,8 +112,10 @@ impl Sums {
         }
     }
 
-    /// Adds `other`; `None` when a sum cannot be kept exactly.
-    pub(crate) fn add(&mut self, other: &Self) -> Option<()> {
+    /// Adds `other`; `None` when a sum cannot be kept exactly: nothing of what is half added should
+    /// be used.
+    #[must_use = "a sum that cannot be kept is no sum"]
+    pub fn add(&mut self, other: &Self) -> Option<()> {
         let tokens = u64::checked_add;
         self.requests = self.requests.checked_add(other.requests)?;
         self.input_tokens = known(self.input_tokens, other.input_tokens, tokens)?;
@@ -140,9 +142,14 @@ fn known<N>(a: Option<N>, b: Option<N>, add: impl FnOnce(N, N) -> Option<N>) -> 
 }
 
 /// `Decimal` keeps 96 bits and quietly drops last digits when a sum needs more; here that is an
-/// error.
-pub(crate) fn add_exactly(a: Decimal, b: Decimal) -> Option<Decimal> {
+/// error: `None`.
+#[must_use]
+pub fn add_exactly(a: Decimal, b: Decimal) -> Option<Decimal> {
     let sum = a.checked_add(b)?;
+    if sum.scale() >= a.scale().max(b.scale()) {
+        return Some(sum);
+    }
+    // Zeros at the end may go.
     let places = a.normalize().scale().max(b.normalize().scale());
     (sum.scale() >= places).then_some(sum)
 }

@@ -13,6 +13,7 @@ mod database;
 mod error;
 mod fed;
 mod feed;
+mod grain;
 mod post;
 mod postgres;
 mod rejected;
@@ -31,6 +32,7 @@ pub(crate) use self::database::Filter;
 pub(crate) use self::error::{ReadError, StoreError};
 pub(crate) use self::fed::FedStore;
 pub(crate) use self::feed::{Entries, Fed, Feed};
+pub(crate) use self::grain::Grain;
 pub(crate) use self::rejected::set_aside;
 
 use self::database::Database;

@@ -176,6 +176,21 @@ impl Refused {
         }
     }
 
+    /// Its details.
+    pub(super) fn problem(&self) -> Problem {
+        let (status, word, title) = self.facts();
+        let (parameter, got, allowed) = self.parameter();
+        Problem {
+            kind: format!("{TYPES}{word}"),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: self.to_string(),
+            parameter,
+            got,
+            allowed,
+        }
+    }
+
     /// Which parameter, what it was, what it may be.
     fn parameter(&self) -> (Option<String>, Option<String>, Option<String>) {
         match self {
@@ -198,17 +213,8 @@ fn shown(got: &str) -> String {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let (status, word, title) = self.facts();
-        let (parameter, got, allowed) = self.parameter();
-        let problem = Problem {
-            kind: format!("{TYPES}{word}"),
-            title: title.to_owned(),
-            status: status.as_u16(),
-            detail: self.to_string(),
-            parameter,
-            got,
-            allowed,
-        };
+        let (status, ..) = self.facts();
+        let problem = self.problem();
         // Its members are texts and a number: there is nothing that fails.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         let mut answer = (status, [(header::CONTENT_TYPE, PROBLEM_TYPE)], body).into_response();

@@ -190,7 +190,7 @@ pub(super) async fn usage(
         let mut biller = Biller::new(period, zone.clone(), by.grouping.clone());
         let mut quantities =
             by.split.map(|split| Quantities::new(zone.clone(), by.grouping.clone(), split));
-        let credits = terms.hours(store, scope, |_, key, hour| {
+        let credits = terms.sums(store, scope, None, |key, hour| {
             deadline.check()?;
             if let Some(quantities) = &mut quantities {
                 quantities.add(key, hour)?;

@@ -13,6 +13,7 @@ use super::batch::Hours;
 use super::cursor::{Cursor, Order};
 use super::database::{Filter, Place};
 use super::error::StoreError;
+use super::grain::Grain;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
 /// up for longer.
@@ -68,6 +69,30 @@ impl Store {
         }
     }
 
+    /// The same, as finely as `grain` says, and no finer where that is cheaper: many hours in one
+    /// sum, with the key of the first of them. In any order.
+    ///
+    /// Errors: as [`hours`](Self::hours).
+    pub(crate) fn sums<E: From<StoreError>>(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        grain: Grain<'_>,
+        mut visit: impl FnMut(&HourKey, &Hour) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let [before, whole, after] = period.by_hours();
+        for cut in [before, after].into_iter().flatten() {
+            self.cut_hours(cut, tenant, &mut visit)?;
+        }
+        let Some(whole) = whole else { return Ok(()) };
+        heard(|outcome| {
+            self.database.hours(whole, tenant, grain, &mut |key, hour| {
+                *outcome = visit(&key, &hour);
+                go_on(outcome)
+            })
+        })
+    }
+
     fn whole_hours<E: From<StoreError>>(
         &mut self,
         hours: Period,
@@ -76,7 +101,7 @@ impl Store {
     ) -> Result<(), E> {
         let mut current = Hours::default();
         heard(|outcome| {
-            self.database.hours(hours, tenant, &mut |key, hour| {
+            self.database.hours(hours, tenant, Grain::HOURS, &mut |key, hour| {
                 if current.first().is_some_and(|first| first != key.hour) {
                     *outcome = show(&mut current, visit);
                 }

@@ -27,6 +27,7 @@ use self::schema::Month;
 use super::batch::{Added, Batch};
 use super::database::{Database, Filter, Place, Rebuilt, Refill};
 use super::error::StoreError;
+use super::grain::Grain;
 use super::post::Post;
 
 /// How often a change is tried that the server undid.
@@ -178,9 +179,10 @@ impl Database for Postgres {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
+        grain: Grain<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.ask(|link| hours::visit(link, hours, tenant, visit))
+        self.ask(|link| hours::visit(link, hours, tenant, grain, visit))
     }
 
     fn posts(

@@ -22,6 +22,7 @@ use taximeter_ledger::{Correction, Position, Record};
 use super::batch::{Added, Batch};
 use super::database::{Database, Filter, Place, Rebuilt, Refill};
 use super::error::StoreError;
+use super::grain::Grain;
 use super::post::Post;
 
 /// The store's file in the data directory.
@@ -157,9 +158,10 @@ impl Database for Sqlite {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
+        grain: Grain<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.ask(|connection| hours::visit(connection, hours, tenant, visit))
+        self.ask(|connection| hours::visit(connection, hours, tenant, grain, visit))
     }
 
     fn posts(

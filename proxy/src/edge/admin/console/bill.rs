@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use jiff::{Timestamp, ToSpan as _};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -47,36 +47,41 @@ pub(super) async fn bill(
     let ends = Ends { zone: &zone, month: asked.month.as_deref(), from: None, to: None };
     let period = ends.or_this_month(now)?;
     let terms = Terms::of(&gateway.config);
-    let tenant = asked.tenant.clone();
-    let invoice = ask(&gateway, move |store, deadline| {
-        let tenant = tenant.as_deref();
-        let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant, now };
-        let mut invoicer = Invoicer::new(period, zone.clone(), now);
-        let too_large = |tenant: &str| BillError::Overflow { tenant: tenant.to_owned() };
-        let credits = terms.hours(store, scope, |_, key, hour| {
-            deadline.check()?;
-            Ok::<_, Refused>(invoicer.add(key, hour).map_err(|_| too_large(&key.tenant))?)
-        })?;
-        for credit in credits {
-            invoicer.add_credit(credit);
-        }
-        Ok(invoicer.finish().map_err(|_| too_large("a tenant"))?)
-    })
-    .await?;
-    let main = html! {
-        div.head {
-            h1 {
-                "Bill for " (period.name(view.zone()))
-                @if let Some(tenant) = &asked.tenant { " of " (name(tenant)) }
+    let tenant = asked.tenant;
+    let page = Page { title: "Bill", at: BILL, view: &view, reload_seconds: None };
+    let frame = page.frame();
+    let main = async move {
+        let of = tenant.clone();
+        let invoice = ask(&gateway, move |store, deadline| {
+            let tenant = of.as_deref();
+            let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant, now };
+            let mut invoicer = Invoicer::new(period, zone.clone(), now);
+            let too_large = |tenant: &str| BillError::Overflow { tenant: tenant.to_owned() };
+            let credits =
+                terms.sums(store, scope, Some(invoicer.recent_since()), |key, hour| {
+                    deadline.check()?;
+                    Ok::<_, Refused>(invoicer.add(key, hour).map_err(|_| too_large(&key.tenant))?)
+                })?;
+            for credit in credits {
+                invoicer.add_credit(credit);
             }
-            (months(period, now, &view))
-        }
-        (totals(&invoice, &view))
-        (parts(&invoice, &view))
-        (downloads(period, asked.tenant.as_deref(), &view))
+            Ok(invoicer.finish().map_err(|_| too_large("a tenant"))?)
+        })
+        .await?;
+        Ok(html! {
+            div.head {
+                h1 {
+                    "Bill for " (period.name(view.zone()))
+                    @if let Some(tenant) = &tenant { " of " (name(tenant)) }
+                }
+                (months(period, now, &view))
+            }
+            (totals(&invoice, &view))
+            (parts(&invoice, &view))
+            (downloads(period, tenant.as_deref(), &view))
+        })
     };
-    let page = Page { title: "Bill", at: BILL, view: &view, reload_seconds: None, main };
-    Ok(page.into_response())
+    frame.around(main).await
 }
 
 /// The months beside this one, and any other.

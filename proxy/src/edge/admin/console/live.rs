@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 
 use super::charts::{Piece, bar};
@@ -45,8 +45,8 @@ pub(super) async fn live(
             (RELOAD_SECONDS) " seconds." } }
     };
     let reload_seconds = Some(RELOAD_SECONDS);
-    let page = Page { title: "Running requests", at: LIVE, view: &view, reload_seconds, main };
-    Ok(page.into_response())
+    let page = Page { title: "Running requests", at: LIVE, view: &view, reload_seconds };
+    Ok(page.with(main))
 }
 
 fn rows(answer: &LiveAnswer, events: &str) -> Markup {

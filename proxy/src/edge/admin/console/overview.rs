@@ -5,7 +5,7 @@ mod sections;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use taximeter_billing::Grouping;
 use utoipa::IntoParams;
@@ -54,23 +54,26 @@ pub(super) async fn overview(
     let question = Question { span: span.clone(), zone, tenant, by: grouping, now };
     let terms = Terms::of(&gateway.config);
     let pending_entries = gateway.pending_entries();
-    let (spend, latency) = ask(&gateway, move |store, deadline| {
-        let spend = Spend::of(store, &terms, &question, deadline)?;
-        let (period, tenant) = (question.span.period, question.tenant.as_deref());
-        Ok((spend, Latency::of(store, period, tenant, deadline)?))
-    })
-    .await?;
-    let seen = sections::Seen {
-        view: &view,
-        span: &span,
-        spend: &spend,
-        by,
-        tenant: asked.tenant.as_deref(),
-        now,
-        open: gateway.live.rides().len() as u64,
-        pending_entries,
+    let page = Page { title: "Overview", at: OVERVIEW, view: &view, reload_seconds: None };
+    let frame = page.frame();
+    let main = async move {
+        let (spend, latency) = ask(&gateway, move |store, deadline| {
+            let spend = Spend::of(store, &terms, &question, deadline)?;
+            let (period, tenant) = (question.span.period, question.tenant.as_deref());
+            Ok((spend, Latency::of(store, period, tenant, deadline)?))
+        })
+        .await?;
+        let seen = sections::Seen {
+            view: &view,
+            span: &span,
+            spend: &spend,
+            by,
+            tenant: asked.tenant.as_deref(),
+            now,
+            open: gateway.live.rides().len() as u64,
+            pending_entries,
+        };
+        Ok(sections::main(&seen, &latency.section(&gateway.telemetry.metrics.gaps())))
     };
-    let main = sections::main(&seen, &latency.section(&gateway.telemetry.metrics.gaps()));
-    let page = Page { title: "Overview", at: OVERVIEW, view: &view, reload_seconds: None, main };
-    Ok(page.into_response())
+    frame.around(main).await
 }

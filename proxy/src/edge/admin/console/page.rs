@@ -1,18 +1,29 @@
 //! What all pages share: head, navigation, foot, and the rules that the browser is given.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets::{ICON, SCRIPT, STYLE};
 use super::text::sentence;
 use super::view::View;
-use crate::edge::admin::problem::Problem;
+use crate::edge::admin::problem::{Problem, Refused};
 
 /// Nothing but our own files, and nothing written into the page itself.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
+
+/// Main parts that take longer are not waited for: the frame goes ahead, so that whoever looks sees
+/// where they are.
+const PATIENCE: Duration = Duration::from_millis(30);
+/// Where the main part goes. No text of a page can be it: they are escaped.
+const PLACE: &str = "<!-- main -->";
 
 /// The pages of the navigation.
 pub(super) const OVERVIEW: &str = "/";
@@ -39,12 +50,28 @@ pub(super) struct Page<'a> {
     pub(super) view: &'a View,
     /// Seconds after which it is loaded again where there is no script; `None` is never.
     pub(super) reload_seconds: Option<u32>,
-    /// Its main part.
-    pub(super) main: Markup,
 }
 
-impl IntoResponse for Page<'_> {
-    fn into_response(self) -> Response {
+/// All of a page but its main part.
+pub(super) struct Frame {
+    before: String,
+    after: String,
+}
+
+impl Page<'_> {
+    /// The page.
+    pub(super) fn with(&self, main: Markup) -> Response {
+        answer(StatusCode::OK, self.document(main).into_string())
+    }
+
+    /// The page without its main part.
+    pub(super) fn frame(&self) -> Frame {
+        let document = self.document(PreEscaped(PLACE.to_owned())).into_string();
+        let (before, after) = document.split_once(PLACE).unwrap_or((&document, ""));
+        Frame { before: before.to_owned(), after: after.to_owned() }
+    }
+
+    fn document(&self, main: Markup) -> Markup {
         let nav = html! {
             @for (path, word) in PAGES {
                 li {
@@ -66,15 +93,35 @@ impl IntoResponse for Page<'_> {
                 noscript { meta http-equiv="refresh" content=(seconds); }
             }
         };
-        answer(StatusCode::OK, document(self.title, head, Some(nav), self.main, foot))
+        document(self.title, head, Some(nav), main, foot)
+    }
+}
+
+impl Frame {
+    /// The page, around a main part that is being made. If that takes long, the frame goes ahead of
+    /// it, and a problem that it meets is told in its place.
+    ///
+    /// Errors: a problem that it meets soon.
+    pub(super) async fn around(
+        self,
+        main: impl Future<Output = Result<Markup, Refused>> + Send + 'static,
+    ) -> Result<Response, Refused> {
+        let Self { before, after } = self;
+        let mut main = Box::pin(main);
+        if let Ok(main) = tokio::time::timeout(PATIENCE, &mut main).await {
+            return Ok(answer(StatusCode::OK, before + &main?.into_string() + &after));
+        }
+        let main = main.map(|main| main.unwrap_or_else(|refused| told(&refused.problem())));
+        let rest = stream::once(main.map(move |main| main.into_string() + &after));
+        let pieces = stream::iter([before]).chain(rest).map(Ok::<_, Infallible>);
+        Ok(answer(StatusCode::OK, Body::from_stream(pieces)))
     }
 }
 
 /// A problem for people.
 pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
     let main = html! {
-        h1 { (problem.title) }
-        p.lead { (sentence(&problem.detail)) "." }
+        (told(problem))
         @if status == StatusCode::UNAUTHORIZED {
             ol {
                 li { "Load this page again: the browser asks for a name and a password." }
@@ -88,7 +135,15 @@ pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
         }
     };
     let foot = html! { p { "Status " (status.as_u16()) } };
-    answer(status, document(&problem.title, html! {}, None, main, foot))
+    let document = document(&problem.title, html! {}, None, main, foot);
+    answer(status, document.into_string())
+}
+
+fn told(problem: &Problem) -> Markup {
+    html! {
+        h1 { (problem.title) }
+        p.lead { (sentence(&problem.detail)) "." }
+    }
 }
 
 fn document(title: &str, head: Markup, nav: Option<Markup>, main: Markup, foot: Markup) -> Markup {
@@ -121,8 +176,8 @@ fn document(title: &str, head: Markup, nav: Option<Markup>, main: Markup, foot: 
     }
 }
 
-fn answer(status: StatusCode, document: Markup) -> Response {
-    let mut answer = (status, document.into_string()).into_response();
+fn answer(status: StatusCode, document: impl Into<Body>) -> Response {
+    let mut answer = (status, document.into()).into_response();
     let headers = answer.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

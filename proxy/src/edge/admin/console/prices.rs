@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 
@@ -55,8 +55,8 @@ pub(super) async fn prices(
             (book(&found))
         }
     };
-    let page = Page { title: "Prices", at: PRICES, view: &view, reload_seconds: None, main };
-    Ok(page.into_response())
+    let page = Page { title: "Prices", at: PRICES, view: &view, reload_seconds: None };
+    Ok(page.with(main))
 }
 
 /// Which book it is.

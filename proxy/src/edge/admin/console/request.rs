@@ -5,7 +5,7 @@ mod sections;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use super::page::{Page, REQUESTS};
 use super::view::Chosen;
@@ -21,6 +21,6 @@ pub(super) async fn request(
 ) -> Result<Response, Refused> {
     let found = record(State(gateway), Path(id), Asked(asked)).await?.0;
     let main = sections::main(&found, &view);
-    let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None, main };
-    Ok(page.into_response())
+    let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None };
+    Ok(page.with(main))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use taximeter_ledger::{End, Record};
 
@@ -39,8 +39,8 @@ pub(super) async fn requests(
         (table(&found, &view))
         (paging(&found, is_first, &view))
     };
-    let page = Page { title: "Requests", at: REQUESTS, view: &view, reload_seconds: None, main };
-    Ok(page.into_response())
+    let page = Page { title: "Requests", at: REQUESTS, view: &view, reload_seconds: None };
+    Ok(page.with(main))
 }
 
 fn filters(asked: &RecordsParams, view: &View) -> Markup {

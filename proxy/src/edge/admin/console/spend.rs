@@ -73,7 +73,8 @@ impl Spend {
         let mut adding = Adding::new(question);
         let is_month = month == span.period;
         let scope = Scope { period: span.period, zone, unit: span.step, tenant, now };
-        let credits = terms.hours(store, scope, |_, key, hour| {
+        let cut = is_month.then(|| invoicer.recent_since());
+        let credits = terms.sums(store, scope, cut, |key, hour| {
             deadline.check()?;
             if is_month {
                 invoice(&mut invoicer, key, hour)?;
@@ -84,7 +85,7 @@ impl Spend {
             credits.clone()
         } else {
             let scope = Scope { period: month, zone, unit: Unit::Month, tenant, now };
-            terms.hours(store, scope, |_, key, hour| {
+            terms.sums(store, scope, Some(invoicer.recent_since()), |key, hour| {
                 deadline.check()?;
                 invoice(&mut invoicer, key, hour)
             })?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 
 use super::page::{Page, UPSTREAMS};
@@ -31,8 +31,8 @@ pub(super) async fn upstreams(
         (gateway_facts(&status, &view))
         p.elsewhere { "The same for programs: " a href="/api/v1/status" { "JSON" } }
     };
-    let page = Page { title: "Upstreams", at: UPSTREAMS, view: &view, reload_seconds: None, main };
-    Ok(page.into_response())
+    let page = Page { title: "Upstreams", at: UPSTREAMS, view: &view, reload_seconds: None };
+    Ok(page.with(main))
 }
 
 fn table(status: &Status, view: &View) -> Markup {

@@ -16,6 +16,7 @@ use super::ask::{ask, storable, tokens};
 use super::fault::Fault;
 use super::link::{Given, Link};
 use crate::edge::store::batch::Hours;
+use crate::edge::store::grain::{Gathering, Grain, Numbered};
 
 const COMBINATIONS: &str = "
     SELECT digest, number FROM combinations WHERE digest = ANY ($1)";
@@ -107,16 +108,18 @@ pub(super) fn add(link: &Link, added: &mut Hours) -> Result<(), Fault> {
     write(link, &sums)
 }
 
-/// Shows the sums of whole hours, in order of time.
+/// Shows the sums of whole hours, as finely as `grain` says; those that it tells apart by the hour
+/// in order of time.
 pub(super) fn visit(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
+    grain: Grain<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     // What numbers stand for has to be what it was when the hours were.
     link.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let visited = visit_unchanging(link, hours, tenant, visit);
+    let visited = visit_unchanging(link, hours, tenant, grain, visit);
     visited.and(link.run("ROLLBACK"))
 }
 
@@ -124,18 +127,37 @@ fn visit_unchanging(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
+    grain: Grain<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     let lines: HashMap<i64, LineKey> = texts(link, ALL_LINES, &[])?;
     let stored = tenant.map(storable);
     let combinations: HashMap<i64, HourKey> =
         texts(link, TENANT_COMBINATIONS, &[(&stored, Type::TEXT)])?;
+    let mut gathering = Gathering::new(grain);
+    let mut show = |sums: Vec<(HourKey, Numbered)>| {
+        for (key, sum) in sums {
+            if visit(key, with_lines(sum, &lines)?).is_break() {
+                return Ok::<_, Fault>(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    };
+    let mut is_over = false;
     ask(link, HOURS, hours, tenant, |row| {
         let hour = Timestamp::from_microsecond(row.try_get(11)?).map_err(Fault::unreadable)?;
-        let key = combinations.get(&row.try_get(12)?).ok_or_else(|| unknown("a combination"))?;
-        let sums = read(row, &quantities(row)?, &lines)?;
-        Ok(visit(HourKey { hour, ..key.clone() }, sums))
-    })
+        let mut sums = if gathering.is_due(hour) { gathering.take() } else { Vec::new() };
+        let number = row.try_get(12)?;
+        let key = || combinations.get(&number).cloned().ok_or_else(|| unknown("a combination"));
+        sums.extend(gathering.add((hour, number), numbered(row)?, key)?);
+        let outcome = show(sums)?;
+        is_over = outcome.is_break();
+        Ok(outcome)
+    })?;
+    if !is_over {
+        let _ = show(gathering.take())?;
+    }
+    Ok(())
 }
 
 /// The sums that are added to.
@@ -147,19 +169,20 @@ fn last_parts(
     let (hours, combinations): (Vec<_>, Vec<_>) = asked.unzip();
     let given = [(&hours as _, Type::INT8_ARRAY), (&combinations as _, Type::INT8_ARRAY)];
     let rows = link.query(LAST_PARTS, &given)?;
-    let quantities = rows.iter().map(quantities).collect::<Result<Vec<_>, _>>()?;
-    let numbers: BTreeSet<i64> = quantities.iter().flat_map(|q| q.keys().copied()).collect();
+    let sums = rows.iter().map(numbered).collect::<Result<Vec<_>, _>>()?;
+    let numbers: BTreeSet<i64> =
+        sums.iter().flat_map(|sum| &sum.quantities).map(|(number, _)| *number).collect();
     let numbers = Vec::from_iter(numbers);
     let lines = texts(link, SOME_LINES, &[(&numbers, Type::INT8_ARRAY)])?;
-    let read = |(row, quantities): (&Row, &Quantities)| {
+    let read = |(row, sum): (&Row, Numbered)| {
         let place = (row.try_get(11)?, row.try_get(12)?, row.try_get(13)?);
-        Ok((place, read(row, quantities, &lines)?))
+        Ok((place, with_lines(sum, &lines)?))
     };
-    rows.iter().zip(&quantities).map(read).collect()
+    rows.iter().zip(sums).map(read).collect()
 }
 
 /// An hour, from the first columns of `row`.
-fn read(row: &Row, quantities: &Quantities, lines: &HashMap<i64, LineKey>) -> Result<Hour, Fault> {
+fn numbered(row: &Row) -> Result<Numbered, Fault> {
     let count = |column: usize| row.try_get(column).map(i64::cast_unsigned);
     let sums = Sums {
         requests: count(0)?,
@@ -173,11 +196,17 @@ fn read(row: &Row, quantities: &Quantities, lines: &HashMap<i64, LineKey>) -> Re
         counted_requests: count(8)?,
         unknown_usage_requests: count(9)?,
     };
-    let line = |(number, quantity): (&i64, &Decimal)| {
-        let line = lines.get(number).ok_or_else(|| unknown("a line"))?;
-        Ok((line.clone(), *quantity))
+    Numbered::new(sums, row.try_get(10)?).map_err(Fault::unreadable)
+}
+
+/// A row with its lines in place of their numbers.
+fn with_lines(row: Numbered, lines: &HashMap<i64, LineKey>) -> Result<Hour, Fault> {
+    let Numbered { sums, quantities } = row;
+    let line = |(number, quantity): (i64, Decimal)| {
+        let line = lines.get(&number).ok_or_else(|| unknown("a line"))?;
+        Ok((line.clone(), quantity))
     };
-    Ok(Hour { sums, lines: quantities.iter().map(line).collect::<Result<_, Fault>>()? })
+    Ok(Hour { sums, lines: quantities.into_iter().map(line).collect::<Result<_, Fault>>()? })
 }
 
 fn write(link: &Link, sums: &BTreeMap<Place, Hour>) -> Result<(), Fault> {
@@ -311,10 +340,6 @@ fn texts<T: DeserializeOwned>(
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(found)
-}
-
-fn quantities(row: &Row) -> Result<Quantities, Fault> {
-    serde_json::from_str(row.try_get(10)?).map_err(Fault::unreadable)
 }
 
 /// An exact decimal.

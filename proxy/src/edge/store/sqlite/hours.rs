@@ -10,6 +10,7 @@ use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
 
 use super::ask::{money, tokens, unreadable};
 use crate::edge::store::batch::Hours;
+use crate::edge::store::grain::{Gathering, Grain, Numbered};
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
 const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";
@@ -29,14 +30,16 @@ const SET_PART: &str = "
     INSERT OR REPLACE INTO hours VALUES
         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 
-/// `CROSS` keeps the order of the tables: hours are picked by time, and come in order.
+/// Hours are picked by time, and come in order.
 const HOURS: &str = "
     SELECT requests, input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
         cost, list_cost, unknown_cost_requests, counted_requests, unknown_usage_requests,
-        quantities, hour, combination, dimensions
-    FROM hours CROSS JOIN combinations ON number = combination
-    WHERE hour >= ?1 AND hour < ?2 AND (?3 IS NULL OR tenant = ?3)
+        quantities, hour, combination
+    FROM hours
+    WHERE hour >= ?1 AND hour < ?2
+        AND (?3 IS NULL OR combination IN (SELECT number FROM combinations WHERE tenant = ?3))
     ORDER BY hour, combination, part";
+const DIMENSIONS: &str = "SELECT dimensions FROM combinations WHERE number = ?1";
 
 /// What the numbers of lines stand for, as far as they were met since the transaction or question
 /// began: another process may number them anew.
@@ -55,7 +58,7 @@ pub(super) fn add(connection: &Connection, added: &mut Hours) -> rusqlite::Resul
             let hour = key.hour.as_microsecond();
             let mut last = connection.prepare_cached(LAST_PART)?;
             let last = last.query_row((hour, combination), |row| {
-                Ok((row.get(11)?, read(row, connection, &mut lines)?))
+                Ok((row.get(11)?, lines.hour(connection, numbered(row)?)?))
             });
             let (part, sum) = match last.optional()? {
                 None => (0, added),
@@ -70,40 +73,43 @@ pub(super) fn add(connection: &Connection, added: &mut Hours) -> rusqlite::Resul
     Ok(())
 }
 
-/// Shows the sums of whole hours, in order of time.
+/// Shows the sums of whole hours, as finely as `grain` says; those that it tells apart by the hour
+/// in order of time.
 pub(super) fn visit(
     connection: &Connection,
     hours: Period,
     tenant: Option<&str>,
+    grain: Grain<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let (from, to) = (hours.from().as_microsecond(), hours.to().as_microsecond());
     let mut lines = Lines::default();
-    let mut combinations: HashMap<i64, HourKey> = HashMap::new();
+    let mut show = |sums: Vec<(HourKey, Numbered)>| {
+        for (key, sum) in sums {
+            if visit(key, lines.hour(connection, sum)?).is_break() {
+                return Ok::<_, rusqlite::Error>(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    };
+    let mut gathering = Gathering::new(grain);
     let mut query = connection.prepare_cached(HOURS)?;
     let mut rows = query.query(params![from, to, tenant])?;
     while let Some(row) = rows.next()? {
-        let number = row.get(12)?;
-        let key = match combinations.get(&number) {
-            Some(key) => key.clone(),
-            None => {
-                let json = row.get_ref(13)?.as_str().map_err(|e| unreadable(13, e))?;
-                let key: HourKey = serde_json::from_str(json).map_err(|e| unreadable(13, e))?;
-                combinations.insert(number, key.clone());
-                key
-            }
-        };
         let hour = Timestamp::from_microsecond(row.get(11)?).map_err(|e| unreadable(11, e))?;
-        let sums = read(row, connection, &mut lines)?;
-        if visit(HourKey { hour, ..key }, sums).is_break() {
-            break;
+        let mut sums = if gathering.is_due(hour) { gathering.take() } else { Vec::new() };
+        let number = row.get(12)?;
+        let key = || dimensions(connection, number);
+        sums.extend(gathering.add((hour, number), numbered(row)?, key)?);
+        if show(sums)?.is_break() {
+            return Ok(());
         }
     }
-    Ok(())
+    show(gathering.take()).map(|_| ())
 }
 
 /// An hour, from the first columns of `row`.
-fn read(row: &Row<'_>, connection: &Connection, lines: &mut Lines) -> rusqlite::Result<Hour> {
+fn numbered(row: &Row<'_>) -> rusqlite::Result<Numbered> {
     let count = |column| row.get(column).map(i64::cast_unsigned);
     let sums = Sums {
         requests: count(0)?,
@@ -118,13 +124,7 @@ fn read(row: &Row<'_>, connection: &Connection, lines: &mut Lines) -> rusqlite::
         unknown_usage_requests: count(9)?,
     };
     let json = row.get_ref(10)?.as_str().map_err(|error| unreadable(10, error))?;
-    let quantities: BTreeMap<i64, Decimal> =
-        serde_json::from_str(json).map_err(|error| unreadable(10, error))?;
-    let mut hour = Hour { sums, lines: BTreeMap::new() };
-    for (number, quantity) in quantities {
-        hour.lines.insert(lines.line(connection, number)?.clone(), quantity);
-    }
-    Ok(hour)
+    Numbered::new(sums, json).map_err(|error| unreadable(10, error))
 }
 
 fn write(
@@ -167,7 +167,24 @@ fn combination(connection: &Connection, key: &HourKey) -> rusqlite::Result<i64> 
     )
 }
 
+/// What the number of a combination stands for.
+fn dimensions(connection: &Connection, number: i64) -> rusqlite::Result<HourKey> {
+    let mut query = connection.prepare_cached(DIMENSIONS)?;
+    let json: String = query.query_row([number], |row| row.get(0))?;
+    serde_json::from_str(&json).map_err(|error| unreadable(0, error))
+}
+
 impl Lines {
+    /// A row with its lines in place of their numbers.
+    fn hour(&mut self, connection: &Connection, row: Numbered) -> rusqlite::Result<Hour> {
+        let Numbered { sums, quantities } = row;
+        let mut hour = Hour { sums, lines: BTreeMap::new() };
+        for (number, quantity) in quantities {
+            hour.lines.insert(self.line(connection, number)?.clone(), quantity);
+        }
+        Ok(hour)
+    }
+
     /// What `number` stands for.
     fn line(&mut self, connection: &Connection, number: i64) -> rusqlite::Result<&LineKey> {
         use std::collections::hash_map::Entry;

@@ -1,9 +1,9 @@
 //! What the hours hold, corrections included.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rust_decimal::Decimal;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_billing::{BillRow, Grouping, Unit, corrected};
+use taximeter_billing::{BillRow, Grouping, Invoice, Invoicer, Unit, corrected};
 use taximeter_ledger::{Correction, RecordCost, RequestId};
 use uuid::Uuid;
 
@@ -97,6 +97,42 @@ fn bill_of(store: &mut Store, scope: Scope<'_>, by: &str) -> Bill {
     biller.finish()
 }
 
+/// The same from sums, with a cut at `cut`, and the hours of beta told apart; and an invoice of them,
+/// which `recent_since` is a cut of.
+fn bill_of_sums(store: &mut Store, scope: Scope<'_>, by: &str, cut: Timestamp) -> (Bill, Invoice) {
+    let Scope { period, zone, tenant } = scope;
+    let by: Grouping = by.parse().unwrap();
+    let unit = by.unit().unwrap_or(Unit::Month);
+    let mut biller = Biller::new(period, zone.clone(), by);
+    let mut invoicer = Invoicer::new(period, zone.clone(), minute(600) + 7 * 24.hours());
+    let mut cuts = period.starts(unit, zone).unwrap();
+    cuts.extend([cut, invoicer.recent_since()]);
+    cuts.sort();
+    let grain = Grain { cuts: &cuts, is_hourly: &|key| key.tenant == "beta" };
+    for part in period.parts(unit, zone).unwrap() {
+        let add = |key: &HourKey, hour: &Hour| {
+            biller.add_hour(key, hour).unwrap();
+            invoicer.add(key, hour).unwrap();
+            Ok::<_, StoreError>(())
+        };
+        store.sums(part, tenant, grain, add).unwrap();
+    }
+    (biller.finish(), invoicer.finish().unwrap())
+}
+
+fn invoice_of_hours(store: &mut Store, scope: Scope<'_>) -> Invoice {
+    let Scope { period, zone, tenant } = scope;
+    let mut invoicer = Invoicer::new(period, zone.clone(), minute(600) + 7 * 24.hours());
+    for part in period.parts(Unit::Month, zone).unwrap() {
+        let add = |key: &HourKey, hour: &Hour| {
+            invoicer.add(key, hour).unwrap();
+            Ok::<_, StoreError>(())
+        };
+        store.hours(part, tenant, add).unwrap();
+    }
+    invoicer.finish().unwrap()
+}
+
 /// The same bill, without a store.
 fn expected(rides: &[Record], corrections: &[Correction], scope: Scope<'_>, by: &str) -> Bill {
     let Scope { period, zone, tenant } = scope;
@@ -149,7 +185,10 @@ proptest! {
             let scope = Scope { period, zone, tenant };
             for by in ["tenant,model", "hour,key,label:team", "day,provider,upstream", "month,route"] {
                 let expected = expected(&rides, &corrections, scope, by);
-                prop_assert_eq!(bill_of(&mut store, scope, by), expected);
+                prop_assert_eq!(bill_of(&mut store, scope, by), expected.clone());
+                let (bill, invoice) = bill_of_sums(&mut store, scope, by, minute(from + minutes / 2));
+                prop_assert_eq!(bill, expected);
+                prop_assert_eq!(invoice, invoice_of_hours(&mut store, scope));
             }
         }
     }
@@ -235,6 +274,42 @@ fn sums_that_are_too_large_together_are_kept_apart() {
     store.hours(november(), None, take).unwrap();
     let huge = u64::MAX - 20;
     assert_eq!(parts, [(2, Some(huge + 10)), (1, Some(huge)), (2, Some(huge + 10))]);
+    let mut sums = Vec::new();
+    let take = |_: &HourKey, hour: &Hour| {
+        sums.push((hour.sums.requests, hour.sums.output_tokens));
+        Ok::<_, StoreError>(())
+    };
+    let grain = Grain { cuts: &[], is_hourly: &|_| false };
+    store.sums(november(), None, grain, take).unwrap();
+    assert_eq!(sums, parts);
+}
+
+#[test]
+fn what_nobody_tells_apart_is_one_sum() {
+    let (_dir, mut store) = open();
+    let rides: Vec<_> =
+        (0..30).map(|number| Record { tenant: ride(0).tenant, ..ride(6 * number) }).collect();
+    catch_up(&mut store, &journal(rides));
+    let mut count = |cuts: &[Timestamp]| {
+        let mut found = Vec::new();
+        let take = |key: &HourKey, hour: &Hour| {
+            found.push((key.hour, hour.sums.requests));
+            Ok::<_, StoreError>(())
+        };
+        let grain = Grain { cuts, is_hourly: &|_| false };
+        store.sums(november(), None, grain, take).unwrap();
+        found.sort();
+        found
+    };
+    let whole = count(&[]);
+    assert_eq!(whole.iter().map(|(_, requests)| requests).sum::<u64>(), 30);
+    assert!(whole.len() < 10, "{whole:?}");
+    let cut = ride(6 * 15).started_at;
+    let halves = count(&[cut]);
+    assert!(
+        halves.len() > whole.len() && halves.iter().any(|(hour, _)| *hour >= cut),
+        "{halves:?}"
+    );
 }
 
 #[test]
@@ -257,5 +332,6 @@ on_postgres! {
     corrections_come_in_the_order_in_which_they_were_written,
     the_entries_of_a_period_are_told_by_gateway_and_by_tenant,
     sums_that_are_too_large_together_are_kept_apart,
+    what_nobody_tells_apart_is_one_sum,
     hours_come_in_order_whatever_came_first,
 }
