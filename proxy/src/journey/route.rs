@@ -103,11 +103,15 @@ fn captured(gateway: &Gateway, call: &Call, body: &RequestBody) -> Option<Captur
     {
         return None;
     }
-    let is_short = body.len() <= BODY_BYTES_MAX;
-    if !is_short {
-        gateway.telemetry.emit(&ContentLeftOut { cause: "body_too_long" });
-    }
-    let pieces = is_short.then(|| body.clone().compact().pieces().cloned().collect());
+    // Of a sound that is uploaded nothing is told, however long it is.
+    let pieces = match (call.wire().has_countable_input(), body.len() <= BODY_BYTES_MAX) {
+        (false, _) => Some(Vec::new()),
+        (true, true) => Some(body.clone().compact().pieces().cloned().collect()),
+        (true, false) => {
+            gateway.telemetry.emit(&ContentLeftOut { cause: "body_too_long" });
+            None
+        }
+    };
     Some(Captured::new(call.wire(), pieces, terms.clone()))
 }
 

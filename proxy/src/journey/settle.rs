@@ -146,7 +146,7 @@ impl Fare {
         if let Some(open) = &mut self.0 {
             open.status = Some(status);
             open.seat.reached(Stage::Answered);
-            if open.kept.is_none() && open.captured.is_none() {
+            if open.kept.is_none() && !open.captured.as_ref().is_some_and(Captured::has_body) {
                 // The engine has the body, and nobody else.
                 open.held = None;
             }

@@ -54,7 +54,7 @@ static KNOWN_SECRETS: LazyLock<Regex> =
 #[derive(Debug, Clone)]
 pub(crate) struct Captured {
     wire: Wire,
-    /// `None` where it is too long.
+    /// `None` where it is too long; empty where nothing is told of it.
     body: Option<Vec<Bytes>>,
     answer: Option<Transcript>,
     /// What was in force when the request came.
@@ -75,6 +75,11 @@ impl Captured {
     /// The same with its answer.
     pub(crate) fn answered(&self, answer: Option<&Transcript>) -> Self {
         Self { answer: answer.cloned(), ..self.clone() }
+    }
+
+    /// Whether it holds bytes of the request.
+    pub(crate) fn has_body(&self) -> bool {
+        self.body.iter().flatten().any(|piece| !piece.is_empty())
     }
 
     /// Bytes that are held.
@@ -199,8 +204,8 @@ fn cut(list: &[Value], longest: usize) -> Vec<Value> {
 fn shortened(value: &Value, longest: usize) -> Value {
     match value {
         Value::String(text) if text.len() > longest => {
-            let (kept, more) = text.split_at(text.floor_char_boundary(longest));
-            format!("{kept}… ({} bytes more)", more.len()).into()
+            let kept = text.get(..text.floor_char_boundary(longest)).unwrap_or_default();
+            format!("{kept}…").into()
         }
         Value::Array(list) => cut(list, longest).into(),
         Value::Object(members) => {

@@ -19,10 +19,19 @@ pub(super) fn text(key: &str, value: &str) -> KeyValue {
     pair(key, Value::StringValue(value.to_owned()))
 }
 
-/// An attribute that is several texts.
+/// An attribute that is several names.
 pub(super) fn texts(key: &str, values: &[String]) -> KeyValue {
-    let value = |text: &String| AnyValue { value: Some(Value::StringValue(chosen(text))) };
-    pair(key, Value::ArrayValue(ArrayValue { values: values.iter().map(value).collect() }))
+    list(key, values.iter().map(|name| chosen(name)))
+}
+
+/// An attribute that is several texts, the ends of lines in them as they are.
+pub(super) fn lines(key: &str, values: &[String]) -> KeyValue {
+    list(key, values.iter().map(|text| cleaned(text, |c| matches!(c, '\n' | '\r' | '\t'))))
+}
+
+fn list(key: &str, values: impl Iterator<Item = String>) -> KeyValue {
+    let value = |text| AnyValue { value: Some(Value::StringValue(text)) };
+    pair(key, Value::ArrayValue(ArrayValue { values: values.map(value).collect() }))
 }
 
 /// An attribute that is a whole number.
@@ -36,9 +45,14 @@ pub(super) fn pair(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value, ..KeyValue::default() }
 }
 
-/// A text that a client or an engine has chosen: without what moves a terminal, and not long.
+/// A name that a client or an engine has chosen: without what moves a terminal, and not long.
 pub(super) fn chosen(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    cleaned(text, |_| false)
+}
+
+fn cleaned(text: &str, is_fine: impl Fn(char) -> bool) -> String {
+    let clean =
+        |c: char| if c.is_control() && !is_fine(c) { char::REPLACEMENT_CHARACTER } else { c };
     let mut kept = String::with_capacity(text.len().min(CHOSEN_BYTES_MAX));
     for c in text.chars().map(clean) {
         if kept.len() + c.len_utf8() > CHOSEN_BYTES_MAX {

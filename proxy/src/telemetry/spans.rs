@@ -15,7 +15,7 @@ use taximeter_pricing::Flag;
 
 use super::attributes::method_label;
 use super::ended::{Attempt, Ended};
-use super::message::{chosen, int, nanoseconds, pair, text, texts};
+use super::message::{chosen, int, lines, nanoseconds, pair, text, texts};
 use super::names::key;
 use super::trace::{CLIENT, SERVER, STAGES};
 
@@ -236,7 +236,7 @@ fn stated(parameters: &[(Parameter, String)], genai: GenAi, all: &mut Vec<KeyVal
         });
     }
     if !stops.is_empty() {
-        all.push(texts(key::GEN_AI_REQUEST_STOP_SEQUENCES, &stops));
+        all.push(lines(key::GEN_AI_REQUEST_STOP_SEQUENCES, &stops));
     }
 }
 

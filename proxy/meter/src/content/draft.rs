@@ -37,35 +37,40 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// A part that grows.
 #[derive(Debug, Clone, PartialEq)]
-struct Piece {
-    kind: Kind,
-    /// Which of its kind, by the engine's own numbers.
-    slot: (u64, u64),
-    text: String,
-    is_cut: bool,
-}
-
-/// What a piece is.
-#[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    Text,
-    Reasoning,
-    Call {
-        id: Option<String>,
-        name: String,
-    },
+enum Piece {
+    Growing(Growing),
     /// A part that came whole.
     Whole(Value),
 }
 
-/// What grows by text alone.
+/// A part that grows by text.
+#[derive(Debug, Clone, PartialEq)]
+struct Growing {
+    kind: Kind,
+    /// Which of its kind, by the engine's own numbers.
+    slot: Slot,
+    /// Of a call: who is called, and which call it is.
+    name: String,
+    id: Option<String>,
+    /// What is said, or a call's arguments.
+    text: String,
+    is_cut: bool,
+}
+
+/// What grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Saying {
+pub(super) enum Kind {
     Text,
     Reasoning,
+    /// Of a tool of the client's.
+    Call,
+    /// Of a tool that the provider has itself.
+    ServerCall,
 }
+
+/// Tells pieces of one choice apart: an item, and a place in it.
+pub(super) type Slot = (u64, u64);
 
 impl Draft {
     /// Of at most so many bytes.
@@ -103,50 +108,43 @@ impl Draft {
         }
     }
 
-    /// More text, or reasoning; `slot` tells pieces of one choice apart.
-    pub(super) fn say(&mut self, choice: u64, saying: Saying, slot: (u64, u64), text: &str) {
-        if text.is_empty() {
-            return;
+    /// More text, or reasoning.
+    pub(super) fn say(&mut self, choice: u64, kind: Kind, slot: Slot, text: &str) {
+        if !text.is_empty() {
+            self.grow(choice, kind, slot, text);
         }
-        let is_same = |kind: &Kind| match saying {
-            Saying::Text => *kind == Kind::Text,
-            Saying::Reasoning => *kind == Kind::Reasoning,
-        };
-        let new = || match saying {
-            Saying::Text => Kind::Text,
-            Saying::Reasoning => Kind::Reasoning,
-        };
-        self.grow(choice, slot, is_same, new, text);
     }
 
     /// All text of a choice so far, where an engine repeats it in every event.
     pub(super) fn say_whole(&mut self, choice: u64, text: &str) {
-        let said = self.choice(choice).and_then(|choice| choice.pieces.first());
-        let said = said.map_or("", |piece| &piece.text);
+        let said = match self.choice(choice).and_then(|choice| choice.pieces.first()) {
+            Some(Piece::Growing(piece)) => &piece.text,
+            _ => "",
+        };
         let news = text.strip_prefix(said).unwrap_or(text).to_owned();
-        self.say(choice, Saying::Text, (0, 0), &news);
+        self.say(choice, Kind::Text, (0, 0), &news);
     }
 
-    /// More of a call; what of its name is not new is not said again.
+    /// A call that begins; what of its name is not new is not said again.
     pub(super) fn call(
         &mut self,
         choice: u64,
-        slot: (u64, u64),
-        id: Option<&str>,
-        called: Option<&str>,
+        (kind, slot): (Kind, Slot),
+        (id, called): (Option<&str>, Option<&str>),
         arguments: &str,
     ) {
-        let is_call = |kind: &Kind| matches!(kind, Kind::Call { .. });
-        let new = || Kind::Call { id: None, name: String::new() };
-        let Some(piece) = self.grow(choice, slot, is_call, new, arguments) else { return };
-        if let Kind::Call { id: known, name: named } = &mut piece.kind {
-            if known.is_none() {
-                *known = id.filter(|id| !id.is_empty()).map(name);
-            }
-            if named.is_empty() {
-                *named = called.map(name).unwrap_or_default();
-            }
+        let Some(piece) = self.grow(choice, kind, slot, arguments) else { return };
+        if piece.id.is_none() {
+            piece.id = id.filter(|id| !id.is_empty()).map(name);
         }
+        if piece.name.is_empty() {
+            piece.name = called.map(name).unwrap_or_default();
+        }
+    }
+
+    /// More of the arguments of whatever is called there.
+    pub(super) fn arguments(&mut self, choice: u64, slot: Slot, written: &str) {
+        self.grow(choice, Kind::Call, slot, written);
     }
 
     /// A part that came whole.
@@ -161,37 +159,29 @@ impl Draft {
         if self.has_place()
             && let Some(choice) = self.choice(choice)
         {
-            let slot = (u64::MAX, choice.pieces.len() as u64);
-            let kind = Kind::Whole(part);
-            choice.pieces.push(Piece { kind, slot, text: String::new(), is_cut: false });
+            choice.pieces.push(Piece::Whole(part));
         }
     }
 
-    fn grow(
-        &mut self,
-        choice: u64,
-        slot: (u64, u64),
-        is_same: impl Fn(&Kind) -> bool,
-        new: impl FnOnce() -> Kind,
-        text: &str,
-    ) -> Option<&mut Piece> {
+    fn grow(&mut self, choice: u64, kind: Kind, slot: Slot, text: &str) -> Option<&mut Growing> {
         let (room, has_place) = (self.room, self.has_place());
         let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
         self.room -= kept.len();
         self.bytes += kept.len();
         self.is_cut |= kept.len() < text.len();
-        let choice = self.choice(choice)?;
-        let found = choice.pieces.iter().rposition(|it| it.slot == slot && is_same(&it.kind));
+        let pieces = &mut self.choice(choice)?.pieces;
+        let found = pieces.iter().rposition(|piece| piece.is_at(kind, slot));
         if found.is_none() {
             if !has_place {
                 return None;
             }
-            choice.pieces.push(Piece { kind: new(), slot, text: String::new(), is_cut: false });
+            pieces.push(Piece::Growing(Growing::new(kind, slot)));
         }
         let piece = match found {
-            Some(at) => choice.pieces.get_mut(at),
-            None => choice.pieces.last_mut(),
-        }?;
+            Some(at) => pieces.get_mut(at),
+            None => pieces.last_mut(),
+        };
+        let Some(Piece::Growing(piece)) = piece else { return None };
         if !piece.is_cut {
             piece.text.push_str(kept);
             piece.is_cut = kept.len() < text.len();
@@ -229,6 +219,31 @@ impl Choice {
 }
 
 impl Piece {
+    /// Whether more of that kind is more of it. Arguments do not say who is called.
+    fn is_at(&self, kind: Kind, slot: Slot) -> bool {
+        let Self::Growing(piece) = self else { return false };
+        piece.slot == slot && (piece.kind == kind || (piece.kind.is_call() && kind.is_call()))
+    }
+
+    fn part(self) -> Value {
+        match self {
+            Self::Growing(piece) => piece.part(),
+            Self::Whole(part) => part,
+        }
+    }
+}
+
+impl Kind {
+    const fn is_call(self) -> bool {
+        matches!(self, Self::Call | Self::ServerCall)
+    }
+}
+
+impl Growing {
+    const fn new(kind: Kind, slot: Slot) -> Self {
+        Self { kind, slot, name: String::new(), id: None, text: String::new(), is_cut: false }
+    }
+
     fn part(mut self) -> Value {
         if self.is_cut {
             let end = self.text.trim_end_matches(|c: char| !c.is_whitespace()).len();
@@ -236,17 +251,15 @@ impl Piece {
             self.text.truncate(self.text.floor_char_boundary(end));
             self.text.push_str(MARK);
         }
+        let arguments = || match self.text.as_str() {
+            "" => json!({}),
+            written => part::arguments(written),
+        };
         match self.kind {
             Kind::Text => part::text(&self.text),
             Kind::Reasoning => part::reasoning(&self.text),
-            Kind::Call { id, name } => {
-                let arguments = match self.text.as_str() {
-                    "" => json!({}),
-                    written => part::arguments(written),
-                };
-                part::call(id.as_deref(), &name, arguments)
-            }
-            Kind::Whole(part) => part,
+            Kind::Call => part::call(self.id.as_deref(), &self.name, arguments()),
+            Kind::ServerCall => part::server_call(self.id.as_deref(), &self.name, &arguments()),
         }
     }
 }

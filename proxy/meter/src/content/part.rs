@@ -20,6 +20,14 @@ pub(super) fn call(id: Option<&str>, name: &str, arguments: Value) -> Value {
     part
 }
 
+/// A call of a tool that the provider has itself.
+pub(super) fn server_call(id: Option<&str>, name: &str, input: &Value) -> Value {
+    let asked = json!({"type": name, "input": input});
+    let mut part = json!({"type": "server_tool_call", "name": name, "server_tool_call": asked});
+    identify(&mut part, id);
+    part
+}
+
 /// What a tool has answered.
 pub(super) fn result(id: Option<&str>, response: Value) -> Value {
     let mut part = json!({"type": "tool_call_response", "response": response});
@@ -100,13 +108,8 @@ pub(super) fn one(part: &Value) -> Option<Value> {
             referred("document", None, url, word(file, "file_id"))?
         }
         "tool_use" => call(word(part, "id"), word(part, "name")?, part.get("input")?.clone()),
-        "server_tool_use" => {
-            let name = word(part, "name")?;
-            let asked = json!({"type": name, "input": part.get("input")});
-            let mut part = json!({"type": "server_tool_call", "name": name, "id": word(part, "id"),
-                "server_tool_call": asked});
-            identify(&mut part, None);
-            part
+        "server_tool_use" | "mcp_tool_use" => {
+            server_call(word(part, "id"), word(part, "name")?, part.get("input")?)
         }
         "tool_result" => result(word(part, "tool_use_id"), answered(part.get("content"))),
         "function_call" => {

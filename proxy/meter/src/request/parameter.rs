@@ -2,8 +2,8 @@
 
 use super::json::Scalar;
 
-/// Parameters that are kept, stop sequences each counted.
-const PARAMETERS_MAX: usize = 24;
+/// Stop sequences that are kept; of all else there is one each.
+const STOP_SEQUENCES_MAX: usize = 24;
 
 /// A parameter of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +120,8 @@ pub(super) fn state(
     let Some(text) = text.filter(|_| is_fit) else { return };
     if parameter != Parameter::StopSequence {
         stated.retain(|(other, _)| *other != parameter);
+    } else if stated.iter().filter(|(other, _)| *other == parameter).count() >= STOP_SEQUENCES_MAX {
+        return;
     }
-    if stated.len() < PARAMETERS_MAX {
-        stated.push((parameter, text.to_owned()));
-    }
+    stated.push((parameter, text.to_owned()));
 }

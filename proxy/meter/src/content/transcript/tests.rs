@@ -97,6 +97,31 @@ fn a_message_says_the_same_as_a_stream_and_as_a_document() {
 }
 
 #[test]
+fn a_tool_of_the_providers_own_is_one_call_whole_or_in_pieces() {
+    for (kind, name) in [("server_tool_use", "web_search"), ("mcp_tool_use", "echo")] {
+        let block = |input: Value| json!({"type": kind, "id": "s1", "name": name, "input": input});
+        let delta = |written: &str| {
+            json!({"type": "content_block_delta", "index": 1,
+                "delta": {"type": "input_json_delta", "partial_json": written}})
+        };
+        let events = [
+            json!({"type": "content_block_start", "index": 1, "content_block": block(json!({}))}),
+            delta(""),
+            delta("{\"query\": "),
+            delta("\"Rome\"}"),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+        ];
+        let said = json!([{"role": "assistant", "finish_reason": "stop", "parts": [
+            {"type": "server_tool_call", "id": "s1", "name": name,
+             "server_tool_call": {"type": name, "input": {"query": "Rome"}}}]}]);
+        assert_eq!(streamed(Wire::Messages, &events), said);
+        let document = json!({"role": "assistant", "stop_reason": "end_turn",
+            "content": [block(json!({"query": "Rome"}))]});
+        assert_eq!(whole(Wire::Messages, &document), said);
+    }
+}
+
+#[test]
 fn a_response_says_the_same_as_a_stream_and_as_a_document() {
     let output = json!([
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},

@@ -63,8 +63,10 @@ fn parameters_are_noted_wherever_a_wire_format_has_them() {
         assert_eq!(stated, expected, "{member}");
     }
     let many: Vec<_> = (0..100).map(|number| number.to_string()).collect();
-    let body = json!({"model": "m", "stop": many}).to_string();
-    assert_eq!(parameters(&body).len(), 24);
+    let body = json!({"model": "m", "stop": many, "zzz": 0, "temperature": 0.5}).to_string();
+    let stated = parameters(&body);
+    assert_eq!(stated.len(), 24 + 1, "{stated:?}");
+    assert!(stated.contains(&(Parameter::Temperature, "0.5".to_owned())));
 }
 
 #[test]
