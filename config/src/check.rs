@@ -305,6 +305,7 @@ fn telemetry(raw: Option<RawTelemetry>, reader: &mut Reader<'_>) -> Telemetry {
         genai: raw.genai.given().map(|at| at.value),
         tenants_max: raw.tenants_max.or(default.tenants_max),
         scope_labels: raw.scope_labels.or(default.scope_labels),
+        native_histograms: raw.native_histograms.or(default.native_histograms),
         access_log: raw.access_log.or(default.access_log),
         otlp: raw.otlp.given().map_or(default.otlp, |raw| otlp(raw, reader)),
         traces: raw.traces.given().map(traces),

@@ -404,6 +404,8 @@ pub struct Telemetry {
     pub tenants_max: usize,
     /// Whether `/metrics` names the instrumentation scope on each series.
     pub scope_labels: bool,
+    /// Whether histograms have native buckets too, for scrapes in Prometheus' protobuf.
+    pub native_histograms: bool,
     /// Which requests have a line in the log.
     pub access_log: AccessLog,
     /// Where it is pushed to; what is `None` is left to the environment.
@@ -420,6 +422,7 @@ impl Default for Telemetry {
             genai: None,
             tenants_max: 500,
             scope_labels: true,
+            native_histograms: false,
             access_log: AccessLog::default(),
             otlp: OtlpKeys::default(),
             traces: None,

@@ -331,6 +331,9 @@ keys! {
         /// `otel_scope_name` and `otel_scope_version` on every series of `/metrics`: `on` or `off`.
         /// Default: `on`.
         scope_labels: Optional<At<bool>>,
+        /// Native buckets in all histograms, for Prometheus servers that scrape them: `on` or `off`.
+        /// Default: `off`.
+        native_histograms: Optional<At<bool>>,
         /// Requests that have a line in the log when they end: `off`, `errors` or `all`.
         /// Default: `off`.
         access_log: Optional<At<AccessLog>>,

@@ -82,6 +82,7 @@ telemetry:
   genai: both
   tenants_max: 7
   scope_labels: off
+  native_histograms: on
   access_log: all
   otlp:
     endpoint: http://collector:4317

@@ -409,7 +409,8 @@ mod tests {
         let telemetry = Telemetry::new(log, &config, &emission, "g", clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
-            let metrics: String = telemetry.metrics.exposition(&vitals, Exposed::Text).collect();
+            let metrics = telemetry.metrics.exposition(&vitals, Exposed::Text);
+            let metrics = String::from_utf8(metrics.flatten().collect()).unwrap();
             let mut lines = metrics.lines();
             lines.any(|line| {
                 line.starts_with("taximeter_meter_counts_skipped_total{")

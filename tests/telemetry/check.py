@@ -146,6 +146,30 @@ def scraped_by_prometheus(folder, engine):
     print(f"Prometheus: scraped in OpenMetrics, {len(labels)} exemplars of operation durations kept")
 
 
+def scraped_with_native_histograms(folder, engine):
+    """Prometheus' native histograms, beside the conventions' buckets, and quantiles from them."""
+    with stage.gateway(folder, "native", engine, {"genai": "both", "native_histograms": "on"}) as gateway:
+        chats = gateway.ride()
+        with prometheus(folder, gateway.admin, "--enable-feature=native-histograms") as server:
+            def asked(query):
+                return stage.json_of(f"{server}/api/v1/query?query={urllib.parse.quote(query)}")["data"]["result"]
+
+            ride = '{gen_ai_operation_name="chat",error_type=""}'
+            name = "gen_ai_client_operation_duration_seconds"
+            count = stage.patiently(lambda: asked(f"histogram_count(sum({name}{ride}))"), "a scrape in protobuf")
+            expect(float(count[0]["value"][1]) >= chats, f"native histograms: {count}")
+            mean = asked(f"histogram_sum(sum({name}{ride})) / histogram_count(sum({name}{ride}))")
+            quantiles = [asked(f"histogram_quantile({q}, sum({name}{ride}))") for q in (0, 0.5, 1)]
+            low, median, high = [float(found[0]["value"][1]) for found in quantiles]
+            expect(0 < low <= median <= high < 60 and low <= float(mean[0]["value"][1]) <= high,
+                   f"native histograms: {quantiles} around {mean}")
+            gaps = asked("histogram_count(sum(gen_ai_client_operation_time_per_output_chunk_seconds))")
+            expect(gaps and float(gaps[0]["value"][1]) >= 3 * 7, f"native histograms of gaps: {gaps}")
+            targets = stage.json_of(f"{server}/api/v1/targets")["data"]["activeTargets"]
+            expect(all(not target["lastError"] for target in targets), f"Prometheus: {targets}")
+    print(f"Prometheus: scraped native histograms; half of {count[0]['value'][1]} chats within {median * 1e3:.1f} ms")
+
+
 def scraped_with_many_series(folder, engine):
     """A hundred thousand series, as tenants and routes make them, in one scrape."""
     with stage.gateway(folder, "many", engine, {"genai": "both", "tenants_max": TENANTS}, MANY) as gateway:
@@ -171,6 +195,7 @@ def main():
             pushed_to_rotel(folder, engine)
             pushed_to_victoria_metrics(folder, engine)
             scraped_by_prometheus(folder, engine)
+            scraped_with_native_histograms(folder, engine)
             scraped_with_many_series(folder, engine)
     print(f"{len(wrong)} wrong")
     return 1 if wrong else 0

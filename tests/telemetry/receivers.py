@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import http.server
 import pathlib
+import tempfile
 import threading
 
 import rotel
@@ -89,13 +90,14 @@ def victoria_metrics(folder):
 
 
 @contextlib.contextmanager
-def prometheus(folder, target):
-    """One that scrapes `target` each second, with exemplars kept: its address."""
+def prometheus(folder, target, *features):
+    """One with these flags that scrapes `target` each second, with exemplars kept: its address."""
     address = f"127.0.0.1:{stage.free_port()}"
+    data = tempfile.mkdtemp(dir=folder)
     config = folder / "prometheus.yml"
     config.write_text("{global: {scrape_interval: 1s}, scrape_configs: [{job_name: taximeter, static_configs: "
                       f"[{{targets: ['{target.removeprefix('http://')}']}}]}}]}}\n")
-    words = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'prometheus'}",
-             f"--web.listen-address={address}", "--enable-feature=exemplar-storage"]
+    words = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}",
+             f"--web.listen-address={address}", "--enable-feature=exemplar-storage", *features]
     with stage.running(words, folder / "prometheus.log"):
         yield f"http://{address}"

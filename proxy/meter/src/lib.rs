@@ -11,6 +11,7 @@ mod content;
 mod cut;
 mod decode;
 mod dialect;
+mod exponential;
 mod facts;
 mod form;
 mod json;
@@ -35,6 +36,7 @@ pub use asking::{Hidden, UsageAsk};
 pub use content::{Asked, Transcript};
 pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
 pub use dialect::Dialect;
+pub use exponential::Exponential;
 pub use listener::Setup;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,

@@ -8,6 +8,7 @@ use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::content::Transcript;
 use crate::dialect::Dialect;
+use crate::exponential::Exponential;
 
 /// Everything measured about one exchange.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +136,8 @@ pub struct GapHistogram {
     pub buckets: [u32; GapHistogram::BOUNDS_SECONDS.len() + 1],
     /// Sum of all samples.
     pub sum: Duration,
+    /// The same samples in seconds, in buckets that nobody chose; `None` where nobody asks for them.
+    pub fine: Option<Box<Exponential>>,
 }
 
 impl GapHistogram {

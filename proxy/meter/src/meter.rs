@@ -89,6 +89,15 @@ impl Meter {
         self
     }
 
+    /// The same meter, which keeps gaps in fine buckets too where that is asked for.
+    #[must_use]
+    pub fn with_fine_gaps(mut self, is_asked: bool) -> Self {
+        if is_asked {
+            self.listener.stopwatch.keep_fine_gaps();
+        }
+        self
+    }
+
     /// What the head of the answer said. The bytes have the last word on the type. A body that is
     /// encoded passes as it came and is read through a decoder, so nothing can be taken out of it.
     pub fn on_head(

@@ -19,6 +19,11 @@ impl Stopwatch {
         Self { started_at, read_at: started_at, content_at: None, timing: Timing::default() }
     }
 
+    /// Gaps are kept in fine buckets too.
+    pub(crate) fn keep_fine_gaps(&mut self) {
+        self.timing.gaps.fine = Some(Box::default());
+    }
+
     /// Bytes came off the wire; what follows happened then.
     pub(crate) const fn read(&mut self, now: Instant) {
         self.read_at = now;
@@ -79,6 +84,9 @@ impl GapHistogram {
             *bucket = bucket.saturating_add(1);
         }
         self.sum = self.sum.saturating_add(gap);
+        if let Some(fine) = &mut self.fine {
+            fine.record(seconds);
+        }
     }
 
     /// Adds all samples of `other`.
@@ -87,6 +95,9 @@ impl GapHistogram {
             *bucket = bucket.saturating_add(more);
         }
         self.sum = self.sum.saturating_add(other.sum);
+        if let (Some(fine), Some(more)) = (&mut self.fine, &other.fine) {
+            fine.merge(more);
+        }
     }
 
     /// Samples so far.

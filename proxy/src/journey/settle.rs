@@ -78,7 +78,8 @@ impl Fare {
             bytes_max: gateway.config.limits.decode_bytes_max,
             ratio_max: gateway.config.limits.decode_ratio_max,
         })
-        .keeping(chosen.captured.as_ref().map(Captured::transcript));
+        .keeping(chosen.captured.as_ref().map(Captured::transcript))
+        .with_fine_gaps(gateway.telemetry.metrics.has_native);
         Self(Some(Box::new(Open {
             gateway,
             call,

@@ -3,13 +3,13 @@
 //! with the samples.
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::metrics::{CounterFn, GaugeFn, HistogramFn, Key, Label};
 use metrics_util::registry::{Registry, Storage};
 use taximeter_config::GenAi;
-use taximeter_meter::GapHistogram;
+use taximeter_meter::{Exponential, GapHistogram};
 
 use super::exemplar::{Exemplar, Exemplars, Origin};
 use super::names::{Generation, Instrument, Kind};
@@ -75,6 +75,8 @@ pub(crate) struct Buckets {
     counts: Vec<AtomicU64>,
     sum: Number,
     exemplars: Exemplars,
+    /// The same samples in native buckets, where these are told.
+    native: Option<Mutex<Exponential>>,
 }
 
 /// A histogram at a moment.
@@ -90,9 +92,14 @@ pub(crate) struct Distribution {
 }
 
 impl Buckets {
-    fn new(bounds: &'static [f64]) -> Self {
-        let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { bounds, counts, sum: Number::default(), exemplars: Exemplars::default() }
+    fn new(bounds: &'static [f64], has_native: bool) -> Self {
+        Self {
+            bounds,
+            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: Number::default(),
+            exemplars: Exemplars::default(),
+            native: has_native.then(Mutex::default),
+        }
     }
 
     /// Adds a sample, and keeps it as an example.
@@ -109,6 +116,9 @@ impl Buckets {
             }
         }
         self.sum.add(gaps.sum.as_secs_f64());
+        if let (Some(native), Some(fine)) = (&self.native, &gaps.fine) {
+            native.lock().unwrap_or_else(PoisonError::into_inner).merge(fine);
+        }
         if let Some(value) = longest {
             self.exemplars.keep(Exemplar { bucket: self.bucket(value), value, origin });
         }
@@ -124,6 +134,12 @@ impl Buckets {
         }
     }
 
+    /// Its native buckets now.
+    pub(crate) fn native(&self) -> Option<Exponential> {
+        let native = self.native.as_ref()?;
+        Some(native.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
     fn bucket(&self, value: f64) -> usize {
         self.bounds.partition_point(|bound| *bound < value)
     }
@@ -135,6 +151,9 @@ impl HistogramFn for Buckets {
             count.fetch_add(1, Relaxed);
         }
         self.sum.add(value);
+        if let Some(native) = &self.native {
+            native.lock().unwrap_or_else(PoisonError::into_inner).record(value);
+        }
     }
 }
 
@@ -160,7 +179,9 @@ impl<T> Deref for Series<T> {
 }
 
 /// Makes the storage of a new series; the bounds come from the table of names.
-struct Atomics;
+struct Atomics {
+    has_native: bool,
+}
 
 impl Storage<Key> for Atomics {
     type Counter = Arc<Series<Count>>;
@@ -178,7 +199,7 @@ impl Storage<Key> for Atomics {
     fn histogram(&self, key: &Key) -> Self::Histogram {
         let kind = Instrument::named(key.name()).map(|instrument| instrument.spec().kind);
         let bounds = if let Some(Kind::Histogram(bounds)) = kind { bounds } else { &[] };
-        Series::new(key, Buckets::new(bounds))
+        Series::new(key, Buckets::new(bounds, self.has_native))
     }
 }
 
@@ -247,6 +268,14 @@ impl Reading {
         }
     }
 
+    /// Its native buckets now; `None` where there are none.
+    pub(crate) fn native(&self) -> Option<Exponential> {
+        match self {
+            Self::Distribution(series) => series.native(),
+            Self::Count(_) | Self::Number(_) => None,
+        }
+    }
+
     /// What tells it from all others, for as long as the process runs: no series is ever dropped.
     pub(crate) fn id(&self) -> usize {
         match self {
@@ -264,9 +293,9 @@ pub(crate) struct Instruments {
 }
 
 impl Instruments {
-    /// No series yet.
-    pub(crate) fn new(genai: GenAi) -> Self {
-        Self { registry: Registry::new(Atomics), genai }
+    /// No series yet; of histograms with native buckets too where `has_native`.
+    pub(crate) fn new(genai: GenAi, has_native: bool) -> Self {
+        Self { registry: Registry::new(Atomics { has_native }), genai }
     }
 
     /// Whether the instrument belongs to a generation that was chosen.
@@ -348,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_sample_on_a_bound_belongs_below_it() {
-        let buckets = Buckets::new(&[1.0, 2.0]);
+        let buckets = Buckets::new(&[1.0, 2.0], false);
         for sample in [0.5, 1.0, 1.5, 2.0, 3.0] {
             buckets.record(sample);
         }
@@ -359,8 +388,11 @@ mod tests {
 
     #[test]
     fn a_stream_s_gaps_are_merged_bucket_by_bucket() {
-        let buckets = Buckets::new(&GapHistogram::BOUNDS_SECONDS);
-        let mut gaps = GapHistogram::default();
+        let buckets = Buckets::new(&GapHistogram::BOUNDS_SECONDS, true);
+        let mut fine = Exponential::default();
+        fine.record(99.0);
+        let mut gaps =
+            GapHistogram { fine: Some(Box::new(fine.clone())), ..GapHistogram::default() };
         gaps.buckets[0] = 3;
         gaps.buckets[14] = 1;
         gaps.sum = Duration::from_secs(100);
@@ -376,5 +408,7 @@ mod tests {
         assert!((read.sum - 200.0).abs() < 1e-9);
         let kept: Vec<_> = read.exemplars.iter().map(|e| (e.bucket, e.value)).collect();
         assert_eq!(kept, [(14, 97.0)]);
+        fine.record(99.0);
+        assert_eq!(buckets.native(), Some(fine));
     }
 }

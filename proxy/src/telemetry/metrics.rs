@@ -29,6 +29,8 @@ pub(crate) struct Metrics {
     active: ActiveRequests,
     scheme: &'static str,
     scope_labels: bool,
+    /// Whether histograms have native buckets too.
+    pub(crate) has_native: bool,
 }
 
 /// What is looked up when somebody asks for numbers.
@@ -54,7 +56,7 @@ impl Metrics {
         gateway: &str,
         since: Timestamp,
     ) -> Self {
-        let instruments = Instruments::new(emission.genai);
+        let instruments = Instruments::new(emission.genai, config.telemetry.native_histograms);
         for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
         {
             if instruments.tells(*counter) {
@@ -72,6 +74,7 @@ impl Metrics {
             scheme: config.scheme(),
             instruments,
             scope_labels: emission.scope_labels,
+            has_native: config.telemetry.native_histograms,
         }
     }
 

@@ -1,7 +1,9 @@
-//! Every series as text for Prometheus, piece by piece, so that no scrape is ever held as a whole.
+//! Every series for Prometheus, piece by piece, so that no scrape is ever held as a whole.
+
+mod protobuf;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::vec;
 
 use super::exemplar::Exemplar;
@@ -12,6 +14,11 @@ use super::trace::Found;
 
 /// A piece is handed on when it is this long, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
+/// Most series in one message of protobuf; of more, the family comes again.
+const MESSAGE_SERIES_MAX: usize = 64;
+
+const SCOPE_LABELS: &[(&str, &str)] =
+    &[("otel_scope_name", SCOPE), ("otel_scope_version", VERSION)];
 
 /// How a scrape is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,15 +27,19 @@ pub(crate) enum Format {
     Text,
     /// OpenMetrics 1.0: the same with units and exemplars.
     OpenMetrics,
+    /// Prometheus' protobuf: the same with native histograms.
+    Protobuf,
 }
 
 impl Format {
-    /// The one that `accept` prefers; text where it says nothing of either.
-    pub(crate) fn accepted(accept: &str) -> Self {
+    /// The one that `accept` prefers; text where it says nothing of either. Protobuf only where it
+    /// has something that the others have not.
+    pub(crate) fn accepted(accept: &str, has_native: bool) -> Self {
         let offers = accept.split(',').filter_map(|offer| {
             let mut parts = offer.split(';').map(str::trim);
             let format = match parts.next()? {
                 "application/openmetrics-text" => Self::OpenMetrics,
+                "application/vnd.google.protobuf" if has_native => Self::Protobuf,
                 "text/plain" | "text/*" | "*/*" => Self::Text,
                 _ => return None,
             };
@@ -40,6 +51,10 @@ impl Format {
                     "version" if format == Self::OpenMetrics => {
                         matches!(value.trim(), "1.0.0" | "0.0.1").then_some(())?;
                     }
+                    "proto" => {
+                        (value.trim() == "io.prometheus.client.MetricFamily").then_some(())?
+                    }
+                    "encoding" => (value.trim() == "delimited").then_some(())?,
                     _ => {}
                 }
             }
@@ -55,19 +70,23 @@ impl Format {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
+                 encoding=delimited"
+            }
         }
     }
 }
 
-/// One scrape: pieces of text, each series with its value when its turn comes.
+/// One scrape: pieces of it, each series with its value when its turn comes.
 pub(crate) struct Exposition {
     format: Format,
-    /// Labels of the scope, as each series has them.
-    scope: String,
+    /// The scope, where each series names it.
+    scope: &'static [(&'static str, &'static str)],
     /// Families and series in a fixed order.
     readings: vec::IntoIter<(Instrument, Reading)>,
     family: Option<(Instrument, String)>,
-    piece: String,
+    piece: Vec<u8>,
     ended: bool,
 }
 
@@ -78,13 +97,12 @@ impl Exposition {
         resource: &BTreeMap<String, String>,
         readings: Vec<(Instrument, Reading)>,
     ) -> Self {
-        let scope = format!("otel_scope_name=\"{SCOPE}\",otel_scope_version=\"{VERSION}\"");
         let mut new = Self {
             format,
-            scope: if scope_labels { scope } else { String::new() },
+            scope: if scope_labels { SCOPE_LABELS } else { &[] },
             readings: readings.into_iter(),
             family: None,
-            piece: String::with_capacity(PIECE_BYTES + PIECE_BYTES / 4),
+            piece: Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4),
             ended: false,
         };
         new.write_target(resource);
@@ -105,13 +123,14 @@ impl Exposition {
 
     /// The resource, as a family of its own.
     fn write_target(&mut self, resource: &BTreeMap<String, String>) {
+        let pairs = resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let (name, kind) = match self.format {
             Format::Text => ("target_info", "gauge"),
             Format::OpenMetrics => ("target", "info"),
+            Format::Protobuf => return protobuf::write_target(&mut self.piece, pairs),
         };
-        let pairs = resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let labels = labels(pairs);
-        // Writing to a string cannot fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(
             self.piece,
             "# HELP {name} What emits.\n# TYPE {name} {kind}\ntarget_info{{{labels}}} 1"
@@ -125,14 +144,10 @@ impl Exposition {
             self.family = Some((instrument, name));
         }
         let Some((_, name)) = &self.family else { return };
-        let pairs = reading.labels().iter().map(|label| (label.key(), label.value()));
-        let mut labels = labels(pairs);
-        if !self.scope.is_empty() {
-            let comma = if labels.is_empty() { "" } else { "," };
-            labels.insert_str(0, comma);
-            labels.insert_str(0, &self.scope);
-        }
-        // Writing to a string cannot fail.
+        let [scope, own] = [labels(self.scope.iter().copied()), labels(own_labels(reading))];
+        let comma = if scope.is_empty() || own.is_empty() { "" } else { "," };
+        let labels = scope + comma + &own;
+        // Writing to memory cannot fail.
         let _ = match reading.value() {
             Value::Count(count) => {
                 let of = Braces(&labels, "");
@@ -146,6 +161,23 @@ impl Exposition {
         };
     }
 
+    /// Writes a few series of one family as protobuf.
+    fn write_message(&mut self, instrument: Instrument, first: &Reading) {
+        let mut message = protobuf::Message::of(&instrument.spec());
+        let scope = self.scope.iter().copied();
+        message.add(scope.clone().chain(own_labels(first)), first);
+        for _ in 1..MESSAGE_SERIES_MAX {
+            let is_same = |(next, _): &&(Instrument, Reading)| *next == instrument;
+            if self.readings.as_slice().first().filter(is_same).is_none() {
+                break;
+            }
+            if let Some((_, next)) = self.readings.next() {
+                message.add(scope.clone().chain(own_labels(&next)), &next);
+            }
+        }
+        message.write(&mut self.piece);
+    }
+
     /// What stands above a family; the name of its samples.
     fn write_head(&mut self, spec: &Spec) -> String {
         let family = spec.prometheus();
@@ -153,14 +185,14 @@ impl Exposition {
         let sample = format!("{family}{total}");
         let (named, unit) = match self.format {
             Format::Text => (&sample, ""),
-            Format::OpenMetrics => (&family, spec.unit_word()),
+            Format::OpenMetrics | Format::Protobuf => (&family, spec.unit_word()),
         };
         let kind = match spec.kind {
             Kind::Counter => "counter",
             Kind::UpDownCounter | Kind::Gauge => "gauge",
             Kind::Histogram(_) => "histogram",
         };
-        // Writing to a string cannot fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(self.piece, "# HELP {named} {}\n# TYPE {named} {kind}", spec.help);
         if !unit.is_empty() {
             let _ = writeln!(self.piece, "# UNIT {named} {unit}");
@@ -170,18 +202,21 @@ impl Exposition {
 }
 
 impl Iterator for Exposition {
-    type Item = String;
+    type Item = Vec<u8>;
 
-    fn next(&mut self) -> Option<String> {
+    fn next(&mut self) -> Option<Vec<u8>> {
         while self.piece.len() < PIECE_BYTES {
             let Some((instrument, reading)) = self.readings.next() else {
                 if self.format == Format::OpenMetrics && !self.ended {
-                    self.piece.push_str("# EOF\n");
+                    self.piece.extend_from_slice(b"# EOF\n");
                 }
                 self.ended = true;
                 break;
             };
-            self.write(instrument, &reading);
+            match self.format {
+                Format::Text | Format::OpenMetrics => self.write(instrument, &reading),
+                Format::Protobuf => self.write_message(instrument, &reading),
+            }
         }
         let piece = std::mem::take(&mut self.piece);
         (!piece.is_empty()).then_some(piece)
@@ -202,7 +237,7 @@ impl std::fmt::Display for Braces<'_> {
 }
 
 fn write_histogram(
-    out: &mut String,
+    out: &mut Vec<u8>,
     format: Format,
     name: &str,
     labels: &str,
@@ -215,25 +250,25 @@ fn write_histogram(
             (None, _) => "le=\"+Inf\"".to_owned(),
             (Some(bound), Format::Text) => format!("le=\"{bound}\""),
             // OpenMetrics writes whole numbers with a point too.
-            (Some(bound), Format::OpenMetrics) => format!("le=\"{bound:?}\""),
+            (Some(bound), Format::OpenMetrics | Format::Protobuf) => format!("le=\"{bound:?}\""),
         };
-        // Writing to a string cannot fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "{name}_bucket{} {below}", Braces(labels, &le));
         let exemplar = read.exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
         if let Some(exemplar) = exemplar.filter(|_| format == Format::OpenMetrics) {
             write_exemplar(out, exemplar);
         }
-        out.push('\n');
+        out.push(b'\n');
     }
     let plain = Braces(labels, "");
     let _ = writeln!(out, "{name}_sum{plain} {}\n{name}_count{plain} {below}", read.sum);
 }
 
-fn write_exemplar(out: &mut String, exemplar: &Exemplar) {
+fn write_exemplar(out: &mut Vec<u8>, exemplar: &Exemplar) {
     let Exemplar { value, origin, .. } = exemplar;
-    out.push_str(" # {");
+    out.extend_from_slice(b" # {");
     if let Some(Found { trace_id, span_id }) = origin.trace {
-        // Writing to a string cannot fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "trace_id=\"{:032x}\",", u128::from_be_bytes(trace_id));
         if let Some(span_id) = span_id {
             let _ = write!(out, "span_id=\"{:016x}\",", u64::from_be_bytes(span_id));
@@ -242,6 +277,10 @@ fn write_exemplar(out: &mut String, exemplar: &Exemplar) {
     let (request, at) = (origin.request.0, origin.at);
     let (seconds, millis) = (at.as_second(), at.subsec_millisecond());
     let _ = write!(out, "request_id=\"{request}\"}} {value} {seconds}.{millis:03}");
+}
+
+fn own_labels(reading: &Reading) -> impl Iterator<Item = (&str, &str)> {
+    reading.labels().iter().map(|label| (label.key(), label.value()))
 }
 
 fn labels<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {

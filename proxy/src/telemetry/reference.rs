@@ -24,6 +24,12 @@ have `otel_scope_name` and `otel_scope_version`, unless `telemetry.scope_labels`
 Asked for OpenMetrics, `/metrics` shows with each bucket of a histogram the last request that fell into it: `request_id`, its
 record's `id`, and `trace_id` and `span_id` if its spans are kept ([traces.md](traces.md); without spans of ours, `trace_id` if the
 caller keeps it).
+
+With `telemetry.native_histograms: on` every histogram has Prometheus' native buckets too, each bound 9 % above the one before
+(wider where samples lie so far apart that there would be more than 160). `/metrics` tells them beside the classic ones in
+Prometheus' protobuf, which a server asks for that scrapes native histograms (`scrape_native_histograms: true`, before
+Prometheus 3.8 `--enable-feature=native-histograms`); such a server keeps the classic ones, which the dashboards and alerts here
+read, only with `always_scrape_classic_histograms: true`.
 ";
 
 /// Whether an instrument stands in a part of the page.

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_million_names_that_nobody_serves_change_nothing() {
-        let instruments = Instruments::new(GenAi::Both);
+        let instruments = Instruments::new(GenAi::Both, false);
         let requests = Requests::new(3, Vec::new(), "http");
         let id = RequestId(uuid::Uuid::nil());
         let origin = Origin { request: id, trace: None, at: Timestamp::UNIX_EPOCH };

@@ -70,7 +70,7 @@ seccompProfile: {type: RuntimeDefault}
 anew when they change. All others are read again while it runs. */}}
 {{- define "taximeter.pod.atStart" -}}
 {{- $whole := pick . "listen" "tls" "admin" "data_dir" "workers" "ledger" "export" "resource" -}}
-{{- $telemetry := pick (.telemetry | default dict) "genai" "tenants_max" "scope_labels" "otlp" "traces" -}}
+{{- $telemetry := pick (.telemetry | default dict) "genai" "tenants_max" "scope_labels" "native_histograms" "otlp" "traces" -}}
 {{- $limits := pick (.limits | default dict) "ledger_queue_bytes_max" "ledger_segment_bytes" -}}
 {{- toJson (merge (dict "telemetry" $telemetry "limits" $limits) $whole) -}}
 {{- end }}

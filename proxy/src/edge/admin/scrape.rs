@@ -57,7 +57,8 @@ impl Drop for Timer {
 
 /// All metrics, as Prometheus reads them
 ///
-/// As text, or as OpenMetrics with exemplars, by what the scraper accepts.
+/// As text, as OpenMetrics with exemplars, or with `telemetry.native_histograms` as protobuf with
+/// native histograms, by what the scraper accepts.
 #[utoipa::path(get, path = "/metrics", tag = "status", params(
     ("name[]" = Option<Vec<String>>, Query,
      description = "Only metrics of these names; other parameters are ignored"),
@@ -77,8 +78,9 @@ pub(super) async fn scrape(
             .into_response();
     };
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","));
-    let exposition = gateway.telemetry.metrics.exposition(&gateway.vitals(), format);
+    let metrics = &gateway.telemetry.metrics;
+    let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.has_native);
+    let exposition = metrics.exposition(&gateway.vitals(), format);
     // Scrapers may be configured with parameters that mean nothing here.
     let given = Query::<Vec<(String, String)>>::try_from_uri(&uri)
         .map_or_else(|_| Vec::new(), |query| query.0);

@@ -60,7 +60,7 @@ fn int(sum: &proto::Sum) -> (u64, Option<number_data_point::Value>) {
 
 #[test]
 fn every_kind_is_told_as_what_it_is() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     let labels = vec![Label::new(key::SERVER_PORT, "80"), Label::new(key::SERVER_ADDRESS, "80")];
     let origin = Origin {
         request: RequestId(uuid::Uuid::nil()),
@@ -92,7 +92,7 @@ fn every_kind_is_told_as_what_it_is() {
 
 #[test]
 fn a_delta_counts_from_what_the_collector_has() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     let faults = instruments.count(Instrument::StoreFaults, Vec::new());
     let gateway = instruments.buckets(Instrument::GatewayDuration, Vec::new());
     instruments.number(Instrument::RequestsOpen, Vec::new()).set(2.0);
@@ -131,7 +131,7 @@ fn a_delta_counts_from_what_the_collector_has() {
 
 #[test]
 fn batches_are_bounded_and_what_is_left_of_a_round_is_known() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     for cause in 0..2 * BATCH_POINTS_MAX + 1 {
         let labels = vec![Label::new(key::CAUSE, cause.to_string())];
         instruments.count(Instrument::BadFraming, labels).increment(1);

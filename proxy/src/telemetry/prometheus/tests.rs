@@ -10,12 +10,16 @@ use super::*;
 
 fn written(format: Format, scope_labels: bool, instruments: &Instruments) -> String {
     let resource = [("service.name".to_owned(), "t".to_owned())].into();
-    Exposition::new(format, scope_labels, &resource, instruments.readings()).collect()
+    text(Exposition::new(format, scope_labels, &resource, instruments.readings()))
+}
+
+fn text(exposition: Exposition) -> String {
+    String::from_utf8(exposition.flatten().collect()).unwrap()
 }
 
 #[test]
 fn the_text_has_one_family_per_instrument() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     let labels = vec![Label::new(key::CAUSE, "a\"b\\c\nd")];
     instruments.count(Instrument::BadFraming, labels).increment(2);
     instruments.count(Instrument::BadFraming, vec![Label::new(key::CAUSE, "b")]).increment(1);
@@ -34,14 +38,14 @@ fn the_text_has_one_family_per_instrument() {
 
 #[test]
 fn a_scrape_of_some_names_has_these_families_alone() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     instruments.count(Instrument::BadFraming, vec![Label::new(key::CAUSE, "a")]).increment(2);
     instruments.count(Instrument::StoreFaults, Vec::new()).increment(1);
     instruments.buckets(Instrument::GatewayDuration, Vec::new()).record(0.002);
     let of = |names: &[&str]| -> String {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let readings = instruments.readings();
-        Exposition::new(Format::Text, false, &BTreeMap::new(), readings).only(&names).collect()
+        text(Exposition::new(Format::Text, false, &BTreeMap::new(), readings).only(&names))
     };
     let two = of(&["taximeter_bad_framing_total", "taximeter_gateway_duration_seconds"]);
     assert!(two.contains("\ntaximeter_bad_framing_total{taximeter_cause=\"a\"} 2\n"), "{two}");
@@ -52,7 +56,7 @@ fn a_scrape_of_some_names_has_these_families_alone() {
 
 #[test]
 fn openmetrics_has_units_exemplars_and_an_end() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     let trace_id = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c_u128.to_be_bytes();
     let trace = Some(Found { trace_id, span_id: Some([0xb7; 8]) });
     let at = Timestamp::from_millisecond(1_763_000_000_042).unwrap();
@@ -85,7 +89,7 @@ fn openmetrics_has_units_exemplars_and_an_end() {
 
 #[test]
 fn pieces_are_of_one_size_and_lose_nothing() {
-    let instruments = Instruments::new(GenAi::V1_41);
+    let instruments = Instruments::new(GenAi::V1_41, false);
     for cause in 0..5_000 {
         let labels = vec![Label::new(key::CAUSE, format!("{cause:04}"))];
         instruments.count(Instrument::BadFraming, labels).increment(1);
@@ -95,7 +99,7 @@ fn pieces_are_of_one_size_and_lose_nothing() {
         Exposition::new(Format::Text, true, &resource, instruments.readings()).collect();
     assert!(pieces.len() > 5, "{}", pieces.len());
     assert!(pieces.iter().all(|piece| piece.len() < PIECE_BYTES + 200));
-    let text = pieces.concat();
+    let text = String::from_utf8(pieces.concat()).unwrap();
     let causes: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
     assert_eq!(causes.len(), 5_000);
     assert!(causes.is_sorted());
@@ -118,6 +122,17 @@ fn the_format_is_what_the_scraper_prefers() {
         ("text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.4", Format::Text),
         ("application/openmetrics-text;q=high", Format::Text),
     ] {
-        assert_eq!(Format::accepted(accept), format, "{accept}");
+        assert_eq!(Format::accepted(accept, false), format, "{accept}");
     }
+}
+
+#[test]
+fn protobuf_is_for_those_who_want_it_where_it_says_more() {
+    let native = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
+                  encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2";
+    assert_eq!(Format::accepted(native, true), Format::Protobuf);
+    assert_eq!(Format::accepted(native, false), Format::OpenMetrics);
+    assert_eq!(Format::accepted("", true), Format::Text);
+    let other = native.replace("encoding=delimited", "encoding=text");
+    assert_eq!(Format::accepted(&other, true), Format::OpenMetrics);
 }
