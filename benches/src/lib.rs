@@ -12,6 +12,7 @@ pub mod clock;
 pub mod load;
 pub mod month;
 pub mod process;
+pub mod record;
 pub mod report;
 pub mod wire;
 

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::clock::{monotonic_nanos, pause};
+use crate::record::pattern;
 
 const TENANTS: u32 = 50;
 const MODELS: u32 = 6;
@@ -21,38 +22,6 @@ const MODELS: u32 = 6;
 const PIECE_RECORDS: u32 = 500_000;
 /// How often a program's memory is looked at.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(5);
-
-/// A request as the gateway writes it; what differs from one to the next is put in.
-const RECORD: &str = r#"{
-    "id": "0193e9a0-0000-7000-8000-000000000000", "request_id": "", "attempt": 1,
-    "gateway": "bench/0", "started_at": "2026-11-01T00:00:00Z", "ended_at": "2026-11-01T00:00:00Z",
-    "tenant": "", "key_id": "production", "identity": "api_key", "labels": {"team": "search"},
-    "operation": "chat", "route": "/v1/chat/completions", "stream": true, "upstream": "local",
-    "provider": "vllm", "request_model": "", "response_model": null,
-    "response_id": "chatcmpl-8f14e45fceea167a5a36dedd4bea2543", "service_tier": null, "status": 200,
-    "end": "complete", "error_type": null, "finish_reasons": ["stop"],
-    "usage": {
-        "source": "reported", "sources": {"input_tokens": "reported", "output_tokens": "reported"},
-        "input_tokens": 812, "cache_read_input_tokens": 768, "cache_write_input_tokens": 0,
-        "output_tokens": 96, "reasoning_output_tokens": 0, "modalities": null, "passes": null,
-        "counted": {"input_tokens": 812, "output_tokens": 96}
-    },
-    "timing": {
-        "time_to_first_chunk": 0.041, "time_to_first_token": 0.043,
-        "time_per_output_token": 0.0119, "output_chunks": 96, "longest_stall": 0.031,
-        "duration": 1.18, "gateway": 0.0004
-    },
-    "cost": {
-        "currency": "USD", "amount": "0.00028600", "list_amount": "0.00028600",
-        "price_id": "builtin@2026-11-20#m",
-        "lines": [
-            {"meter": "input", "tokens": 44, "unit_price": "0.0000005", "amount": "0.0000220"},
-            {"meter": "cache_read", "tokens": 768, "unit_price": "0.00000005",
-                "amount": "0.00003840"},
-            {"meter": "output", "tokens": 96, "unit_price": "0.00000235", "amount": "0.00022560"}
-        ]
-    }
-}"#;
 
 /// A data directory with the requests of thirty days, evenly spread over tenants, models and time.
 #[derive(Debug)]
@@ -85,7 +54,7 @@ impl Month {
             dir: tempfile::tempdir()?,
             taximeter,
             position: Position::START,
-            pattern: serde_json::from_str(RECORD)?,
+            pattern: pattern()?,
             begin,
             interval: SignedDuration::from_hours(30 * 24) / i32::try_from(records)?,
         })

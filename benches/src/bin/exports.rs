@@ -6,10 +6,11 @@
 
 use std::io::{self, Write};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Parser;
 use jiff::SignedDuration;
 use taximeter_benches::clock::cpu_nanos;
+use taximeter_benches::record::pattern;
 use taximeter_benches::say;
 use taximeter_billing::export::{Format, RecordWriter};
 use taximeter_ledger::{Record, RequestId, TenantId};
@@ -23,36 +24,6 @@ const PIECE_RECORDS: u32 = 512;
 /// The least time is told.
 const ROUNDS: usize = 3;
 
-/// A request as the gateway writes it; what differs from one to the next is put in.
-const RECORD: &str = r#"{
-    "id": "0193e9a0-0000-7000-8000-000000000000", "request_id": "", "attempt": 1,
-    "gateway": "bench/0", "started_at": "2026-11-01T00:00:00Z", "ended_at": "2026-11-01T00:00:00Z",
-    "tenant": "", "key_id": "production", "identity": "api_key", "labels": {"team": "search"},
-    "operation": "chat", "route": "/v1/chat/completions", "stream": true, "upstream": "local",
-    "provider": "vllm", "request_model": "", "response_model": null, "response_id": null,
-    "service_tier": null, "status": 200, "end": "complete", "error_type": null,
-    "finish_reasons": ["stop"],
-    "usage": {
-        "source": "reported", "input_tokens": 812, "cache_read_input_tokens": 768,
-        "cache_write_input_tokens": 0, "output_tokens": 96, "reasoning_output_tokens": 0,
-        "modalities": null, "passes": null, "counted": {"input_tokens": 812, "output_tokens": 96}
-    },
-    "timing": {
-        "time_to_first_chunk": 0.041, "time_to_first_token": 0.043,
-        "time_per_output_token": 0.0119, "output_chunks": 96, "longest_stall": 0.031,
-        "duration": 1.18, "gateway": 0.0004
-    },
-    "cost": {
-        "currency": "USD", "amount": "0.00028600", "list_amount": "0.00028600",
-        "price_id": "builtin@2026-11-20#m",
-        "lines": [
-            {"meter": "input", "tokens": 44, "unit_price": "0.0000005", "amount": "0.0000220"},
-            {"meter": "output", "tokens": 96, "unit_price": "0.0000015", "amount": "0.000144"}
-        ]
-    },
-    "resource": {"k8s.pod.name": "bench-0"}
-}"#;
-
 /// How fast records become a Parquet file.
 #[derive(Debug, Parser)]
 struct Options {
@@ -63,7 +34,8 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let first: Record = serde_json::from_str(RECORD).context("the record")?;
+    let mut first = pattern()?;
+    first.resource = [("k8s.pod.name".to_owned(), "bench-0".to_owned())].into();
     let mut records = vec![first.clone(); PIECE_RECORDS as usize];
     let mut best = u64::MAX;
     let mut bytes = 0;
