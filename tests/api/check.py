@@ -15,6 +15,8 @@ import tempfile
 import time
 import urllib.request
 
+from programs import running
+
 BINARY = os.environ["TAXIMETER_BINARY"]
 TOKEN = "correct-horse-battery"
 KEYS = {"sk-acme": "acme", "sk-odd": "Zürich 50%"}
@@ -23,17 +25,6 @@ CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conform
           "response_schema_conformance", "unsupported_method", "allow_header_conformance", "ignored_auth")
 # A stream of events does not end; tests/it/api/live.rs reads it.
 ENDLESS = "/api/v1/live/events"
-
-
-@contextlib.contextmanager
-def running(pipe, *words):
-    """A program, and what it says; ended by its own id."""
-    child = subprocess.Popen(words, text=True, **{pipe: subprocess.PIPE})
-    try:
-        yield getattr(child, pipe)
-    finally:
-        child.terminate()
-        child.wait(SECONDS_MAX)
 
 
 def configuration(folder, engine):

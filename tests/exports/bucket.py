@@ -9,6 +9,7 @@ import sys
 import boto3
 
 import stage
+from programs import running
 
 BUCKET = "usage"
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
@@ -20,7 +21,7 @@ LARGE_BYTES = 8 << 20
 def moto():
     """The address of an S3 on loopback with one empty bucket."""
     server = pathlib.Path(sys.executable).parent / "moto_server"
-    with stage.running("stderr", server, "-H", "127.0.0.1", "-p", "0") as log:
+    with running("stderr", server, "-H", "127.0.0.1", "-p", "0") as log:
         line = next(line for line in log if "http://127.0.0.1:" in line)
         address = "http://127.0.0.1:" + line.split("http://127.0.0.1:")[1].split()[0]
         s3 = boto3.client("s3", endpoint_url=address, aws_access_key_id="test", aws_secret_access_key="test",

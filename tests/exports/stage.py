@@ -11,6 +11,8 @@ import urllib.request
 
 import libfaketime
 
+from programs import running
+
 BINARY = os.environ["TAXIMETER_BINARY"]
 SECONDS_MAX = 60
 FAKETIME = str(next(pathlib.Path(libfaketime.__file__).parent.rglob("libfaketime.so*")))
@@ -29,17 +31,6 @@ def taximeter(*words, environment=None):
                           env={**os.environ, **(environment or {})})
     assert done.returncode == 0, f"taximeter {words}: {done.stderr.decode()}"
     return done.stdout
-
-
-@contextlib.contextmanager
-def running(pipe, *words):
-    """A program, and the line with which it says where it listens; ended by its own id."""
-    child = subprocess.Popen(words, text=True, **{pipe: subprocess.PIPE})
-    try:
-        yield getattr(child, pipe)
-    finally:
-        child.terminate()
-        child.wait(SECONDS_MAX)
 
 
 def configuration(folder, engine, discount):
