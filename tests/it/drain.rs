@@ -75,6 +75,17 @@ fn a_second_signal_ends_a_drain_at_once_and_settles_what_it_cuts() {
 }
 
 #[test]
+fn ctrl_c_is_heard_as_sigterm_is_and_the_second_ends_at_once() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine).upstream("dialect: openai").with(FOR_EVER).start();
+    let (mut client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    gateway.interrupt();
+    gateway.await_refusal();
+    gateway.interrupt();
+    assert_cut(&mut gateway, &mut client);
+}
+
+#[test]
 fn within_the_grace_it_is_not_ready_and_serves_everybody() {
     let engine = Engine::start();
     let mut gateway =

@@ -92,6 +92,14 @@ impl Setup {
         self.start_in(tempfile::tempdir().expect("a temporary folder"))
     }
 
+    /// The same, with these variables in its environment.
+    pub(crate) fn start_with(self, environment: &[(&str, &str)]) -> Gateway {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut serve = self.serve(Command::new(binary()), folder.path());
+        serve.envs(environment.iter().copied());
+        Gateway::run(serve, folder)
+    }
+
     /// Starts the gateway on what an earlier one left.
     pub(crate) fn start_in(self, folder: TempDir) -> Gateway {
         Gateway::run(self.serve(Command::new(binary()), folder.path()), folder)
@@ -341,6 +349,11 @@ impl Gateway {
     /// Asks politely to end, as Kubernetes does.
     pub(crate) fn terminate(&self) {
         self.signal("TERM");
+    }
+
+    /// Asks as somebody at a terminal does.
+    pub(crate) fn interrupt(&self) {
+        self.signal("INT");
     }
 
     /// Waits until new connections are refused or closed at once: it has begun to drain.

@@ -41,7 +41,8 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
     let host = "Host: a\r\nContent-Type: application/json\r\n";
     let target = |target: &str| format!("POST {target} HTTP/1.1\r\n{host}{length}\r\n{CHAT}");
     let fields = "X: 1\r\n".repeat(101);
-    let cases: [(&str, u16, &str, String); 17] = [
+    let other = |line: &str| format!("{line} HTTP/1.1\r\n{host}\r\n");
+    let cases: [(&str, u16, &str, String); 21] = [
         ("transfer_encoding", 400, "bad_framing", old("Transfer-Encoding: chunked\r\n", &chunked)),
         ("no_length", 400, "bad_framing", old("", "")),
         ("no_length", 400, "bad_framing", format!("POST {CHAT_PATH} HTTP/1.1\r\n{host}\r\n")),
@@ -52,6 +53,10 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
         ("target", 400, "bad_framing", target("http://a/v1/chat/completions")),
         ("target", 400, "bad_framing", target("a:80")),
         ("target", 400, "bad_framing", target("/v1/chat/completions#x")),
+        ("target", 400, "bad_framing", other("OPTIONS *x")),
+        ("target", 400, "bad_framing", other("CONNECT a/b")),
+        ("target", 400, "bad_framing", other("CONNECT key@a:1")),
+        ("target", 400, "bad_framing", other("CONNECT a:1:1")),
         ("header_value", 400, "bad_framing", format!("GET / HTTP/1.1\r\n{host}X: a\0b\r\n\r\n")),
         ("host", 400, "bad_framing", "GET /v1/models HTTP/1.1\r\n\r\n".into()),
         ("host", 400, "bad_framing", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n".into()),
@@ -199,5 +204,56 @@ fn a_body_that_comes_after_its_refusal_is_taken_for_nothing() {
             });
         }
     });
+    engine.assert_untouched();
+}
+
+#[test]
+fn an_answer_to_head_has_a_head_and_never_a_body() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("tenants: {unknown: refuse}")
+        .start();
+    for target in [CHAT_PATH, "/v1/models", "/nowhere"] {
+        let both = [bare("HEAD", target, ""), bare("GET", "/nowhere", "")].concat();
+        let mut client = Client::saying(gateway.address(), &both);
+        let head = client.head();
+        assert!([401, 404, 405].contains(&head.status()), "{target}: {head:?}");
+        // What a body would have in its place is the next answer.
+        assert_eq!(client.answer().json()["error"]["code"], "unknown_route", "{target}");
+    }
+    engine.assert_untouched();
+}
+
+#[test]
+fn a_method_that_nobody_knows_is_a_405_and_what_follows_the_next_request() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for method in ["BREW", "post", "PROPFIND"] {
+        let request = bare(method, CHAT_PATH, "Content-Length: 0\r\n");
+        let both = [request, bare("GET", "/nowhere", "")].concat();
+        let mut client = Client::saying(gateway.address(), &both);
+        let answer = client.answer();
+        assert_eq!((answer.status(), answer.header("allow")), (405, Some("POST, OPTIONS")));
+        assert_eq!(client.answer().status(), 404, "{method}");
+    }
+    engine.assert_untouched();
+}
+
+#[test]
+fn a_refusal_comes_in_the_place_of_a_100() {
+    let engine = Engine::start();
+    let setup = |section: &str| Setup::before(&engine).upstream("dialect: openai").with(section);
+    for (section, target, status) in [
+        ("tenants: {unknown: refuse}", CHAT_PATH, 401),
+        ("limits: {body_bytes_max: 10}", CHAT_PATH, 413),
+        ("receipts: on", "/nowhere", 404),
+    ] {
+        let gateway = setup(section).start();
+        let whole = post(target, "Expect: 100-continue\r\n", CHAT);
+        let head = &whole[..whole.len() - CHAT.len()];
+        let mut client = Client::saying(gateway.address(), head);
+        assert_eq!(client.answer().status(), status, "{section}");
+    }
     engine.assert_untouched();
 }

@@ -3,12 +3,14 @@
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::frames::{
-    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM_AND_HEADERS, Framer, HEADERS, PING,
-    PRIORITY, REQUEST, RST_STREAM, SETTINGS, WINDOW_UPDATE, chat_head, frame,
+    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM_AND_HEADERS, Framer, GOAWAY, HEADERS, PING,
+    PRIORITY, REQUEST, RST_STREAM, SETTINGS, WINDOW_UPDATE, chat_head, frame, header,
 };
 use crate::gateway::{Gateway, Setup};
 use crate::http::json_answer;
 
+/// `:status: 200`, by HPACK's static table.
+const STATUS_200: u8 = 0x88;
 /// What we say to clients that are too busy.
 const ENHANCE_YOUR_CALM: u32 = 0xb;
 
@@ -55,6 +57,32 @@ fn a_head_without_an_end_ends_the_connection() {
         frames.extend(frame(CONTINUATION, 0, 1, &header));
     }
     assert!(flood(&gateway, &frames).is_some_and(|code| code != 0));
+    assert_others_are_served(&engine, &gateway);
+}
+
+#[test]
+fn a_list_of_headers_beyond_the_limit_is_no_request() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let many: Vec<u8> = (0..700).flat_map(|_| header("x", &"y".repeat(100))).collect();
+    let block = [chat_head(""), many].concat();
+    let (first, rest) = block.split_at(16_000);
+    let mut frames = frame(HEADERS, 0, 1, first);
+    for piece in rest.chunks(16_000) {
+        frames.extend(frame(CONTINUATION, 0, 1, piece));
+    }
+    frames.extend(frame(CONTINUATION, END_HEADERS, 1, &[]));
+    let mut client = Framer::connect(&gateway, &[]);
+    client.send(&frames);
+    let refused = loop {
+        let Some(frame) = client.next() else { break true };
+        match frame.kind {
+            HEADERS => break frame.payload[0] != STATUS_200,
+            RST_STREAM | GOAWAY => break frame.code() != Some(0),
+            _ => {}
+        }
+    };
+    assert!(refused, "it was taken");
     assert_others_are_served(&engine, &gateway);
 }
 

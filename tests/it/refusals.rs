@@ -336,6 +336,7 @@ fn a_head_that_comes_too_slowly_ends_the_connection() {
         assert_eq!(answer.status(), 408);
     }
     client.assert_closed();
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"slow_header\"} 1");
 }
 
 #[test]

@@ -85,6 +85,7 @@ fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
     assert!(answer.json()["error"]["message"].is_string());
     assert!(answer.json()["request_id"].is_string());
     assert!(gateway.records().is_empty());
+    assert_eq!(gateway.admin("/readyz").status(), 200, "it can still refuse well");
     gateway.await_metric(&voids("not_sent", 2));
     gateway.await_metric("taximeter_cause=\"connect\",taximeter_upstream=\"e\"} 2");
 }

@@ -9,7 +9,7 @@ use super::fault::FramingFault;
 const TARGET_BYTES_MAX: usize = 65_534;
 /// All versions begin so; one digit follows.
 const VERSION_START: &[u8] = b"HTTP/1.";
-/// The only method whose target is no path.
+/// The only method whose target is a host.
 const CONNECT: &[u8] = b"CONNECT";
 
 /// Reads along with the head of one request.
@@ -20,9 +20,21 @@ pub(super) struct RequestHead {
     len: usize,
     /// The beginning of the method, then the version.
     kept: [u8; 8],
-    /// Its target may be something else than a path.
-    connects: bool,
+    /// What its target is, as far as that has begun.
+    form: Form,
     fields: usize,
+}
+
+/// Of a target (RFC 9112 §3.2).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    #[default]
+    Path,
+    /// `*`, of the whole server.
+    Asterisk,
+    /// Of CONNECT: a host, and behind its colon a port.
+    Host,
+    Port,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +98,8 @@ impl RequestHead {
         if self.len == 0 {
             return Err(FramingFault::RequestLine);
         }
-        self.connects = self.kept.get(..self.len) == Some(CONNECT);
+        let connects = self.kept.get(..self.len) == Some(CONNECT);
+        self.form = if connects { Form::Host } else { Form::Path };
         self.begin(Part::Target);
         Ok(piece.len() + 1)
     }
@@ -94,8 +107,19 @@ impl RequestHead {
     fn read_target(&mut self, rest: &[u8]) -> Result<usize, FramingFault> {
         let space = memchr(b' ', rest);
         let piece = rest.get(..space.unwrap_or(rest.len())).unwrap_or_default();
-        let is_path = matches!(piece.first(), None | Some(b'/' | b'*'));
-        if self.len == 0 && !is_path && !self.connects || !piece.iter().all(is_of_target) {
+        if self.len == 0 && self.form == Form::Path && piece.first() == Some(&b'*') {
+            self.form = Form::Asterisk;
+        }
+        let is_good = match self.form {
+            Form::Path => {
+                (self.len > 0 || matches!(piece.first(), None | Some(b'/')))
+                    && piece.iter().all(is_of_target)
+            }
+            Form::Asterisk => self.len + piece.len() == 1 || piece.is_empty(),
+            Form::Host if self.len == 0 && piece.first() == Some(&b':') => false,
+            Form::Host | Form::Port => piece.iter().all(|byte| self.is_of_authority(*byte)),
+        };
+        if !is_good {
             return Err(FramingFault::Target);
         }
         self.len += piece.len();
@@ -110,6 +134,19 @@ impl RequestHead {
         }
         self.begin(Part::Version);
         Ok(piece.len() + 1)
+    }
+
+    /// Reads along with a host and a port, without what some read as something else: credentials, a
+    /// path.
+    fn is_of_authority(&mut self, byte: u8) -> bool {
+        match (self.form, byte) {
+            (Form::Host, b':') => {
+                self.form = Form::Port;
+                true
+            }
+            (Form::Port, _) => byte.is_ascii_digit(),
+            _ => byte.is_ascii_alphanumeric() || b".-_".contains(&byte),
+        }
     }
 
     fn read_version(&mut self, rest: &[u8]) -> Result<usize, FramingFault> {

@@ -121,7 +121,7 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
         "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "\r\nPOST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n",
-        "OPTIONS * HTTP/1.0\r\nX:\r\nY: \u{e9}\t1\r\n\r\nCONNECT a:1 HTTP/1.1\r\n\r\n",
+        "OPTIONS * HTTP/1.0\r\nX:\r\nY: \u{e9}\t1\r\n\r\nCONNECT a.b-c:1 HTTP/1.1\r\n\r\n",
     ];
     for (unclear, fault) in [
         ("|\nGET / HTTP/1.1\r\n", FramingFault::LineEnd),
@@ -141,6 +141,13 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
         ("|GET a:1 HTTP/1.1\r\n", FramingFault::Target),
         ("|GET /#a HTTP/1.1\r\n", FramingFault::Target),
         ("|GET /\u{e9} HTTP/1.1\r\n", FramingFault::Target),
+        ("|OPTIONS *x HTTP/1.1\r\n", FramingFault::Target),
+        ("|OPTIONS ** HTTP/1.1\r\n", FramingFault::Target),
+        ("|CONNECT /a HTTP/1.1\r\n", FramingFault::Target),
+        ("|CONNECT a/b HTTP/1.1\r\n", FramingFault::Target),
+        ("|CONNECT a@b:1 HTTP/1.1\r\n", FramingFault::Target),
+        ("|CONNECT a:1:2 HTTP/1.1\r\n", FramingFault::Target),
+        ("|CONNECT :1 HTTP/1.1\r\n", FramingFault::Target),
         ("GET / HTTP/1.1\r\nX: 1\r\n| 2\r\n", FramingFault::HeaderValue),
         ("GET / HTTP/1.1\r\n|X: a\0b\r\n", FramingFault::HeaderValue),
         ("GET / HTTP/1.1\r\n|X: a\u{7f}\r\n", FramingFault::HeaderValue),
