@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use taximeter_meter::{Dialect, UsageAsk};
@@ -16,7 +15,7 @@ use crate::limits::Limits;
 use crate::mistake::Invalid;
 use crate::model::{
     ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Telemetry,
-    Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
+    Tenants, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
 use crate::otel::{CAPTURE_VARIABLE, header_name};
 use crate::prices::prices;
@@ -24,10 +23,11 @@ use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
     RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger, RawLimits,
-    RawOtlp, RawTelemetry, RawTenants, RawTls, RawTokenizer, RawTraces, RawUpstream,
+    RawOtlp, RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
 };
 use crate::secret::Secret;
 use crate::terms;
+use crate::tls::{RawAdminTls, admin_problem};
 use crate::values::{HeaderText, Label, Sha256, Value};
 
 const WORKERS_MAX: usize = 1024;
@@ -51,9 +51,10 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     let listen = raw.listen.or(default.listen);
     let admin = raw.admin.or(default.admin);
     // A token that is there but wrong is a mistake of its own.
-    let has_token = !matches!(raw.admin_token, Optional::Absent);
+    let is_guarded = !matches!(raw.admin_token, Optional::Absent)
+        || RawAdminTls::asks_for_certificates(&raw.admin_tls);
     // The defaults get on with each other, so one of the two is given when there is a problem.
-    if let (Some(why), Some(admin_spot)) = (admin_problem(listen, admin, has_token), admin_spot) {
+    if let (Some(why), Some(admin_spot)) = (admin_problem(listen, admin, is_guarded), admin_spot) {
         reader.invalid::<SocketAddr>(&admin_spot, &admin.to_string(), &why);
     }
     let tokenizers =
@@ -62,7 +63,8 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         Optional::Given(raw) => tenants(raw, currency, reader),
         Optional::Absent | Optional::Wrong => Some(default.tenants),
     };
-    let tls = raw.tls.given().map_or(Some(None), |raw| tls(raw, reader).map(Some));
+    let tls = raw.tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
+    let admin_tls = raw.admin_tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
     let export = raw.export.given().map_or(Some(default.export), export);
     Some(Config {
         listen,
@@ -83,44 +85,13 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         tokenizers: tokenizers?,
         tenants: tenants?,
         tls: tls?,
+        admin_tls: admin_tls?,
         export: export?,
-    })
-}
-
-fn tls(raw: RawTls, reader: &Reader<'_>) -> Option<Tls> {
-    let file = |at: At<PathBuf>| reader.resolve(&at.value);
-    Some(Tls {
-        cert: file(raw.cert.0?),
-        key: file(raw.key.0?),
-        client_ca: raw.client_ca.given().map(file),
     })
 }
 
 fn billing(raw: RawBilling) -> Billing {
     Billing { zone: raw.zone.or(Billing::default().zone) }
-}
-
-/// Why the two addresses cannot be served together, or the admin address not without a token.
-pub(crate) fn admin_problem(
-    listen: SocketAddr,
-    admin: SocketAddr,
-    has_token: bool,
-) -> Option<Invalid> {
-    let (ours, theirs) = (admin.ip().to_canonical(), listen.ip().to_canonical());
-    let overlap = ours == theirs || ours.is_unspecified() || theirs.is_unspecified();
-    if admin.port() == listen.port() && admin.port() != 0 && overlap {
-        return Some(Invalid::new(
-            "is where clients connect",
-            "another port than that of `listen`",
-        ));
-    }
-    if !ours.is_loopback() && !has_token {
-        return Some(Invalid::new(
-            "can be reached from other machines",
-            "a loopback address, or `admin_token` in the file",
-        ));
-    }
-    None
 }
 
 fn workers(raw: Optional<At<NonZeroUsize>>, default: usize, reader: &mut Reader<'_>) -> usize {

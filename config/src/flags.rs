@@ -2,10 +2,10 @@
 
 use taximeter_meter::{Dialect, UsageAsk};
 
-use crate::check;
 use crate::mistake::{Invalid, Mistake, Mistakes};
 use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
 use crate::reader::quoted;
+use crate::tls::admin_problem;
 use crate::values::Value;
 
 /// The name of the upstream that `--upstream` gives.
@@ -51,7 +51,7 @@ impl Config {
         if let Some(url) = flags.read("--upstream", overrides.upstream.as_deref()) {
             self.upstreams = vec![for_everything(url)];
         }
-        let clash = check::admin_problem(self.listen, self.admin, self.admin_token.is_some());
+        let clash = admin_problem(self.listen, self.admin, self.admin_is_guarded());
         if let Some(why) = clash {
             let flag = if overrides.admin.is_some() { "--admin" } else { "--listen" };
             flags.invalid(flag, &self.admin.to_string(), &why);

@@ -25,6 +25,7 @@ mod secret;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod upstream;
 mod values;
 mod yaml;
@@ -36,10 +37,10 @@ pub use flags::Overrides;
 pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
-    ApiKey, Billing, Config, Durability, Export, GenAi, Ledger, ModelPattern, OnClientLeft,
-    OnDamage, OnUnavailable, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices, Push, Store,
-    Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller,
-    UnknownPrice, Upstream, UpstreamUrl,
+    ADMIN_DEFAULT, ApiKey, Billing, Config, Durability, Export, GenAi, Ledger, ModelPattern,
+    OnClientLeft, OnDamage, OnUnavailable, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl,
+    Prices, Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile,
+    TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};

@@ -2,7 +2,7 @@
 //! checks.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +20,9 @@ use crate::limits::Limits;
 use crate::sampling::TraceKeys;
 use crate::secret::Secret;
 
+/// Where metrics and health are, unless somebody says so.
+pub const ADMIN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -29,8 +32,12 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// Metrics, health.
     pub admin: SocketAddr,
-    /// What callers of the admin address must show; always there when that address is not loopback.
+    /// What callers of the admin address must show, unless they have a certificate. One of the two is
+    /// there when that address is not loopback.
     pub admin_token: Option<Secret>,
+    /// What connections to the admin address are secured with; who shows a certificate of its
+    /// `client_ca` needs no token.
+    pub admin_tls: Option<Tls>,
     /// Journal and store.
     pub data_dir: PathBuf,
     /// Threads that carry requests; by default one per core, at most 4.
@@ -68,6 +75,12 @@ impl Config {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
+    /// Whether the admin address asks who somebody is.
+    pub(crate) fn admin_is_guarded(&self) -> bool {
+        let by_certificate = self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        self.admin_token.is_some() || by_certificate
+    }
+
     /// The defaults, in front of `upstreams`.
     pub(crate) fn before(upstreams: Vec<Upstream>) -> Self {
         // One thread a core, but not more than what one engine gives can use.
@@ -76,8 +89,9 @@ impl Config {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             tls: None,
-            admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 9464)),
+            admin: ADMIN_DEFAULT,
             admin_token: None,
+            admin_tls: None,
             data_dir: PathBuf::from("./taximeter-data"),
             workers: cores.min(WORKERS_MAX),
             upstreams,
@@ -96,14 +110,14 @@ impl Config {
     }
 }
 
-/// Files, in PEM, that connections of clients are secured with.
+/// Files, in PEM, that connections are secured with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
     /// Our certificate, and those between it and its authority.
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// Authorities of clients' certificates; `None` asks for none.
+    /// Authorities of callers' certificates; `None` asks for none.
     pub client_ca: Option<PathBuf>,
 }
 

@@ -29,6 +29,7 @@ impl Config {
             tls: _,
             admin: _,
             admin_token: _,
+            admin_tls: _,
             data_dir: _,
             workers: _,
             upstreams: _,
@@ -62,6 +63,7 @@ impl Config {
             listen,
             tls,
             admin,
+            admin_tls,
             data_dir,
             workers,
             ledger,
@@ -77,7 +79,7 @@ impl Config {
             limits.ledger_segment_bytes,
         );
         // The address that stays may be one that strangers reach.
-        if self.admin_token.is_none() && !self.admin.ip().to_canonical().is_loopback() {
+        if !self.admin_is_guarded() && !self.admin.ip().to_canonical().is_loopback() {
             kept!(self, running, differ, admin_token);
         }
         (self, differ)

@@ -24,6 +24,7 @@ use crate::money::{Free, Percent, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
 use crate::sampling::Ratio;
 use crate::secret::Secret;
+use crate::tls::{RawAdminTls, RawTls};
 use crate::values::{
     Book, Capture, Grace, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token,
 };
@@ -36,11 +37,13 @@ keys! {
         /// What clients' connections are secured with. Default: nothing.
         tls: Optional<RawTls>,
         /// Metrics and health. Default: `127.0.0.1:9464`. Any address that is not loopback needs
-        /// `admin_token`.
+        /// `admin_token`, or `admin_tls` with `client_ca`.
         admin: Optional<At<SocketAddr>>,
         /// What callers of the admin address must show as `authorization: Bearer …`. Default:
         /// nothing.
         admin_token: Optional<At<Token>>,
+        /// What connections to the admin address are secured with. Default: nothing.
+        admin_tls: Optional<RawAdminTls>,
         /// The folder of journal and store; starts at the working directory. Default:
         /// `./taximeter-data`.
         data_dir: Optional<At<PathBuf>>,
@@ -149,20 +152,6 @@ keys! {
         /// The models' own vocabulary is another: counts are flagged as estimates, and models that
         /// are built in keep theirs: `on` or `off`. Default: `off`.
         estimated: Optional<At<bool>>,
-    }
-}
-
-keys! {
-    /// What clients' connections are secured with. The files are read again when they change, and
-    /// connections that are made then have what is new.
-    RawTls {
-        /// Our certificate and those between it and its authority, in PEM.
-        cert: Required<At<PathBuf>>,
-        /// Its key, in PEM.
-        key: Required<At<PathBuf>>,
-        /// Authorities, in PEM: clients must show a certificate of one of them. Default: clients need
-        /// none.
-        client_ca: Optional<At<PathBuf>>,
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod push;
 pub(crate) mod recognise;
 pub(crate) mod retry;
 mod sending;
+pub(crate) mod serving;
 pub(crate) mod signals;
 pub(crate) mod signing;
 pub(crate) mod socket;

@@ -18,6 +18,7 @@ mod patience;
 mod simulated;
 
 mod access_log;
+mod admin_tls;
 mod api;
 mod bytes_pass;
 mod captured;

@@ -1,7 +1,7 @@
 //! Running it: start, check, health, metrics, end.
 
 use std::io::BufRead;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
@@ -266,6 +266,21 @@ fn whether_a_gateway_is_well_can_be_asked_without_another_program() {
 }
 
 #[test]
+fn the_admin_address_of_the_environment_wins_over_the_files_and_is_where_health_is_asked() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).start_with(&[("TAXIMETER_ADMIN", "127.0.0.2:0")]);
+    let admin = gateway.admin_address();
+    assert_eq!(admin.ip().to_string(), "127.0.0.2", "the file has 127.0.0.1");
+    let file = gateway.config_file();
+    for words in [["healthy"].as_slice(), &["healthy", "--ready"]] {
+        let mut asking = bounded();
+        asking.args(words).env("TAXIMETER_ADMIN", admin.to_string()).env("TAXIMETER_CONFIG", &file);
+        let asked = asking.output().expect("run taximeter");
+        assert_eq!(asked.status.code(), Some(0), "{asked:?}");
+    }
+}
+
+#[test]
 fn signals_during_a_start_are_heard() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let book = folder.path().join("prices.yaml");
@@ -280,7 +295,8 @@ fn signals_during_a_start_are_heard() {
     std::fs::write(&file, yaml).expect("write it");
     let mut serve = Command::new("timeout");
     let serve = serve.args(["--signal=KILL", "60"]).arg(binary());
-    let mut gateway = serve.arg("serve").arg("--config").arg(&file).spawn().expect("start it");
+    let serve = serve.arg("serve").arg("--config").arg(&file).stderr(Stdio::piped());
+    let gateway = serve.spawn().expect("start it");
     // It opens the book, and waits for what is in it.
     let _book = std::fs::OpenOptions::new().write(true).open(&book).expect("its reader");
     let signal = |name: &str| {
@@ -290,5 +306,8 @@ fn signals_during_a_start_are_heard() {
     };
     signal("-HUP");
     signal("-TERM");
-    assert_eq!(gateway.wait().expect("its end").code(), Some(0));
+    let ended = gateway.wait_with_output().expect("its end");
+    assert_eq!(ended.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("\"event\":\"start_given_up\""), "{said}");
 }

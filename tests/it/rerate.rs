@@ -163,6 +163,9 @@ fn what_is_missing_wrong_or_in_use_is_said_before_anything_is_written() {
     let broken = written(&folder, "broken.yaml", "models:\n- {model: m}\n");
     assert_eq!(code(&["--book", &broken, "--reason", "x"]), Some(64));
     assert_eq!(code(&["--config", &broken, "--reason", "x"]), Some(64));
+    let lost = rerate(&folder, &["--config", &config, "--reason", "x", "--lost", "pod-7/0"]);
+    assert_eq!(lost.status.code(), Some(2), "nobody shares its store");
+    assert!(said(&lost).contains("--lost is of a database that gateways share"), "{lost:?}");
     let corrections = folder.join("data/corrections");
     std::fs::create_dir_all(&corrections).expect("a folder");
     let lock = File::create(corrections.join("journal.lock")).expect("the lock");

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,18 +16,19 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup, bounded, patiently};
 use crate::http::{
-    LAST_CHUNK, Message, Unframed, chunk, json_answer, next_chunk, post, read_head, read_message,
+    LAST_CHUNK, Message, Unframed, bare, chunk, json_answer, next_chunk, post, read_head,
+    read_message,
 };
 use crate::patience::PATIENCE;
 
 /// The gateway's certificate and key, and who signs those of clients.
-struct Papers {
+pub(crate) struct Papers {
     folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Papers {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("an authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -38,12 +39,12 @@ impl Papers {
         papers
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// A certificate of the authority for `localhost`, and its key.
-    fn issue(&self) -> (String, KeyPair) {
+    pub(crate) fn issue(&self) -> (String, KeyPair) {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
         let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
@@ -51,7 +52,7 @@ impl Papers {
     }
 
     /// Puts a new pair in the place of the old one.
-    fn renew(&self) {
+    pub(crate) fn renew(&self) {
         let (certificate, key) = self.issue();
         for (name, text) in [("tls.crt", certificate), ("tls.key", key.serialize_pem())] {
             let next = self.path("next");
@@ -70,7 +71,7 @@ impl Papers {
     }
 
     /// What a client needs that trusts the authority, and shows a certificate of it if it is to.
-    fn client(&self, shows: bool) -> ClientConfig {
+    pub(crate) fn client(&self, shows: bool) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).expect("an authority");
         let client = ClientConfig::builder().with_root_certificates(roots);
@@ -85,21 +86,21 @@ impl Papers {
     }
 
     fn connect(&self, gateway: &Gateway) -> Secured {
-        Secured::connect(gateway, self.client(false))
+        Secured::connect(gateway.address(), self.client(false))
     }
 }
 
 /// A client by TLS.
-struct Secured {
+pub(crate) struct Secured {
     stream: StreamOwned<ClientConnection, TcpStream>,
     unread: Vec<u8>,
 }
 
 impl Secured {
-    fn connect(gateway: &Gateway, config: ClientConfig) -> Self {
+    pub(crate) fn connect(address: SocketAddr, config: ClientConfig) -> Self {
         let name = ServerName::try_from("localhost").expect("a name");
         let session = ClientConnection::new(Arc::new(config), name).expect("a session");
-        let socket = TcpStream::connect(gateway.address()).expect("connect");
+        let socket = TcpStream::connect(address).expect("connect");
         socket.set_read_timeout(Some(PATIENCE)).expect("set the time limit");
         Self { stream: StreamOwned::new(session, socket), unread: Vec::new() }
     }
@@ -109,12 +110,23 @@ impl Secured {
         self.stream.write_all(&request).expect("send to the gateway");
     }
 
+    /// GET of this target.
+    pub(crate) fn get(&mut self, target: &str, headers: &str) -> Message {
+        self.try_get(target, headers).expect("an answer")
+    }
+
+    /// The same; with TLS 1.3 who is not let in hears of it with the first answer.
+    pub(crate) fn try_get(&mut self, target: &str, headers: &str) -> std::io::Result<Message> {
+        self.stream.write_all(&bare("GET", target, headers))?;
+        read_message(&mut self.stream, &mut self.unread, Unframed::UntilClose)
+    }
+
     fn answer(&mut self) -> Message {
         read_message(&mut self.stream, &mut self.unread, Unframed::UntilClose).expect("an answer")
     }
 
     /// Which certificate the gateway has shown.
-    fn shown(&mut self) -> CertificateDer<'static> {
+    pub(crate) fn shown(&mut self) -> CertificateDer<'static> {
         while self.stream.conn.is_handshaking() {
             self.stream.conn.complete_io(&mut self.stream.sock).expect("a handshake");
         }
@@ -168,7 +180,7 @@ fn http2_is_spoken_with_those_who_want_it() {
     ] {
         let mut config = papers.client(false);
         config.alpn_protocols = wanted.to_vec();
-        let mut client = Secured::connect(&gateway, config);
+        let mut client = Secured::connect(gateway.address(), config);
         client.shown();
         assert_eq!(client.stream.conn.alpn_protocol(), agreed);
         if agreed == Some(b"h2") {
@@ -190,9 +202,9 @@ fn who_shows_no_certificate_is_not_let_in_where_one_is_asked_for() {
     let (engine, papers) = (Engine::start(), Papers::new());
     let ca = papers.path("ca.pem");
     let gateway = papers.gateway(&engine, &format!(", client_ca: \"{}\"", ca.display()));
-    ride(&mut Secured::connect(&gateway, papers.client(true)), &engine);
+    ride(&mut Secured::connect(gateway.address(), papers.client(true)), &engine);
     for stranger in [papers.client(false), Papers::new().client(true)] {
-        let mut client = Secured::connect(&gateway, stranger);
+        let mut client = Secured::connect(gateway.address(), stranger);
         let request = post("/v1/chat/completions", "", CHAT);
         // With TLS 1.3 a client hears of it with the first answer.
         let _ = client.stream.write_all(&request);

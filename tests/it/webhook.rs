@@ -117,6 +117,37 @@ fn what_is_no_review_is_answered_and_the_next_one_too() {
 }
 
 #[test]
+fn whoever_says_nothing_or_no_tls_holds_up_nobody_for_long() {
+    let webhook = Webhook::start(&[]);
+    // As many as there is room for, and some more.
+    let silent: Vec<_> = (0..300).map(|_| webhook.connect_plainly()).collect();
+    let mut plain = webhook.connect_plainly();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: w\r\n\r\n").expect("say it without TLS");
+    let body = review().to_string();
+    assert_eq!(webhook.review(body.as_bytes()).0, 200, "it waits, and is answered");
+    let mut said = Vec::new();
+    let _ = plain.read_to_end(&mut said);
+    assert!(!said.starts_with(b"HTTP"), "{said:?}");
+    for mut socket in silent {
+        let _ = socket.read_to_end(&mut said);
+    }
+    assert_eq!(webhook.review(body.as_bytes()).0, 200);
+}
+
+#[test]
+fn a_review_that_does_not_come_whole_is_a_408_and_the_next_is_answered() {
+    let webhook = Webhook::start(&[]);
+    let body = review().to_string();
+    let request = post("/inject", "application/json", body.as_bytes());
+    let half = request.split_at(request.len() - 10).0;
+    let (status, told) = webhook.ask(half);
+    assert_eq!(status, 408, "{told}");
+    assert!(told.starts_with("the body did not come within"), "{told}");
+    assert_eq!(webhook.review(body.as_bytes()).0, 200);
+    webhook.await_event("review_refused");
+}
+
+#[test]
 fn reviews_come_by_http_2_as_an_api_server_sends_them() {
     let webhook = Webhook::start(&[]);
     let answers = webhook.review_by_http2(review().to_string().as_bytes(), 20);

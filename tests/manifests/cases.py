@@ -33,6 +33,13 @@ GATEWAY = {
         **ENGINE, "admin": {"existingSecret": "taximeter-admin", "secretKey": "admin.token"},
         "podMonitor": {"enabled": True, "interval": "10s"},
     },
+    "private": {
+        **ENGINE, "admin": {"tls": {"secret": "taximeter-tls", "clientCa": "ca.crt"}}, "podMonitor": {"enabled": True},
+    },
+    "private-to-whomever": {
+        **ENGINE, "admin": {"tls": {"secret": "taximeter-tls"}},
+        "podMonitor": {"enabled": True, "tlsConfig": {"insecureSkipVerify": True}},
+    },
     "providers": {
         "image": {"repository": "registry.example:5000/taximeter", "tag": "0.1.0", "digest": DIGEST, "pullPolicy": "Always"},
         "secrets": [{"name": "provider-keys"}], "env": [{"name": "REGION", "value": "eu"}],
@@ -81,6 +88,9 @@ GATEWAY = {
 SIDECAR = {
     "engine": BESIDE,
     "engine-watched": {**BESIDE, "admin": TOKEN, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    "engine-private": {
+        **BESIDE, "admin": {**TOKEN, "tls": {"secret": "taximeter-tls", "clientCa": "ca.crt"}}, "podMonitor": {"enabled": True},
+    },
     "engine-like-the-example": {
         **BESIDE, "admin": {"secret": "taximeter-admin"}, **POSTGRES,
     },
@@ -143,6 +153,9 @@ BAD_GATEWAY = [
     ({**ENGINE, "address": "127.0.0.1"}, "/address"),
     ({**ENGINE, "config": {"listen": "0.0.0.0:80"}}, "/config/listen"),
     ({**ENGINE, "config": {"admin_token": "secret"}}, "/config/admin_token"),
+    ({**ENGINE, "config": {"admin_tls": {"cert": "a"}}}, "/config/admin_tls"),
+    ({**ENGINE, "admin": {"tls": {"clientCa": "ca.crt"}}}, "/admin/tls/secret"),
+    ({**ENGINE, "admin": {"tls": {"secret": "a", "clientCa": "../ca.crt"}}}, "/admin/tls/clientCa"),
     ({**ENGINE, "config": {"limits": {"drain_seconds": 1}}}, "/config/limits/drain_seconds"),
     ({**ENGINE, "config": {"limits": {"drain_grace_seconds": 1}}}, "/config/limits/drain_grace_seconds"),
     ({**ENGINE, "drainGraceSeconds": -1}, "/drainGraceSeconds"),
@@ -165,6 +178,9 @@ BAD_SIDECAR = [
     ({"tenant": {"fieldPath": "status.podIP"}}, "/tenant/fieldPath"),
     ({"config": {"admin": "0.0.0.0:1"}}, "/config/admin"),
     ({"podMonitor": {"enabled": True}}, "/admin/secret"),
+    ({"config": {"admin_tls": {"cert": "a"}}}, "/config/admin_tls"),
+    ({"admin": {"tls": {"secret": "a"}}}, "/admin/secret"),
+    ({"admin": {"secret": "a", "tls": {"clientCa": "ca.crt"}}}, "/admin/tls/secret"),
     ({"upstream": "https://a.example", "config": ENGINES}, "/config/upstreams"),
     ({"persistence": {"size": "much"}}, "/persistence/size"),
 ]
@@ -179,6 +195,8 @@ BAD_WEBHOOK = [
     ({"certificate": {"existingSecret": "webhook-tls"}}, "/certificate/caBundle"),
     ({"certificate": {"caBundle": "MIIB"}}, "/certificate/caBundle"),
     ({"image": {"digest": "0123"}}, "/image/digest"),
+    ({"resources": {"limits": {"memory": "much"}}}, "/resources/limits/memory"),
+    ({"podDisruptionBudget": {"maxUnavailable": "half"}}, "/podDisruptionBudget/maxUnavailable"),
 ]
 
 # A pod that nobody meters yet.

@@ -6,6 +6,7 @@ Ends with 1 where anything is wrong.
 import concurrent.futures
 import contextlib
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -20,6 +21,7 @@ import yaml
 
 import cases
 import rules
+import standins
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -103,6 +105,20 @@ def charts():
     return found
 
 
+def check_kinds():
+    """A value of another kind than the one that stands in values.yaml is refused by its key, whichever it is."""
+    count = 0
+    for folder, values, wrap in ((CHART, cases.ENGINE, lambda values: values), (WEBHOOK, cases.BESIDE, lambda values: values),
+                                 (INCLUDING, cases.BESIDE, lambda values: {"taximeter": values})):
+        library = DEPLOY / "helm" / "taximeter-sidecar"
+        given = yaml.safe_load(((library if folder == INCLUDING else folder) / "values.yaml").read_text())
+        for key, bad in standins.of_another_kind(given, values):
+            count += 1
+            found = findings(folder, wrap(bad))
+            expect(any(key in finding for finding in found), f"helm lint, {folder.name}, {key}: {found}")
+    return count
+
+
 def kustomized(folder):
     built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
     expect(built.returncode == 0, f"kubectl kustomize {folder}: {built.stderr}")
@@ -152,6 +168,7 @@ def check_schemas(name, things):
 def checked(text):
     """What `taximeter check` says against a configuration, with stand-ins for what is somebody else's."""
     names = set(re.findall(r"\$\{env:([^}]+)\}", text))
+    text = text.replace("/run/secrets/taximeter-tls", standins.certificate())
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(re.sub(r"\$\{file:[^}]+\}", "a-stand-in-for-a-secret", text))
         file.flush()
@@ -186,7 +203,7 @@ def check_fit(what, text, pod):
         expect(named in variables, f"{what}: the pod has no variable {named}")
     secrets = {volume["name"] for volume in pod["volumes"] if "secret" in volume}
     mounted = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] in secrets]
-    for path in re.findall(r"\$\{file:([^}]+)\}", text):
+    for path in [*re.findall(r"\$\{file:([^}]+)\}", text), *config.get("admin_tls", {}).values()]:
         expect(str(pathlib.PurePath(path).parent) in mounted, f"{what}: the pod has no secret at {path}")
     writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
     expect(writable == [config["data_dir"]], f"{what}: data in {config['data_dir']}, room in {writable}")
@@ -201,8 +218,13 @@ def check_fit(what, text, pod):
         if "exec" in probe:
             command = probe["exec"]["command"]
             expect(command[:2] == ["/taximeter", "healthy"], f"{what}: a probe runs {command}")
+            told = [entry["value"] for entry in container["env"] if entry["name"] == "TAXIMETER_ADMIN"]
+            expect(told == ["127.0.0.1:9464"], f"{what}: a probe runs {command}, and the sidecar is at {told}")
             continue
-        port = (probe.get("httpGet") or probe.get("tcpSocket"))["port"]
+        asked = probe.get("httpGet") or probe.get("tcpSocket")
+        port = asked["port"]
+        private = port == "admin" and "admin_tls" in config
+        expect((asked.get("scheme") == "HTTPS") == private, f"{what}: a probe asks {asked}, and TLS is {private}")
         expect(port in ports, f"{what}: a probe asks the port {port}, which is not there")
     # Last counts, the store and the last metrics come behind the drain.
     if container in pod["containers"]:
@@ -266,14 +288,15 @@ def check_sameness(sets):
 
 def check_injected():
     """`taximeter inject` adds the sidecar that the library chart includes, and to it once only."""
-    for beside in ("engine", "application"):
-        command = [os.environ["TAXIMETER_BINARY"], "inject", f"--beside={beside}", "--admin-secret=taximeter-admin"]
+    for beside, secret in itertools.product(("engine", "application"), ("taximeter-admin", "")):
+        command = [os.environ["TAXIMETER_BINARY"], "inject", f"--beside={beside}"]
+        command += [f"--admin-secret={secret}"] if secret else []
         once = subprocess.run(command, input=cases.PLAIN, capture_output=True, text=True, check=True).stdout
         again = subprocess.run(command, input=once, capture_output=True, text=True, check=True).stdout
         expect(once == again, f"inject --beside={beside} changes what it has made")
         check_schemas(f"injected beside an {beside}", read(once))
         with loaded(INCLUDING) as chart:
-            ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": "taximeter-admin"}}})
+            ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": secret}}})
         pods_of_both = [rules.pod_of(one(things, "Deployment")) for things in (ours, read(once))]
         containers = [pod["initContainers"][0] for pod in pods_of_both]
         for container in containers:
@@ -282,7 +305,7 @@ def check_injected():
             container["env"].sort(key=lambda variable: variable["name"])
             container["volumeMounts"].sort(key=lambda mount: mount["name"])
         apart = differences(*containers)
-        expect(not apart, f"taximeter-sidecar and inject --beside={beside}: {apart}")
+        expect(not apart, f"taximeter-sidecar and inject --beside={beside}, secret {secret!r}: {apart}")
 
 
 def check_webhooks(sets):
@@ -313,7 +336,7 @@ def check_restarts():
                          re.MULTILINE)
     expect("ledger" in waiting and "telemetry.otlp" in waiting, f"config/src/running.rs is read as {waiting}")
     # Those that the charts decide themselves never change.
-    waiting = [key for key in waiting if key not in ("listen", "admin", "data_dir")]
+    waiting = [key for key in waiting if key not in ("listen", "admin", "admin_tls", "data_dir")]
     for folder, values, wrap in ((CHART, cases.ENGINE, lambda values: values),
                                  (INCLUDING, cases.BESIDE, lambda values: {"taximeter": values})):
         with loaded(folder) as chart:
@@ -440,6 +463,7 @@ def main():
         check_injected()
         check_webhooks(sets)
         check_values()
+        print(f"helm lint refuses each of {check_kinds()} values by its key where it is of another kind")
         waiting = check_restarts()
         print(f"pods are made anew for what is read at a start ({len(waiting)} keys), and for nothing else")
         check_compose()

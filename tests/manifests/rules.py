@@ -19,6 +19,8 @@ SHAPES = {
             "port!": TEXT, "path": TEXT, "scheme": TEXT, "interval": TEXT, "scrapeTimeout": TEXT, "honorLabels": TRUTH,
             "relabelings": [RELABELING], "metricRelabelings": [RELABELING], "authorization": {
                 "type": TEXT, "credentials!": SECRET_KEY},
+            "tlsConfig": {"serverName": TEXT, "insecureSkipVerify": TRUTH, "ca": {"secret": SECRET_KEY},
+                          "cert": {"secret": SECRET_KEY}, "keySecret": SECRET_KEY},
         }],
     },
     "monitoring.coreos.com/v1 PrometheusRule": {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use taximeter_config::ADMIN_DEFAULT;
+
 use crate::options::Beside;
 
 /// Where clients connect, where the engine listens, whom callers are.
@@ -30,7 +32,7 @@ pub(crate) const ADMIN_FOLDER: &str = "/run/secrets/taximeter";
 /// Where the journal is.
 pub(crate) const DATA_FOLDER: &str = "/var/lib/taximeter";
 /// Where metrics and health are, for those outside of the pod.
-pub(crate) const ADMIN_PORT: u16 = 9464;
+pub(crate) const ADMIN_PORT: u16 = ADMIN_DEFAULT.port();
 
 impl Settings {
     /// The file that `serve --config` reads.

@@ -1,6 +1,7 @@
 //! The sidecar as a container, and its volumes. The same shape as the Helm chart's.
 
 use serde_json::{Value, json};
+use taximeter_config::ADMIN_DEFAULT;
 
 use crate::configuration::{ADMIN_FOLDER, ADMIN_PORT, DATA_FOLDER};
 use crate::options::{Beside, Sidecar, Tenant};
@@ -88,6 +89,11 @@ impl Container<'_> {
             Tenant::Named(name) => json!({"name": "TAXIMETER_TENANT", "value": name}),
         }));
         env.extend(self.variables.iter().cloned());
+        // What the probes ask, whatever the file says of it.
+        if self.is_asked_from_within() {
+            let admin = ADMIN_DEFAULT.to_string();
+            env.push(json!({"name": "TAXIMETER_ADMIN", "value": admin}));
+        }
         let attributes = "k8s.pod.name=$(K8S_POD_NAME),k8s.pod.uid=$(K8S_POD_UID),\
                           k8s.namespace.name=$(K8S_NAMESPACE_NAME),k8s.node.name=$(K8S_NODE_NAME)";
         env.push(json!({"name": "OTEL_RESOURCE_ATTRIBUTES", "value": attributes}));
@@ -105,16 +111,20 @@ impl Container<'_> {
         ports
     }
 
+    /// Whether it listens on loopback alone, where no probe comes but one of its own container.
+    fn is_asked_from_within(&self) -> bool {
+        self.sidecar.beside == Beside::Application && self.sidecar.admin_secret.is_none()
+    }
+
     /// None of them waits for the engine, which starts only when this container has.
     fn probes(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let handlers = if self.sidecar.admin_secret.is_some() {
             let ask = |path: &str| json!({"httpGet": {"path": path, "port": "admin"}});
             [ask("/healthz"), ask("/readyz"), ask("/healthz")]
-        } else if self.sidecar.beside == Beside::Engine {
+        } else if !self.is_asked_from_within() {
             let ask = || json!({"tcpSocket": {"port": self.port_name}});
             [ask(), ask(), ask()]
         } else {
-            // It listens on loopback, where no probe comes but one from within.
             let ask = |words: &[&str]| json!({"exec": {"command": words}, "timeoutSeconds": 5});
             let alive = ask(&[PROGRAM, "healthy"]);
             [alive.clone(), ask(&[PROGRAM, "healthy", "--ready"]), alive]

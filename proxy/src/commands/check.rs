@@ -58,6 +58,7 @@ fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
     let book = load::tariffs(&config)?.book;
     load::tokenizers(&config)?;
     load::tls(&config)?;
+    load::admin_tls(&config)?;
     Ok((config, book))
 }
 

@@ -81,6 +81,16 @@ pub(crate) enum Failure {
         /// What the store said.
         fault: StoreError,
     },
+    /// Nobody else corrects here.
+    #[error(
+        "--lost is of a database that gateways share, and {dir} has a store of its own: leave it out, \
+         or name the database with --store or --config",
+        dir = dir.display()
+    )]
+    NotShared {
+        /// The data directory.
+        dir: PathBuf,
+    },
     /// Which store is fed is not known.
     #[error(
         "cannot read which store the gateway of {} feeds: {source}; name it with --store",
@@ -147,10 +157,11 @@ impl Failure {
             | Self::ExportBy
             | Self::FocusVersion
             | Self::StoreUrl(_)
+            | Self::NotShared { .. }
             | Self::Terminal
             | Self::Export(ExportFault::HalfHour(_))
             | Self::Admin {
-                fault: AdminFault::Token | AdminFault::Trust { .. } | AdminFault::Unauthorised,
+                fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
                 ..
             } => 2,
             Self::Load(_) | Self::PriceFile(_) => 64,

@@ -7,17 +7,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bytes::Bytes;
 use clap::Args;
 use http::StatusCode;
-use taximeter_config::UpstreamUrl;
+use taximeter_config::{ADMIN_DEFAULT, UpstreamUrl};
 
 use super::load;
 use super::top::address;
-use crate::edge::ask::ask;
+use crate::edge::ask::{AskFault, ask_by};
+use crate::edge::upstream::Dialer;
 use crate::exit::{self, Exit};
 
-/// Where the admin address is when nobody says.
-const ADMIN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
+/// Time to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +36,8 @@ pub(crate) struct HealthyArgs {
     /// Configuration file of the gateway, which says where its admin address is
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
     config: Option<PathBuf>,
-    /// Admin address of the gateway, whatever a file says [default: 127.0.0.1:9464]
+    /// Admin address of the gateway, whatever a file says [default: 127.0.0.1:9464]; without a scheme
+    /// it may be http or https
     #[arg(long, value_name = "ADDR", env = "TAXIMETER_ADMIN", value_parser = address)]
     admin: Option<UpstreamUrl>,
     /// Whether it serves requests, and not only answers
@@ -52,13 +55,13 @@ pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
     let url = match (&args.admin, &args.config) {
         (Some(url), _) => url.clone(),
         (None, Some(file)) => match load::config(file) {
-            Ok(config) => here(config.admin)?,
+            Ok(config) => here(config.admin, config.admin_tls.is_some())?,
             Err(fault) => {
                 exit::complain(&fault.to_string());
                 return Ok(Exit::Configuration.into());
             }
         },
-        (None, None) => here(ADMIN_DEFAULT)?,
+        (None, None) => here(ADMIN_DEFAULT, false)?,
     };
     let path = if args.ready { "/readyz" } else { "/healthz" };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -66,8 +69,7 @@ pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start a runtime")?;
     let limit = Duration::from_secs(args.timeout);
-    let answer =
-        runtime.block_on(async { tokio::time::timeout(limit, ask(&url, path, None)).await });
+    let answer = runtime.block_on(async { tokio::time::timeout(limit, answer(&url, path)).await });
     let why = match answer {
         Ok(Ok((StatusCode::OK, _))) => return Ok(ExitCode::SUCCESS),
         Ok(Ok((status, body))) => {
@@ -80,15 +82,28 @@ pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
+/// What the gateway says. Nothing is told to it, so it may be whoever shows any certificate; one that
+/// says nothing is asked by TLS, which an address without a scheme does not tell.
+async fn answer(url: &UpstreamUrl, path: &str) -> Result<(StatusCode, Bytes), AskFault> {
+    let dialer = Dialer::of_anyone(CONNECT_TIMEOUT);
+    let fault = match ask_by(&dialer, url, path, None).await {
+        Err(fault) if !url.tls => fault,
+        answer => return answer,
+    };
+    let private = UpstreamUrl { tls: true, ..url.clone() };
+    ask_by(&dialer, &private, path, None).await.map_err(|_| fault)
+}
+
 /// Where this machine reaches what listens at `admin`.
-fn here(admin: SocketAddr) -> anyhow::Result<UpstreamUrl> {
+fn here(admin: SocketAddr, tls: bool) -> anyhow::Result<UpstreamUrl> {
     let ip = match admin.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     let address = SocketAddr::new(ip, admin.port());
-    let url = UpstreamUrl::parse(&format!("http://{address}"));
+    let scheme = if tls { "https" } else { "http" };
+    let url = UpstreamUrl::parse(&format!("{scheme}://{address}"));
     url.map_err(|why| anyhow::anyhow!("cannot ask {address}: {why}"))
 }
 
@@ -104,7 +119,7 @@ mod tests {
             ("127.0.0.1:9464", "127.0.0.1:9464"),
             ("10.0.0.7:80", "10.0.0.7:80"),
         ] {
-            let url = here(admin.parse().unwrap()).unwrap();
+            let url = here(admin.parse().unwrap(), false).unwrap();
             assert_eq!(url, UpstreamUrl::parse(&format!("http://{asked}")).unwrap(), "{admin}");
         }
     }

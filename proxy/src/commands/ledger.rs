@@ -90,6 +90,11 @@ pub(super) fn data_dir(named: Option<&Path>, config: Option<&Config>) -> PathBuf
 }
 
 impl Ledger {
+    /// Whether a database is asked, which gateways may share.
+    pub(super) const fn is_shared(&self) -> bool {
+        matches!(self.asks, Asks::Database(_))
+    }
+
     /// The journals that the store may lack something of; none of a database that gateways feed.
     pub(crate) fn feeds(&self) -> Vec<Feed<'static>> {
         match self.asks {

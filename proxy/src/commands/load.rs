@@ -11,8 +11,8 @@ use taximeter_pricing::{BookError, Contract, ImportError, PriceBook};
 
 use super::model_files::{self, ModelFiles, ModelFilesError};
 use crate::counting::Counting;
+use crate::edge::serving::PROTOCOLS;
 use crate::edge::tls::{Files, Tls, TlsFault, Watch};
-use crate::edge::upstream::{HTTP_1, HTTP_2};
 use crate::tariffs::Tariffs;
 use crate::tokenizers::{Entry, Tokenizers};
 
@@ -42,7 +42,10 @@ pub(crate) enum LoadError {
     Model(#[from] ModelFilesError),
     /// Certificates and keys that it names.
     #[error("tls: {0}")]
-    Tls(#[from] TlsFault),
+    Tls(#[source] TlsFault),
+    /// Those that it names for the admin address.
+    #[error("admin_tls: {0}")]
+    AdminTls(#[source] TlsFault),
 }
 
 impl LoadError {
@@ -106,12 +109,20 @@ pub(crate) fn config_and_secrets(
 ///
 /// Errors: `Tls`.
 pub(crate) fn tls(config: &Config) -> Result<Option<(Tls, Watch)>, LoadError> {
-    const PROTOCOLS: &[&[u8]] = &[HTTP_2, HTTP_1];
-    let open = |files: &taximeter_config::Tls| {
-        let (certificate, key) = (files.cert.clone(), files.key.clone());
-        Tls::open(Files { certificate, key, client_ca: files.client_ca.clone() }, PROTOCOLS)
-    };
-    Ok(config.tls.as_ref().map(open).transpose()?)
+    config.tls.as_ref().map(|tls| open(tls, false).map_err(LoadError::Tls)).transpose()
+}
+
+/// The same for the admin address.
+///
+/// Errors: `AdminTls`.
+pub(crate) fn admin_tls(config: &Config) -> Result<Option<(Tls, Watch)>, LoadError> {
+    config.admin_tls.as_ref().map(|tls| open(tls, true).map_err(LoadError::AdminTls)).transpose()
+}
+
+fn open(tls: &taximeter_config::Tls, is_client_optional: bool) -> Result<(Tls, Watch), TlsFault> {
+    let (certificate, key) = (tls.cert.clone(), tls.key.clone());
+    let client_ca = tls.client_ca.clone();
+    Tls::open(Files { certificate, key, client_ca, is_client_optional }, PROTOCOLS)
 }
 
 /// The files and folders that a configuration names and that are read with it.

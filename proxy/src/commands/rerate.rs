@@ -161,6 +161,9 @@ fn correct(
     now: Timestamp,
 ) -> anyhow::Result<Outcome> {
     let Agreed { ledger, tariffs, resource, .. } = agreed;
+    if args.lost.is_some() && !ledger.is_shared() {
+        return Err(Failure::NotShared { dir: ledger.data_dir.clone() }.into());
+    }
     let mut store = ledger.open_to_correct(&gateway_id(resource))?;
     let dir = &ledger.data_dir;
     let mut corrections =

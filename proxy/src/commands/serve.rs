@@ -26,7 +26,7 @@ use crate::edge::look::Look;
 use crate::edge::push::Delivery;
 use crate::edge::signals::{Hangup, Stop};
 use crate::edge::store::{Fed, Location, StoreError};
-use crate::edge::tls::Told;
+use crate::edge::tls::{Tls, Told, Watch};
 use crate::edge::{admin, clock, journal, memory, otlp, push, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Current, Gateway, Parts, Rules};
@@ -79,8 +79,12 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let mut signals = Signals::new(&runtime)?;
-    let args = args.clone();
-    let Some(begun) = signals.unless_told(runtime, move |runtime| begin(runtime, &args))? else {
+    let (args, log_format) = (args.clone(), args.log_format);
+    let begin = move |runtime| begin(runtime, &args);
+    let Some(begun) = signals.unless_told(runtime, begin)? else {
+        let log = Log::new(log_format).context("cannot start the log")?;
+        log.tell(LogEvent::StartGivenUp, []);
+        log.flush();
         return Ok(ExitCode::SUCCESS);
     };
     match begun? {
@@ -194,7 +198,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let id = gateway_id(&config.resource);
     let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
-    let tls = load::tls(&config)?;
+    let (tls, admin_tls) = (load::tls(&config)?, load::admin_tls(&config)?);
     let (emission, ignored) = config.emission(&|name| std::env::var(name).ok());
     let telemetry = Arc::new(Telemetry::new(log, &config, &emission, &id, clock::wall()));
     tell::ignored(&telemetry, &ignored);
@@ -223,12 +227,13 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let background = runtime.handle().clone();
     let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));
     let (replace, current) = Current::new(gateway.clone());
-    let tls = tls.map(|(tls, watch)| {
+    let watched = |(tls, watch): (Tls, Watch)| {
         let lasting = gateway.lasting().clone();
         let tell = move |told: &Told<'_>| told.tell(&lasting.telemetry.log);
         gateway.background.spawn(watch.run(tell));
         tls
-    });
+    };
+    let (tls, admin_tls) = (tls.map(watched), admin_tls.map(watched));
     let configured = {
         let current = current.clone();
         move || current.get().config.limits.memory_bytes_max
@@ -240,7 +245,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     // Whoever is told that we are ready can connect.
     let listener = TcpListener::bind(gateway.config.listen)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
-    let admin = admin::start(current.clone())
+    let admin = admin::start(current.clone(), admin_tls)
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
     let workers = Workers::start(listener, &current, tls.as_ref())?;
     recognise::start(&gateway);

@@ -46,7 +46,9 @@ pub(crate) struct SidecarArgs {
     #[arg(long, value_name = "URL", value_parser = url)]
     upstream: Option<String>,
     /// ConfigMap whose `taximeter.yaml` the sidecar reads [default: the annotation
-    /// `taximeter.io/config`, which is written for it].
+    /// `taximeter.io/config`, which is written for it]. Its `listen` is the sidecar's port. Its
+    /// `admin` is port 9464 with --admin-secret; beside an application without one it does not
+    /// count: TAXIMETER_ADMIN in the container says 127.0.0.1:9464, where its probes ask.
     #[arg(long, value_name = "NAME")]
     config_map: Option<String>,
     /// Secret whose `token` opens the admin address (9464) to the cluster: metrics, and probes that

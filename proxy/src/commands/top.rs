@@ -19,15 +19,16 @@ mod view;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Args;
 use ratatui::crossterm::event::Event;
-use taximeter_config::UpstreamUrl;
+use taximeter_config::{ADMIN_DEFAULT, UpstreamUrl};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use self::client::{AdminFault, Client};
+use self::client::{AdminFault, Client, Proof};
 use self::history::History;
 use self::picture::Month;
 use self::sample::Sample;
@@ -37,6 +38,7 @@ use self::view::{Theme, View};
 use super::failure::Failure;
 use crate::edge::clock;
 use crate::edge::signals::Stop;
+use crate::edge::upstream::Pair;
 
 /// The least time from one question to the store, what the month comes to, to the next.
 const MONTH_PERIOD_MIN: Duration = Duration::from_secs(5);
@@ -46,6 +48,9 @@ const MONTH_REST: u32 = 50;
 const REDRAW_PERIOD: Duration = Duration::from_secs(1);
 /// Shortest and longest time between two looks, in seconds.
 const EVERY: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+/// Where the gateway of this machine is, unless somebody says so.
+static ADMIN: LazyLock<String> = LazyLock::new(|| format!("http://{ADMIN_DEFAULT}"));
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +70,7 @@ pub(crate) struct TopArgs {
         long,
         value_name = "URL",
         env = "TAXIMETER_ADMIN",
-        default_value = "http://127.0.0.1:9464",
+        default_value = ADMIN.as_str(),
         value_parser = address
     )]
     admin: UpstreamUrl,
@@ -77,6 +82,15 @@ pub(crate) struct TopArgs {
     /// Trust the certificates in this file, PEM, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+
+    /// Certificate, PEM, to show in place of a token: of an authority that the gateway's admin_tls
+    /// names as client_ca
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// Its key, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
 
     /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
@@ -109,8 +123,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), Failure> {
     let url = shown(&args.admin);
     let failed = |fault| Failure::Admin { url: url.clone(), fault };
-    let client = Client::new(args.admin.clone(), args.token.as_deref(), args.ca.as_deref());
-    let client = client.map_err(failed)?;
+    let (certificate, key) = (args.cert.as_deref(), args.key.as_deref());
+    let pair = certificate.zip(key).map(|(certificate, key)| Pair { certificate, key });
+    let proof = Proof { token: args.token.as_deref(), pair };
+    let client = Client::new(args.admin.clone(), proof, args.ca.as_deref()).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::Screen)?;
     runtime.block_on(async {

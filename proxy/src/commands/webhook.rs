@@ -10,9 +10,10 @@ use clap::Args;
 use taximeter_sidecar::Reviewer;
 
 use super::sidecar::SidecarArgs;
+use crate::edge::serving::PROTOCOLS;
 use crate::edge::signals::Stop;
 use crate::edge::tls::{Files, Tls};
-use crate::edge::webhook::{self, PROTOCOLS};
+use crate::edge::webhook;
 use crate::exit::{self, Exit};
 use crate::telemetry::LogEvent;
 use crate::telemetry::log::{Format, Log};
@@ -70,6 +71,7 @@ pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<ExitCode> {
         certificate: args.cert.clone(),
         key: args.key.clone(),
         client_ca: args.client_ca.clone(),
+        is_client_optional: false,
     };
     let (tls, watch) = match Tls::open(files, PROTOCOLS) {
         Ok(opened) => opened,

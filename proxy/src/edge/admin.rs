@@ -20,16 +20,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::error_handling::HandleErrorLayer;
 use axum::extract::FromRef;
-use axum::http::Uri;
+use axum::http::{Request, Uri};
 use axum::middleware;
+use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use axum::{BoxError, Router};
-use tower::ServiceBuilder;
+use hyper::body::Incoming;
 use tower::timeout::error::Elapsed;
+use tower::{ServiceBuilder, ServiceExt as _};
 
 use self::problem::Refused;
+use crate::edge::serving::{Bounds, Caller, Server};
+use crate::edge::tls::Tls;
 use crate::gateway::{Current, Gateway};
 
 /// Scrapes and questions at once; more are answered 503.
@@ -37,10 +42,13 @@ const REQUESTS_AT_ONCE_MAX: usize = 64;
 /// Time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How old a connection grows: longer than exports take.
+const CONNECTION_AGE_MAX: Duration = Duration::from_secs(3600);
+
 /// Serves the admin address until the runtime ends; the address that was bound.
 ///
 /// Errors: the address cannot be bound.
-pub(crate) fn start(current: Current) -> io::Result<SocketAddr> {
+pub(crate) fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr> {
     let gateway = current.get();
     let listener = std::net::TcpListener::bind(gateway.config.admin)?;
     listener.set_nonblocking(true)?;
@@ -48,11 +56,19 @@ pub(crate) fn start(current: Current) -> io::Result<SocketAddr> {
     let app = router(current);
     gateway.background.spawn(async move {
         if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-            // Ends with the runtime; accept errors are retried inside.
-            let _ = axum::serve(listener, app).await;
+            let answer = move |request, caller| answer(app.clone(), request, caller);
+            Server::new(Bounds::of_age(CONNECTION_AGE_MAX)).serve(listener, tls, answer).await;
         }
     });
     Ok(address)
+}
+
+/// `access` finds out who asks by what the request has of its connection.
+async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Response {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(caller);
+    let Ok(answer) = app.oneshot(request).await;
+    answer
 }
 
 /// What programs are answered, and by whom. `openapi` describes the same.

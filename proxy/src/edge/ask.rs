@@ -33,17 +33,30 @@ pub(crate) async fn ask(
     path: &str,
     body: Option<Vec<u8>>,
 ) -> Result<(StatusCode, Bytes), AskFault> {
+    ask_by(&Dialer::new(url.tls, CONNECT_TIMEOUT), url, path, body).await
+}
+
+/// The same on a connection of `dialer`'s.
+///
+/// Errors: as `ask`.
+pub(crate) async fn ask_by(
+    dialer: &Dialer,
+    url: &UpstreamUrl,
+    path: &str,
+    body: Option<Vec<u8>>,
+) -> Result<(StatusCode, Bytes), AskFault> {
     let fault = |cause: String| {
         let scheme = if url.tls { "https" } else { "http" };
         AskFault { url: format!("{scheme}://{}{}{path}", url.authority(), url.prefix), cause }
     };
-    match tokio::time::timeout(ANSWER_TIMEOUT, exchange(url, path, body)).await {
+    match tokio::time::timeout(ANSWER_TIMEOUT, exchange(dialer, url, path, body)).await {
         Ok(answer) => answer.map_err(|cause| fault(cause.to_string())),
         Err(_) => Err(fault(format!("nothing within {}s", ANSWER_TIMEOUT.as_secs()))),
     }
 }
 
 async fn exchange(
+    dialer: &Dialer,
     url: &UpstreamUrl,
     path: &str,
     body: Option<Vec<u8>>,
@@ -55,7 +68,6 @@ async fn exchange(
     *request.method_mut() = method;
     *request.uri_mut() = format!("{}{path}", url.prefix).parse()?;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let dialer = Dialer::new(url.tls, CONNECT_TIMEOUT);
-    let answer = fetch(&dialer, url, request, ANSWER_BYTES_MAX).await?;
+    let answer = fetch(dialer, url, request, ANSWER_BYTES_MAX).await?;
     Ok((answer.status(), answer.into_body()))
 }

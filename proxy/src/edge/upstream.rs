@@ -5,11 +5,13 @@
 //! channel between two tasks, so that a chunk costs one read and one write. Pools belong to one
 //! worker: a connection stays on the runtime that opened it.
 
+mod anyone;
 mod dial;
 mod exchange;
 mod pool;
 mod wire;
 
-pub(crate) use dial::{DialFault, Dialer, EngineSocket, HTTP_1, HTTP_2};
+pub(crate) use anyone::Anyone;
+pub(crate) use dial::{DialFault, Dialer, EngineSocket, HTTP_1, HTTP_2, Pair};
 pub(crate) use exchange::{Exchange, ExchangeBody, Link, RequestBody, SendFault};
 pub(crate) use pool::Pool;

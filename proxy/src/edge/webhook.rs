@@ -1,8 +1,5 @@
-//! The admission webhook's server: TLS, HTTP/1.1 and HTTP/2, and a limit on everything.
+//! What the admission webhook answers, and how much of a review it takes.
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,49 +8,26 @@ use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use taximeter_sidecar::{Answered, Reviewer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
+use super::serving::{Bounds, Server};
 use super::signals::Stop;
 use super::tls::Tls;
 use crate::telemetry::LogEvent;
 use crate::telemetry::log::Log;
 
-/// By ALPN's names, the most wanted first.
-pub(crate) const PROTOCOLS: &[&[u8]] = &[HTTP2, b"http/1.1"];
-const HTTP2: &[u8] = b"h2";
-
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 256;
-/// Requests at once on one connection.
-const HTTP2_STREAMS_MAX: u32 = 64;
-/// Request head.
-const HEADER_BYTES_MAX: u32 = 64 << 10;
 /// One review; an API server sends at most 3 MiB.
 const BODY_BYTES_MAX: usize = 8 << 20;
-/// From the first byte to a private connection.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// For a whole request head, idle time before it included.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
 /// For a whole review; an API server waits 30 s at most.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How old a connection grows, so that none is kept for ever.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(600);
-/// How long what still runs has to end, once it was asked to.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after an accept that failed, as it does where descriptors are used up.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 struct Webhook {
-    tls: Tls,
     reviewer: Reviewer,
     log: Arc<Log>,
-    draining: watch::Receiver<bool>,
 }
 
 /// Answers reviews until told to stop, and lets those end that run; a second word ends at once.
@@ -64,83 +38,21 @@ pub(crate) async fn serve(
     log: Arc<Log>,
     mut stop: Stop,
 ) {
-    let (drain, draining) = watch::channel(false);
-    let webhook = Arc::new(Webhook { tls, reviewer, log: log.clone(), draining });
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let accepting = async {
-        loop {
-            // Never closed.
-            let Ok(place) = room.clone().acquire_owned().await else { return };
-            let Ok((socket, _)) = listener.accept().await else {
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
-            let webhook = webhook.clone();
-            tokio::spawn(async move {
-                connection(webhook, socket).await;
-                drop(place);
-            });
-        }
-    };
-    tokio::select! {
-        () = accepting => {}
-        () = stop.wait() => {}
-    }
-    drop(listener);
-    log.tell(LogEvent::Draining, []);
-    drain.send_replace(true);
-    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    tokio::select! {
-        _ = timeout(DRAIN_TIMEOUT, room.acquire_many(all)) => {}
-        () = stop.wait() => {}
-    }
-}
-
-async fn connection(webhook: Arc<Webhook>, socket: TcpStream) {
-    let _ = socket.set_nodelay(true);
-    let Ok(Ok(stream)) = timeout(HANDSHAKE_TIMEOUT, webhook.tls.accept(socket)).await else {
-        return;
-    };
-    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
-    let draining = webhook.draining.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let webhook = Arc::new(Webhook { reviewer, log: log.clone() });
+    let answer = move |request, _| {
         let webhook = webhook.clone();
-        async move { Ok::<_, Infallible>(webhook.answer(request).await) }
-    });
-    let io = TokioIo::new(stream);
-    if is_http2 {
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(HTTP2_STREAMS_MAX)
-            .max_header_list_size(HEADER_BYTES_MAX)
-            .keep_alive_interval(HEAD_TIMEOUT)
-            .serve_connection(io, service);
-        run(connection, draining, |connection| connection.graceful_shutdown()).await;
-    } else {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_buf_size(HEADER_BYTES_MAX as usize)
-            .serve_connection(io, service);
-        run(connection, draining, |connection| connection.graceful_shutdown()).await;
-    }
-}
-
-async fn run<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
-    mut draining: watch::Receiver<bool>,
-    finish: impl Fn(Pin<&mut C>),
-) {
-    let mut connection = pin!(connection);
+        async move { webhook.answer(request).await }
+    };
+    let server = Server::new(Bounds::of_age(CONNECTION_AGE_MAX));
     tokio::select! {
-        _ = connection.as_mut() => return,
-        // It may have been said before we came.
-        _ = draining.wait_for(|draining| *draining) => {}
-        () = sleep(CONNECTION_AGE_MAX) => {}
+        () = server.serve(listener, Some(tls), answer) => {}
+        () = stop.wait() => {}
     }
-    finish(connection.as_mut());
-    // Who does not end then is left.
-    let _ = timeout(DRAIN_TIMEOUT, connection).await;
+    log.tell(LogEvent::Draining, []);
+    tokio::select! {
+        () = server.drain() => {}
+        () = stop.wait() => {}
+    }
 }
 
 impl Webhook {

@@ -114,11 +114,17 @@ impl Webhook {
     }
 
     fn connect_as(&self, shown: Option<&Authority>) -> StreamOwned<ClientConnection, TcpStream> {
-        let socket = TcpStream::connect(self.address).expect("connect");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        let socket = self.connect_plainly();
         let name = ServerName::try_from("localhost").expect("a name");
         let config = Arc::new(self.client(shown));
         StreamOwned::new(ClientConnection::new(config, name).expect("a client"), socket)
+    }
+
+    /// A connection without TLS, on which nothing was said.
+    pub(super) fn connect_plainly(&self) -> TcpStream {
+        let socket = TcpStream::connect(self.address).expect("connect");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        socket
     }
 
     /// A private connection, on which nothing was said.

@@ -34,17 +34,46 @@ k8s.node.name: ${env:K8S_NODE_NAME}
 {{- /* By the admin address; both paths ask for no token, and neither waits for an engine. A long journal takes its time
 at the start. */}}
 {{- define "taximeter.pod.probes" -}}
+{{- $scheme := ternary ", scheme: HTTPS" "" (not (empty .admin.tls.secret)) -}}
 startupProbe:
-  httpGet: {path: /healthz, port: admin}
+  httpGet: {path: /healthz, port: admin{{ $scheme }}}
   periodSeconds: 1
   failureThreshold: 600
 readinessProbe:
-  httpGet: {path: /readyz, port: admin}
+  httpGet: {path: /readyz, port: admin{{ $scheme }}}
   periodSeconds: 5
 livenessProbe:
-  httpGet: {path: /healthz, port: admin}
+  httpGet: {path: /healthz, port: admin{{ $scheme }}}
   periodSeconds: 10
   failureThreshold: 6
+{{- end }}
+
+{{- /* Of a PodMonitor, the one endpoint; with what stands under `admin` and `podMonitor` in the values, the Secret of the
+token, and a name that is on the certificate. */}}
+{{- define "taximeter.pod.scraped" -}}
+- port: admin
+  path: /metrics
+  interval: {{ .podMonitor.interval }}
+  {{- with .admin.tls.secret }}
+  scheme: https
+  tlsConfig:
+    {{- $ours := dict "serverName" $.host "ca" (dict "secret" (dict "name" . "key" "ca.crt")) }}
+    {{- toYaml ($.podMonitor.tlsConfig | default $ours) | nindent 4 }}
+  {{- end }}
+  authorization:
+    credentials: {name: {{ .token }}, key: {{ .admin.secretKey }}}
+  relabelings:
+    # The rules know gateways by a job that has "taximeter" in its name.
+    - {targetLabel: job, replacement: taximeter}
+{{- end }}
+
+{{- /* What the admin address is secured with, where a Secret has it. */}}
+{{- define "taximeter.pod.adminTls" -}}
+cert: /run/secrets/taximeter-tls/tls.crt
+key: /run/secrets/taximeter-tls/tls.key
+{{- with .clientCa }}
+client_ca: /run/secrets/taximeter-tls/{{ . }}
+{{- end }}
 {{- end }}
 
 {{- /* Pod Security `restricted`, and nothing to write to but the data. */}}
@@ -69,7 +98,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- /* Of a configuration, the keys that a gateway reads at its start only: a pod whose template carries their sum is made
 anew when they change. All others are read again while it runs. */}}
 {{- define "taximeter.pod.atStart" -}}
-{{- $whole := pick . "listen" "tls" "admin" "data_dir" "workers" "ledger" "export" "resource" -}}
+{{- $whole := pick . "listen" "tls" "admin" "admin_tls" "data_dir" "workers" "ledger" "export" "resource" -}}
 {{- $telemetry := pick (.telemetry | default dict) "genai" "tenants_max" "scope_labels" "native_histograms" "otlp" "traces" -}}
 {{- $limits := pick (.limits | default dict) "ledger_queue_bytes_max" "ledger_segment_bytes" -}}
 {{- toJson (merge (dict "telemetry" $telemetry "limits" $limits) $whole) -}}

@@ -20,6 +20,10 @@
       valueFrom: {fieldRef: {fieldPath: {{ $values.tenant.fieldPath | quote }}}}
       {{- end }}
     {{- end }}
+    {{- if not (or $engine $values.admin.secret) }}
+    # What the probes ask, whatever the file says of it.
+    - {name: TAXIMETER_ADMIN, value: "127.0.0.1:9464"}
+    {{- end }}
     {{- with $values.env }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -33,7 +37,7 @@
     {{- end }}
   {{- end }}
   {{- if $values.admin.secret }}
-  {{- include "taximeter.pod.probes" . | nindent 2 }}
+  {{- include "taximeter.pod.probes" (dict "admin" $values.admin) | nindent 2 }}
   {{- else if $engine }}
   # Clients are let in once the ledger is whole.
   startupProbe:
@@ -74,6 +78,9 @@
     {{- if $values.admin.secret }}
     - {name: taximeter-admin, mountPath: /run/secrets/taximeter, readOnly: true}
     {{- end }}
+    {{- if $values.admin.tls.secret }}
+    - {name: taximeter-tls, mountPath: /run/secrets/taximeter-tls, readOnly: true}
+    {{- end }}
     {{- range $values.secrets }}
     - {name: taximeter-{{ .name }}, mountPath: /run/secrets/{{ .name }}, readOnly: true}
     {{- end }}
@@ -95,6 +102,10 @@
   secret:
     secretName: {{ . }}
     items: [{key: {{ $values.admin.secretKey }}, path: token}]
+{{- end }}
+{{- with $values.admin.tls.secret }}
+- name: taximeter-tls
+  secret: {secretName: {{ . }}}
 {{- end }}
 {{- range $values.secrets }}
 - name: taximeter-{{ .name }}
@@ -147,14 +158,9 @@ spec:
     matchLabels:
       taximeter.io/name: {{ include "taximeter.sidecar.name" . }}
   podMetricsEndpoints:
-    - port: admin
-      path: /metrics
-      interval: {{ .values.podMonitor.interval }}
-      authorization:
-        credentials: {name: {{ .values.admin.secret }}, key: {{ .values.admin.secretKey }}}
-      relabelings:
-        # The rules know gateways by a job that has "taximeter" in its name.
-        - {targetLabel: job, replacement: taximeter}
+    {{- $host := printf "%s.%s.svc" (include "taximeter.sidecar.name" .) .root.Release.Namespace }}
+    {{- $of := dict "admin" .values.admin "podMonitor" .values.podMonitor "token" .values.admin.secret "host" $host }}
+    {{- include "taximeter.pod.scraped" $of | nindent 4 }}
 {{- end }}
 {{- end }}
 
@@ -173,6 +179,9 @@ spec:
 {{- if $values.admin.secret -}}
 {{- $_ := set $ours "admin" "0.0.0.0:9464" -}}
 {{- $_ := set $ours "admin_token" "${file:/run/secrets/taximeter/token}" -}}
+{{- end -}}
+{{- if $values.admin.tls.secret -}}
+{{- $_ := set $ours "admin_tls" (include "taximeter.pod.adminTls" $values.admin.tls | fromYaml) -}}
 {{- end -}}
 {{- if eq $values.beside "engine" -}}
 {{- $_ := set $ours "listen" "0.0.0.0:8080" -}}

@@ -14,5 +14,8 @@
   "resource" (include "taximeter.pod.resource" . | fromYaml)
   "limits" (dict "drain_grace_seconds" (int .Values.drainGraceSeconds) "drain_seconds" (int .Values.drainSeconds) "bodies_total_bytes_max" (include "taximeter.pod.bodies" .Values.resources | int64))
 -}}
+{{- if .Values.admin.tls.secret -}}
+{{- $_ := set $ours "admin_tls" (include "taximeter.pod.adminTls" .Values.admin.tls | fromYaml) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $ours $config) -}}
 {{- end }}

@@ -185,6 +185,8 @@ fn beside_an_application_what_it_asked_before_is_what_the_sidecar_asks() {
     ] {
         assert_eq!(ours(&pod)[probe]["exec"]["command"], json!(words), "asks from within");
     }
+    let admin = named(list(ours(&pod), "env"), "TAXIMETER_ADMIN").expect("where they ask");
+    assert_eq!(admin["value"], "127.0.0.1:9464", "whatever a ConfigMap says");
     let tenant = named(list(ours(&pod), "env"), "TAXIMETER_TENANT").unwrap();
     assert_eq!(tenant["valueFrom"]["fieldRef"]["fieldPath"], "metadata.namespace");
     // It is told to ask another host now.

@@ -21,7 +21,7 @@ use super::picture::Month;
 use super::sample::{Live, METRICS, Sample, Status};
 use crate::edge::clock;
 use crate::edge::upstream::{
-    Dialer, Exchange, ExchangeBody, HTTP_1, Link, Pool, RequestBody, SendFault,
+    Dialer, Exchange, ExchangeBody, HTTP_1, Link, Pair, Pool, RequestBody, SendFault,
 };
 
 /// Time to connect.
@@ -43,14 +43,9 @@ const AGENT: &str = concat!("taximeter-top/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum AdminFault {
-    /// The certificates that were named.
-    #[error("cannot trust {path}: {source}")]
-    Trust {
-        /// Of the file.
-        path: String,
-        /// What is wrong with it.
-        source: io::Error,
-    },
+    /// The files of certificates that were named.
+    #[error("cannot use {0}")]
+    Files(io::Error),
     /// A token that cannot stand in a header.
     #[error("the token has characters that no token has")]
     Token,
@@ -62,7 +57,8 @@ pub(crate) enum AdminFault {
     },
     /// It wants a token, or another one.
     #[error(
-        "it asks for its admin_token, or not for this one: set TAXIMETER_ADMIN_TOKEN, or give --token"
+        "it asks for its admin_token, or not for this one: set TAXIMETER_ADMIN_TOKEN, or give --token, \
+         or --cert and --key where it knows their authority"
     )]
     Unauthorised,
     /// It answers, but not this.
@@ -85,6 +81,13 @@ pub(crate) enum AdminFault {
     },
 }
 
+/// What says that we may ask.
+#[derive(Clone, Copy)]
+pub(super) struct Proof<'a> {
+    pub(super) token: Option<&'a str>,
+    pub(super) pair: Option<Pair<'a>>,
+}
+
 /// A gateway's admin address; copies share its connections.
 #[derive(Clone)]
 pub(super) struct Client(Arc<Inner>);
@@ -97,19 +100,20 @@ struct Inner {
 }
 
 impl Client {
-    /// For `url`, where `token` is shown, trusting only what is in `ca` where that is given.
+    /// For `url`, where `proof` is shown, trusting only what is in `ca` where that is given.
     ///
-    /// Errors: the token or the file does not do.
+    /// Errors: the proof or the file does not do.
     pub(super) fn new(
         url: UpstreamUrl,
-        token: Option<&str>,
+        Proof { token, pair }: Proof<'_>,
         ca: Option<&Path>,
     ) -> Result<Self, AdminFault> {
-        let dialer = match ca {
-            Some(path) if url.tls => Dialer::trusting(Some(path), HTTP_1, CONNECT_TIMEOUT)
-                .map_err(|source| AdminFault::Trust { path: path.display().to_string(), source })?,
-            _ => Dialer::new(url.tls, CONNECT_TIMEOUT),
+        let dialer = match pair {
+            Some(pair) if url.tls => Dialer::certified(ca, pair, HTTP_1, CONNECT_TIMEOUT),
+            _ if url.tls => Dialer::trusting(ca, HTTP_1, CONNECT_TIMEOUT),
+            _ => Ok(Dialer::new(false, CONNECT_TIMEOUT)),
         };
+        let dialer = dialer.map_err(AdminFault::Files)?;
         let header = |text: &str| HeaderValue::from_str(text).map_err(|_| AdminFault::Token);
         let mut headers = HeaderMap::new();
         headers.insert(HOST, header(&url.authority())?);

@@ -1,34 +1,43 @@
-//! Who may ask: the admin token where there is one, and else nobody but this machine.
+//! Who may ask: who has the admin token or a certificate, where either is asked for, and else nobody
+//! but this machine.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use taximeter_config::Secret;
+use taximeter_config::{Config, Secret};
 
 use super::console;
 use super::problem::Refused;
+use crate::edge::serving::Caller;
 use crate::gateway::Gateway;
 
-/// Lets through who shows the token. Probes and the console's own files go without.
+/// Lets through who shows the token, or has shown a certificate. Probes and the console's own files
+/// go without.
 ///
-/// Without a token the address is on loopback, and a page in a browser of this machine could reach
+/// Where neither is asked for the address is on loopback, and a page in a browser of this machine could reach
 /// it by a name of its own that leads here: so only names that lead nowhere else are answered.
 pub(super) async fn authorise(
     State(gateway): State<Arc<Gateway>>,
+    Extension(caller): Extension<Caller>,
     request: Request,
     next: Next,
 ) -> Result<Response, Refused> {
     let headers = request.headers();
-    match &gateway.config.admin_token {
-        _ if is_open(request.uri().path()) => {}
+    let Config { admin_token, admin_tls, .. } = &gateway.config;
+    match admin_token {
+        _ if is_open(request.uri().path()) || caller.is_certified => {}
         Some(token) if shows(headers, token) => {}
         Some(_) => return Err(Refused::Unauthorised),
+        None if admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()) => {
+            return Err(Refused::Uncertified);
+        }
         None => match headers.get(header::HOST) {
             Some(host) if !is_local(host) => {
                 let host = String::from_utf8_lossy(host.as_bytes()).into_owned();

@@ -20,8 +20,9 @@ static TEXT: LazyLock<String> =
         title = "Taximeter's admin address",
         description = "What the gateway has metered, and how it does. Everything is read-only. On \
                        loopback nothing is asked for; where the configuration has an admin_token, \
-                       it is shown as a bearer's, or as the password of HTTP Basic. Errors are \
-                       problem details (RFC 9457).",
+                       it is shown as a bearer's, or as the password of HTTP Basic. Where it has \
+                       admin_tls with client_ca, a certificate does as well. Errors are problem \
+                       details (RFC 9457).",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     paths(

@@ -67,9 +67,15 @@ pub(super) enum Refused {
     /// No token, or a wrong one.
     #[error(
         "show the admin token: \"authorization: Bearer TOKEN\", or HTTP Basic with it as the \
-         password (admin_token in the configuration)"
+         password (admin_token in the configuration), or a certificate, where admin_tls.client_ca \
+         is there"
     )]
     Unauthorised,
+    /// No certificate was shown where that is the only way in.
+    #[error(
+        "show a certificate that an authority of admin_tls.client_ca in the configuration has signed"
+    )]
+    Uncertified,
     /// The name of another host: a page of that host may be asking through a browser.
     #[error(
         "this address is asked as {0:?}; ask it by its IP address or as localhost, or set an \
@@ -154,6 +160,9 @@ impl Refused {
             }
             Self::Unauthorised => {
                 (StatusCode::UNAUTHORIZED, "unauthorized", "The admin token is needed")
+            }
+            Self::Uncertified => {
+                (StatusCode::FORBIDDEN, "certificate_needed", "A certificate is needed")
             }
             Self::Misdirected(_) => {
                 (StatusCode::MISDIRECTED_REQUEST, "misdirected", "Asked by a foreign name")
@@ -250,6 +259,7 @@ impl IntoResponses for Refused {
         [
             ("400", "A parameter is unknown, given twice, or cannot be read"),
             ("401", "The admin token is missing or wrong"),
+            ("403", "No certificate was shown, and there is no admin token"),
             ("404", "Nothing is there"),
             ("405", "Not GET or HEAD"),
             ("421", "Asked by the name of another host, and without an admin token"),

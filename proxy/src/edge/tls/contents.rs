@@ -20,8 +20,10 @@ pub(crate) struct Files {
     pub(crate) certificate: PathBuf,
     /// Of the certificate.
     pub(crate) key: PathBuf,
-    /// Who must have signed the certificates of callers; `None` asks callers for none.
+    /// Who has signed the certificates of callers; `None` asks callers for none.
     pub(crate) client_ca: Option<PathBuf>,
+    /// Callers that show no certificate are let in too, and whoever answers them can tell.
+    pub(crate) is_client_optional: bool,
 }
 
 /// What the files held at one moment.
@@ -105,6 +107,11 @@ impl Contents {
         let builder = match (&self.client_ca, &files.client_ca) {
             (Some(bytes), Some(path)) => {
                 let verifier = WebPkiClientVerifier::builder(Arc::new(roots(bytes, path)?));
+                let verifier = if files.is_client_optional {
+                    verifier.allow_unauthenticated()
+                } else {
+                    verifier
+                };
                 let verifier = verifier.build();
                 builder.with_client_cert_verifier(
                     verifier.map_err(|fault| unfit(path, "certificate", &fault))?,

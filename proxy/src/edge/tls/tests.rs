@@ -65,7 +65,8 @@ impl Secret {
     }
 
     fn files(&self, client_ca: Option<PathBuf>) -> Files {
-        Files { certificate: self.path("tls.crt"), key: self.path("tls.key"), client_ca }
+        let (certificate, key) = (self.path("tls.crt"), self.path("tls.key"));
+        Files { certificate, key, client_ca, is_client_optional: false }
     }
 }
 

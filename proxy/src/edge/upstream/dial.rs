@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use taximeter_config::UpstreamUrl;
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::anyone::Anyone;
 use crate::edge::socket::Socket;
 
 /// What HTTP/1.1 and HTTP/2 are called when TLS agrees on one.
@@ -56,6 +57,13 @@ impl DialFault {
 /// A socket to an engine.
 pub(crate) type EngineSocket = Socket<TlsStream<TcpStream>>;
 
+/// Files, in PEM, with a certificate and its key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair<'a> {
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
+}
+
 /// Opens connections; holds the TLS settings.
 #[derive(Clone)]
 pub(crate) struct Dialer {
@@ -82,6 +90,32 @@ impl Dialer {
     ) -> io::Result<Self> {
         let roots = ca.map_or_else(|| Ok(system_roots()), roots_of)?;
         Ok(Self { tls: Some(connector(roots, protocol)), timeout })
+    }
+
+    /// Trusts as `trusting` does, and shows a certificate to those who ask for one.
+    ///
+    /// Errors: a file cannot be read, or does not have what it should.
+    pub(crate) fn certified(
+        ca: Option<&Path>,
+        pair: Pair<'_>,
+        protocol: &[u8],
+        timeout: Duration,
+    ) -> io::Result<Self> {
+        let roots = ca.map_or_else(|| Ok(system_roots()), roots_of)?;
+        let chain = certificates_of(pair.certificate)?;
+        let key = PrivateKeyDer::from_pem_file(pair.key).map_err(|fault| {
+            io::Error::other(format!("the key in {}: {fault}", pair.key.display()))
+        })?;
+        let config = ClientConfig::builder().with_root_certificates(roots);
+        let config = config.with_client_auth_cert(chain, key).map_err(io::Error::other)?;
+        Ok(Self { tls: Some(connector_of(config, protocol)), timeout })
+    }
+
+    /// Trusts whomever: for those who only ask whether somebody is there.
+    pub(crate) fn of_anyone(timeout: Duration) -> Self {
+        let config = ClientConfig::builder().dangerous();
+        let config = config.with_custom_certificate_verifier(Arc::new(Anyone::new()));
+        Self { tls: Some(connector_of(config.with_no_client_auth(), HTTP_1)), timeout }
     }
 
     /// A connected socket, TLS done where the URL says so.
@@ -119,20 +153,29 @@ fn system_roots() -> RootCertStore {
 }
 
 fn roots_of(file: &Path) -> io::Result<RootCertStore> {
-    let unfit = |fault: &dyn std::fmt::Display| {
-        io::Error::other(format!("the certificates in {}: {fault}", file.display()))
-    };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|fault| unfit(&fault))? {
-        let certificate = certificate.map_err(|fault| unfit(&fault))?;
-        roots.add(certificate).map_err(|fault| unfit(&fault))?;
+    for certificate in certificates_of(file)? {
+        roots.add(certificate).map_err(|fault| unfit(file, &fault))?;
     }
-    if roots.is_empty() { Err(unfit(&"there are none, in PEM")) } else { Ok(roots) }
+    Ok(roots)
+}
+
+fn certificates_of(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let found = found.map_err(|fault| unfit(file, &fault))?;
+    if found.is_empty() { Err(unfit(file, &"there are none, in PEM")) } else { Ok(found) }
+}
+
+fn unfit(file: &Path, fault: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("the certificates in {}: {fault}", file.display()))
 }
 
 fn connector(roots: RootCertStore, protocol: &[u8]) -> TlsConnector {
-    let mut config =
-        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    connector_of(config, protocol)
+}
+
+fn connector_of(mut config: ClientConfig, protocol: &[u8]) -> TlsConnector {
     config.alpn_protocols = vec![protocol.to_vec()];
     TlsConnector::from(Arc::new(config))
 }

@@ -86,6 +86,8 @@ log_events! {
     Draining: "draining", Info, [],
         "The gateway lets requests that are running end, and begins no others.";
     Stopped: "stopped", Info, [], "The gateway has stopped.";
+    StartGivenUp: "start_given_up", Info, [],
+        "The gateway was told to stop before it had started.";
     VariableIgnored: "variable_ignored", Warn, ["name", "reason"],
         "A variable of the environment does not do and was left out.";
     RequestRefused: "request_refused", Warn, ["code", "request_id", "message"],

@@ -7,11 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use taximeter_config::{PostgresTls, PostgresUrl};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
@@ -19,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as Stream;
 
 use super::fault::Fault;
+use crate::edge::upstream::Anyone;
 
 /// Makes connections private.
 #[derive(Clone)]
@@ -41,8 +40,8 @@ impl Tls {
         let config = if url.tls == PostgresTls::VerifyFull {
             config.with_root_certificates(roots(url.root_certificates.as_deref())?)
         } else {
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            config.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+            // `prefer` and `require` keep a secret from those who only listen.
+            config.dangerous().with_custom_certificate_verifier(Arc::new(Anyone::new()))
         };
         Ok(Self(TlsConnector::from(Arc::new(config.with_no_client_auth()))))
     }
@@ -72,45 +71,6 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, Fault> {
         }
     }
     Ok(roots)
-}
-
-/// Takes every certificate: `prefer` and `require` keep a secret from those who only listen.
-#[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {

@@ -1,0 +1,185 @@
+//! A server for those who ask now and then: TLS, HTTP/1.1 and HTTP/2, and a limit on everything.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use super::tls::Tls;
+use super::upstream::{HTTP_1, HTTP_2};
+
+/// By ALPN's names, the most wanted first. Without TLS it is HTTP/1.1.
+pub(crate) const PROTOCOLS: &[&[u8]] = &[HTTP_2, HTTP_1];
+
+/// Requests at once on one connection.
+const HTTP2_STREAMS_MAX: u32 = 64;
+/// Request head.
+const HEADER_BYTES_MAX: u32 = 64 << 10;
+/// How long what still runs has to end, once it was asked to.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after an accept that failed, as it does where descriptors are used up.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many may connect, and how long they may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Connections at once; more wait to be accepted.
+    pub(crate) connections_max: u16,
+    /// From the connection to a private one.
+    pub(crate) handshake_timeout: Duration,
+    /// For a whole request head, idle time before it included.
+    pub(crate) head_timeout: Duration,
+    /// How old a connection grows, before it is asked to end.
+    pub(crate) age_max: Duration,
+}
+
+impl Bounds {
+    /// The usual ones.
+    pub(crate) const fn of_age(age_max: Duration) -> Self {
+        Self {
+            connections_max: 256,
+            handshake_timeout: Duration::from_secs(5),
+            head_timeout: Duration::from_secs(90),
+            age_max,
+        }
+    }
+}
+
+/// What a connection tells of who asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    /// A certificate was shown that an authority of ours has signed.
+    pub(crate) is_certified: bool,
+}
+
+/// Whoever is connected.
+pub(crate) struct Server {
+    bounds: Bounds,
+    room: Arc<Semaphore>,
+    draining: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Nobody yet.
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        let room = Arc::new(Semaphore::new(bounds.connections_max.into()));
+        Self { bounds, room, draining: watch::Sender::new(false) }
+    }
+
+    /// Lets everybody in, for ever; dropped, nobody more.
+    pub(crate) async fn serve<F, A, B>(&self, listener: TcpListener, tls: Option<Tls>, answer: F)
+    where
+        F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Response<B>> + Send + 'static,
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        loop {
+            // Never closed.
+            let Ok(place) = self.room.clone().acquire_owned().await else { return };
+            let Ok((socket, _)) = listener.accept().await else {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let (tls, answer) = (tls.clone(), answer.clone());
+            let term = Term { bounds: self.bounds, draining: self.draining.subscribe() };
+            tokio::spawn(async move {
+                connection(socket, tls, answer, term).await;
+                drop(place);
+            });
+        }
+    }
+
+    /// Lets those end who are there; who does not in time is left.
+    pub(crate) async fn drain(&self) {
+        self.draining.send_replace(true);
+        let all = self.room.acquire_many(self.bounds.connections_max.into());
+        let _ = timeout(DRAIN_TIMEOUT, all).await;
+    }
+}
+
+/// How long a connection may last.
+struct Term {
+    bounds: Bounds,
+    draining: watch::Receiver<bool>,
+}
+
+async fn connection<F, A, B>(socket: TcpStream, tls: Option<Tls>, answer: F, term: Term)
+where
+    F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let _ = socket.set_nodelay(true);
+    let Some(tls) = tls else {
+        return http(socket, false, Caller { is_certified: false }, answer, term).await;
+    };
+    let Ok(Ok(stream)) = timeout(term.bounds.handshake_timeout, tls.accept(socket)).await else {
+        return;
+    };
+    let session = stream.get_ref().1;
+    let is_http2 = session.alpn_protocol() == Some(HTTP_2);
+    let caller = Caller { is_certified: session.peer_certificates().is_some() };
+    http(stream, is_http2, caller, answer, term).await;
+}
+
+async fn http<S, F, A, B>(stream: S, is_http2: bool, caller: Caller, answer: F, term: Term)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answered = answer(request, caller);
+        async move { Ok::<_, Infallible>(answered.await) }
+    });
+    let io = TokioIo::new(stream);
+    if is_http2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(HTTP2_STREAMS_MAX)
+            .max_header_list_size(HEADER_BYTES_MAX)
+            .keep_alive_interval(term.bounds.head_timeout)
+            .serve_connection(io, service);
+        run(connection, term, |connection| connection.graceful_shutdown()).await;
+    } else {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(term.bounds.head_timeout)
+            .max_buf_size(HEADER_BYTES_MAX as usize)
+            .serve_connection(io, service);
+        run(connection, term, |connection| connection.graceful_shutdown()).await;
+    }
+}
+
+async fn run<C: Future<Output = hyper::Result<()>>>(
+    connection: C,
+    Term { bounds, mut draining }: Term,
+    finish: impl Fn(Pin<&mut C>),
+) {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        // It may have been said before we came.
+        _ = draining.wait_for(|draining| *draining) => {}
+        () = sleep(bounds.age_max) => {}
+    }
+    finish(connection.as_mut());
+    // Who does not end then is left.
+    let _ = timeout(DRAIN_TIMEOUT, connection).await;
+}
+
+#[cfg(test)]
+mod tests;
