@@ -6,7 +6,6 @@ const BUCKETS_MAX: usize = 160;
 /// The narrowest: each bound is 9 % above the one before.
 const SCHEMA_MAX: i8 = 3;
 /// Bounds within one doubling, from a half on, in the narrowest schema: 2^(n/8 − 1).
-#[expect(clippy::excessive_precision, reason = "as Prometheus has them")]
 const BOUNDS: [f64; 8] = [
     0.5,
     0.545_253_866_332_628_8,
