@@ -29,6 +29,40 @@ fn http_1_0_is_served_and_its_connection_closed() {
     assert_eq!(gateway.records().len(), 1);
 }
 
+/// Sends each request on a connection of its own: it is answered in words, counted by its cause, and
+/// the connection ends.
+fn assert_told(gateway: &Gateway, cases: &[(&str, u16, &str, String)]) {
+    for (_, status, code, request) in cases {
+        let mut client = Client::saying(gateway.address(), request.as_bytes());
+        let shown: String = request.chars().take(80).collect();
+        let answer = client.try_answer().unwrap_or_else(|fault| panic!("{shown:?}: {fault}"));
+        assert_eq!(answer.status(), *status, "{shown:?}");
+        let error = &answer.json()["error"];
+        assert_eq!(
+            (&error["code"], &error["param"]),
+            (&Value::from(*code), &Value::Null),
+            "{error}"
+        );
+        assert_eq!(error["type"], "invalid_request_error");
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("x-should-retry", "false"),
+            ("cache-control", "no-store"),
+            ("connection", "close"),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{shown:?}: {answer:?}");
+        }
+        assert!(answer.header("x-request-id").is_some(), "{answer:?}");
+        client.assert_closed();
+    }
+    for (cause, ..) in cases {
+        let count = cases.iter().filter(|(other, ..)| other == cause).count();
+        gateway.await_metric(&format!(
+            "taximeter_bad_framing_total{{taximeter_cause=\"{cause}\"}} {count}"
+        ));
+    }
+}
+
 #[test]
 fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginning() {
     let engine = Engine::start();
@@ -75,35 +109,7 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
         ),
         ("target_too_long", 414, "uri_too_long", format!("GET /{}", "x".repeat(65_534))),
     ];
-    for (_, status, code, request) in &cases {
-        let mut client = Client::saying(gateway.address(), request.as_bytes());
-        let shown: String = request.chars().take(80).collect();
-        let answer = client.try_answer().unwrap_or_else(|fault| panic!("{shown:?}: {fault}"));
-        assert_eq!(answer.status(), *status, "{shown:?}");
-        let error = &answer.json()["error"];
-        assert_eq!(
-            (&error["code"], &error["param"]),
-            (&Value::from(*code), &Value::Null),
-            "{error}"
-        );
-        assert_eq!(error["type"], "invalid_request_error");
-        for (name, value) in [
-            ("content-type", "application/json"),
-            ("x-should-retry", "false"),
-            ("cache-control", "no-store"),
-            ("connection", "close"),
-        ] {
-            assert_eq!(answer.header(name), Some(value), "{shown:?}: {answer:?}");
-        }
-        assert!(answer.header("x-request-id").is_some(), "{answer:?}");
-        client.assert_closed();
-    }
-    for (cause, ..) in &cases {
-        let count = cases.iter().filter(|(other, ..)| other == cause).count();
-        gateway.await_metric(&format!(
-            "taximeter_bad_framing_total{{taximeter_cause=\"{cause}\"}} {count}"
-        ));
-    }
+    assert_told(&gateway, &cases);
     engine.assert_untouched();
     assert!(gateway.records().is_empty());
 }
