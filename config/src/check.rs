@@ -1,6 +1,8 @@
 //! What the file says → what the program may trust: defaults, and the rules between one key and
 //! another.
 
+mod limits;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
@@ -11,7 +13,6 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
 use crate::content::{Content, captures};
-use crate::limits::Limits;
 use crate::mistake::Invalid;
 use crate::model::{
     ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Telemetry,
@@ -22,21 +23,16 @@ use crate::prices::prices;
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
-    RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger, RawLimits,
-    RawOtlp, RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
+    RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger, RawOtlp,
+    RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
 };
 use crate::secret::Secret;
 use crate::terms;
 use crate::tls::{RawAdminTls, admin_problem};
 use crate::values::{HeaderText, Label, Sha256, Value};
+use limits::{at_least, limits, ordered};
 
 const WORKERS_MAX: usize = 1024;
-/// The most that HTTP/2 has a number for.
-const HTTP2_WINDOW_BYTES_MAX: u32 = i32::MAX as u32;
-/// The least that hyper reads a head with.
-const HEADER_BYTES_MIN: usize = 8192;
-/// Below it, files of the journal are little but heads.
-const SEGMENT_BYTES_MIN: usize = 4096;
 /// A hundred years: longer than any law wants, and a time that can be subtracted from now.
 const KEEP_DAYS_MAX: u32 = 36_500;
 
@@ -346,102 +342,6 @@ fn headers(table: Table<HeaderText>, reader: &mut Reader<'_>) -> BTreeMap<String
 fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {
     let labels = raw.given().map(|table| table.0).unwrap_or_default();
     labels.into_iter().map(|(name, at)| (name, at.value.into())).collect()
-}
-
-fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
-    let default = Limits::default();
-    at_least(HEADER_BYTES_MIN, &raw.header_bytes_max, reader);
-    at_least(SEGMENT_BYTES_MIN, &raw.ledger_segment_bytes, reader);
-    at_most(HTTP2_WINDOW_BYTES_MAX, &raw.http2_window_bytes, reader);
-    at_most(HTTP2_WINDOW_BYTES_MAX, &raw.http2_connection_window_bytes, reader);
-    let head = (&raw.header_bytes_max, default.header_bytes_max);
-    ordered((&raw.uri_bytes_max, default.uri_bytes_max), head, "header_bytes_max", reader);
-    let bodies = (&raw.bodies_total_bytes_max, Limits::BODIES_TOTAL_BYTES);
-    ordered(
-        (&raw.body_bytes_max, default.body_bytes_max),
-        bodies,
-        "bodies_total_bytes_max",
-        reader,
-    );
-    Limits {
-        header_bytes_max: raw.header_bytes_max.or(default.header_bytes_max),
-        headers_max: raw.headers_max.or(default.headers_max),
-        uri_bytes_max: raw.uri_bytes_max.or(default.uri_bytes_max),
-        header_read_timeout: raw.header_read_timeout_seconds.or(default.header_read_timeout),
-        body_bytes_max: raw.body_bytes_max.or(default.body_bytes_max),
-        body_read_timeout: raw.body_read_timeout_seconds.or(default.body_read_timeout),
-        bodies_total_bytes_max: raw.bodies_total_bytes_max.given().map(|at| at.value.get()),
-        memory_bytes_max: raw.memory_bytes_max.given().map(|at| at.value.get()),
-        idle_timeout: raw.idle_timeout_seconds.or(default.idle_timeout),
-        connections_max: raw.connections_max.or(default.connections_max),
-        connections_per_peer_max: raw.connections_per_peer_max.or(default.connections_per_peer_max),
-        requests_per_connection_max: raw
-            .requests_per_connection_max
-            .or(default.requests_per_connection_max),
-        http2_streams_max: raw.http2_streams_max.or(default.http2_streams_max),
-        http2_window_bytes: raw.http2_window_bytes.or(default.http2_window_bytes),
-        http2_connection_window_bytes: raw
-            .http2_connection_window_bytes
-            .or(default.http2_connection_window_bytes),
-        http2_resets_per_10s_max: raw.http2_resets_per_10s_max.or(default.http2_resets_per_10s_max),
-        http2_control_frames_per_10s_max: raw
-            .http2_control_frames_per_10s_max
-            .or(default.http2_control_frames_per_10s_max),
-        upstream_connect_timeout: raw
-            .upstream_connect_timeout_seconds
-            .or(default.upstream_connect_timeout),
-        upstream_head_timeout: raw.upstream_head_timeout_seconds.or(default.upstream_head_timeout),
-        upstream_idle_timeout: raw.upstream_idle_timeout_seconds.or(default.upstream_idle_timeout),
-        request_timeout: raw.request_timeout_seconds.or(default.request_timeout),
-        upstream_keep_alive: raw.upstream_keep_alive_seconds.or(default.upstream_keep_alive),
-        client_write_timeout: raw.client_write_timeout_seconds.or(default.client_write_timeout),
-        decode_bytes_max: raw.decode_bytes_max.or(default.decode_bytes_max),
-        decode_ratio_max: raw.decode_ratio_max.or(default.decode_ratio_max),
-        relay_buffer_bytes: raw.relay_buffer_bytes.or(default.relay_buffer_bytes),
-        drain_grace: raw.drain_grace_seconds.or(default.drain_grace),
-        drain: raw.drain_seconds.or(default.drain),
-        ledger_write_timeout: raw.ledger_write_timeout_seconds.or(default.ledger_write_timeout),
-        ledger_queue_bytes_max: raw.ledger_queue_bytes_max.or(default.ledger_queue_bytes_max),
-        ledger_segment_bytes: raw.ledger_segment_bytes.or(default.ledger_segment_bytes),
-    }
-}
-
-type Count<'raw> = (&'raw Optional<At<NonZeroUsize>>, usize);
-
-fn at_least(least: usize, raw: &Optional<At<NonZeroUsize>>, reader: &mut Reader<'_>) {
-    if let Optional::Given(at) = raw
-        && at.value.get() < least
-    {
-        let why = Invalid::new("is too little", format!("at least {least}"));
-        reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
-    }
-}
-
-fn at_most(most: u32, raw: &Optional<At<NonZeroU32>>, reader: &mut Reader<'_>) {
-    if let Optional::Given(at) = raw
-        && at.value.get() > most
-    {
-        let why = Invalid::new("is too much", format!("at most {most}"));
-        reader.invalid::<NonZeroU32>(&at.spot, &at.written, &why);
-    }
-}
-
-/// Reports when `part` is more than `whole`, at the one that the file gives.
-fn ordered(part: Count<'_>, whole: Count<'_>, whole_name: &str, reader: &mut Reader<'_>) {
-    let value =
-        |(field, default): Count<'_>| field.as_ref().given().map_or(default, |at| at.value.get());
-    let most = value(whole);
-    if value(part) <= most {
-        return;
-    }
-    match (part.0, whole.0) {
-        (Optional::Given(at), Optional::Absent | Optional::Given(_)) => {
-            let why = Invalid::new("is too much", format!("at most `{whole_name}`, {most}"));
-            reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
-        }
-        (Optional::Absent, Optional::Given(_)) => at_least(part.1, whole.0, reader),
-        _ => {}
-    }
 }
 
 /// Values that must differ, and where each was first.

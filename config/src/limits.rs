@@ -19,6 +19,8 @@ pub struct Limits {
     pub body_read_timeout: Duration,
     /// All bodies held at once, in bytes, where that is said; see `bodies_total`.
     pub bodies_total_bytes_max: Option<usize>,
+    /// Deepest nesting of a request's JSON, the outermost object included.
+    pub json_depth_max: usize,
     /// What the process may take, in bytes; `None` leaves it to the container.
     pub memory_bytes_max: Option<usize>,
     /// Idle keep-alive connection from a client.
@@ -29,6 +31,9 @@ pub struct Limits {
     pub connections_per_peer_max: usize,
     /// Requests on one connection; behind the last of them it is closed.
     pub requests_per_connection_max: u32,
+    /// Requests of one tenant that run at once, where nothing else is agreed with it; `None` is no
+    /// maximum.
+    pub requests_per_tenant_max: Option<usize>,
     /// Streams on one HTTP/2 connection.
     pub http2_streams_max: u32,
     /// What a client may send on one HTTP/2 stream before we have read it, in bytes.
@@ -50,12 +55,18 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// How long an idle upstream connection is kept.
     pub upstream_keep_alive: Duration,
+    /// Tries to send one request, where nothing of it has reached an engine.
+    pub attempts_max: u32,
     /// A client that does not read.
     pub client_write_timeout: Duration,
     /// Longest body that is read as one document, in bytes, decoded.
     pub decode_bytes_max: usize,
     /// Most decoded bytes per byte of an encoded body.
     pub decode_ratio_max: u32,
+    /// Longest line, and longest data of one event, that is read of a stream, in bytes.
+    pub sse_line_bytes_max: usize,
+    /// Text that is counted for one request, in bytes; the rest is estimated.
+    pub count_bytes_max: usize,
     /// Frames gathered into one write, in bytes.
     pub relay_buffer_bytes: usize,
     /// Everything is served this long after SIGTERM, while readiness is off already.
@@ -68,6 +79,12 @@ pub struct Limits {
     pub ledger_queue_bytes_max: usize,
     /// A file of the journal that is this long is followed by another one, in bytes.
     pub ledger_segment_bytes: usize,
+    /// Series of one metric.
+    pub series_per_metric_max: usize,
+    /// Longest text in a field of the log, in bytes.
+    pub log_field_bytes_max: usize,
+    /// Lines of one kind in the log a second.
+    pub log_lines_per_kind_per_second_max: u32,
 }
 
 impl Default for Limits {
@@ -80,11 +97,13 @@ impl Default for Limits {
             body_bytes_max: 32 << 20,
             body_read_timeout: Duration::from_secs(30),
             bodies_total_bytes_max: None,
+            json_depth_max: 256,
             memory_bytes_max: None,
             idle_timeout: Duration::from_secs(75),
             connections_max: 10_000,
             connections_per_peer_max: 1_000,
             requests_per_connection_max: 10_000,
+            requests_per_tenant_max: None,
             http2_streams_max: 100,
             http2_window_bytes: 64 << 10,
             http2_connection_window_bytes: 1 << 20,
@@ -95,15 +114,21 @@ impl Default for Limits {
             upstream_idle_timeout: Duration::from_secs(120),
             request_timeout: Duration::from_secs(3600),
             upstream_keep_alive: Duration::from_secs(4),
+            attempts_max: 2,
             client_write_timeout: Duration::from_secs(60),
             decode_bytes_max: 32 << 20,
             decode_ratio_max: 200,
+            sse_line_bytes_max: 1 << 20,
+            count_bytes_max: 4 << 20,
             relay_buffer_bytes: 64 << 10,
             drain_grace: Duration::ZERO,
             drain: Duration::from_secs(30),
             ledger_write_timeout: Duration::from_secs(1),
             ledger_queue_bytes_max: 64 << 20,
             ledger_segment_bytes: 64 << 20,
+            series_per_metric_max: 2_000,
+            log_field_bytes_max: 256,
+            log_lines_per_kind_per_second_max: 10,
         }
     }
 }

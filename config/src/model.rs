@@ -241,6 +241,8 @@ pub struct Tenant {
     pub prices: Option<PathBuf>,
     /// What is free each month.
     pub allowance: Option<Allowance>,
+    /// Requests that run at once; `None` leaves it to the limit for everybody.
+    pub concurrency: Option<usize>,
 }
 
 /// A header that names the tenant, believed from these peers only.

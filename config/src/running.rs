@@ -53,7 +53,13 @@ impl Config {
             receipts: _,
             passthrough: _,
             resource: _,
-            limits: Limits { ledger_queue_bytes_max: _, ledger_segment_bytes: _, .. },
+            limits:
+                Limits {
+                    ledger_queue_bytes_max: _,
+                    ledger_segment_bytes: _,
+                    series_per_metric_max: _,
+                    ..
+                },
         } = running;
         let mut differ = Vec::new();
         kept!(
@@ -77,6 +83,7 @@ impl Config {
             resource,
             limits.ledger_queue_bytes_max,
             limits.ledger_segment_bytes,
+            limits.series_per_metric_max,
         );
         // The address that stays may be one that strangers reach.
         if !self.admin_is_guarded() && !self.admin.ip().to_canonical().is_loopback() {

@@ -21,7 +21,8 @@ pub(crate) fn tenant(
     let factor = factor(raw.discount, raw.markup, reader);
     let prices = raw.prices.given().map(|at| readable(&at, reader));
     let allowance = raw.allowance.given().map(|raw| allowance(raw, currency, reader));
-    Some(Tenant { name: raw.name.0?.value.into(), factor, prices, allowance })
+    let concurrency = raw.concurrency.given().map(|at| at.value.get());
+    Some(Tenant { name: raw.name.0?.value.into(), factor, prices, allowance, concurrency })
 }
 
 /// What list prices are multiplied with.

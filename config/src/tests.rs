@@ -65,7 +65,7 @@ tenants:
       labels: {team: search}
   header: {name: X-Tenant-Id, trusted_peers: [127.0.0.1, "10.1.2.3/8"]}
   list:
-    - {name: acme, discount: 12.5 %, prices: prices.yaml}
+    - {name: acme, discount: 12.5 %, prices: prices.yaml, concurrency: 15}
     - {name: zeta, markup: "5%", allowance: {money: 5 EUR, tokens: {input: 1000000, output: 0}}}
 tokenizers:
   - {models: ["llama-*"], path: /models/llama}
@@ -101,7 +101,9 @@ receipts: off
 passthrough: true
 resource: {k8s.pod.name: "${env:POD}"}
 limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, drain_grace_seconds: 0, http2_streams_max: 5,
-         http2_window_bytes: 6, http2_connection_window_bytes: 7, http2_resets_per_10s_max: 8, http2_control_frames_per_10s_max: 9}
+         http2_window_bytes: 6, http2_connection_window_bytes: 7, http2_resets_per_10s_max: 8, http2_control_frames_per_10s_max: 9,
+         json_depth_max: 10, requests_per_tenant_max: 11, attempts_max: 3, sse_line_bytes_max: 1024, count_bytes_max: 12,
+         series_per_metric_max: 13, log_field_bytes_max: 64, log_lines_per_kind_per_second_max: 14}
 "#;
 
 #[test]
@@ -118,6 +120,12 @@ fn every_key_of_the_schema_is_read() {
     assert_eq!((http2_window_bytes, http2_connection_window_bytes), (6, 7));
     let Limits { http2_resets_per_10s_max, http2_control_frames_per_10s_max, .. } = config.limits;
     assert_eq!((http2_resets_per_10s_max, http2_control_frames_per_10s_max), (8, 9));
+    let Limits { json_depth_max, requests_per_tenant_max, attempts_max, .. } = config.limits;
+    assert_eq!((json_depth_max, requests_per_tenant_max, attempts_max), (10, Some(11), 3));
+    let Limits { sse_line_bytes_max, count_bytes_max, series_per_metric_max, .. } = config.limits;
+    assert_eq!((sse_line_bytes_max, count_bytes_max, series_per_metric_max), (1024, 12, 13));
+    let Limits { log_field_bytes_max, log_lines_per_kind_per_second_max, .. } = config.limits;
+    assert_eq!((log_field_bytes_max, log_lines_per_kind_per_second_max), (64, 14));
     assert!(config.upstreams[1].forward_credential);
     assert_eq!(config.upstreams[0].credential.as_ref().unwrap().expose(), "sk-from-a-file");
 }
@@ -170,7 +178,9 @@ billing: {zone: Mars/Phobos, timezone: UTC}
 ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql://host/bills"}
 export: {push: {batch_max: 0, token: "two words"}}
 telemetry: {genai: v1_40, tenants_max: 0, access_log: some, otlp: {endpoint: "collector:4317", headers: {host: secret}, temporality: up}, content: {capture: yes, bytes_max: 7, redact: ["(", "x*"], tenants: ["a/b"]}}
-limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000, http2_window_bytes: 2147483648}
+limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000, http2_window_bytes: 2147483648,
+         json_depth_max: 65537, attempts_max: 11, sse_line_bytes_max: 1023, count_bytes_max: 67108865,
+         series_per_metric_max: 9, log_field_bytes_max: 63, log_lines_per_kind_per_second_max: 0, requests_per_tenant_max: 0}
 "#;
     assert_snapshot!(mistakes(text));
 }

@@ -29,6 +29,12 @@ impl Counting {
         Self { choice: Tokenizer::for_model(model), form: Form::OpenAi }
     }
 
+    /// The same, of which one count takes so much text, in bytes.
+    pub(crate) fn within(self, bytes_max: usize) -> Self {
+        let Choice { tokenizer, exact } = self.choice;
+        Self { choice: Choice { tokenizer: tokenizer.within(bytes_max), exact }, ..self }
+    }
+
     /// Whether a short prompt is counted in microseconds: nothing has to be loaded or rendered.
     pub(crate) fn is_quick(&self) -> bool {
         self.choice.tokenizer.is_loaded() && !matches!(self.form, Form::Own(Some(_)))

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod ask;
 pub(crate) mod clock;
+pub(crate) mod descriptors;
 pub(crate) mod export;
 pub(crate) mod feeder;
 pub(crate) mod fetch;
@@ -14,6 +15,7 @@ pub(crate) mod listen;
 pub(crate) mod look;
 pub(crate) mod memory;
 pub(crate) mod otlp;
+pub(crate) mod panics;
 pub(crate) mod process;
 pub(crate) mod push;
 pub(crate) mod recognise;

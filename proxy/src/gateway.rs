@@ -9,10 +9,12 @@ use std::time::Instant;
 use http::HeaderValue;
 use jiff::Timestamp;
 use taximeter_config::{Config, Upstream};
+use taximeter_ledger::TenantId;
 use taximeter_meter::Dialect;
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
+use crate::crowd::Crowd;
 use crate::edge::clock;
 use crate::edge::feeder::Feeding;
 use crate::edge::journal::Journal;
@@ -61,6 +63,8 @@ pub(crate) struct Lasting {
     pub(crate) feeding: Arc<Feeding>,
     /// Requests that are running.
     pub(crate) live: Live,
+    /// How many each tenant has, of those who may not have as many as they like.
+    pub(crate) tenants: Arc<Crowd<TenantId>>,
     /// How much of it we may take, and whether there is little left.
     pub(crate) memory: Arc<Memory>,
     pub(crate) telemetry: Arc<Telemetry>,
@@ -117,6 +121,7 @@ impl Gateway {
             journal,
             feeding: Arc::default(),
             live: Live::default(),
+            tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
             telemetry,
             background,
@@ -160,9 +165,9 @@ impl Gateway {
             directory: Directory::new(&config),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
             standings: config.upstreams.iter().map(standing).collect(),
+            tokenizers: tokenizers.within(config.limits.count_bytes_max),
             config,
             tariffs,
-            tokenizers,
             lasting,
         }
     }

@@ -42,10 +42,9 @@ pub(crate) async fn journey(
     let arrival = Arrival::new(peer.address.ip(), uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
     let mut unanswered = report::Unanswered::new(&worker.gateway, &arrival, &method);
-    // A panic ends this request and no other; the fare that it drops settles itself.
-    let ridden = AssertUnwindSafe(ride(worker, peer, &arrival, request)).catch_unwind().await;
+    let ridden = caught(ride(worker, peer, &arrival, request)).await;
     unanswered.is_answered();
-    let mut reply = match ridden.unwrap_or(Err(Refusal::Internal)) {
+    let mut reply = match ridden {
         Ok(reply) => reply,
         Err(refusal) => {
             report::refused(&worker.gateway, &arrival, &method, &refusal);
@@ -66,6 +65,11 @@ pub(crate) async fn journey(
         headers.insert("x-request-id", id);
     }
     reply
+}
+
+/// A panic ends this request and no other; the fare that it drops settles itself.
+async fn caught<T>(ride: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    AssertUnwindSafe(ride).catch_unwind().await.unwrap_or(Err(Refusal::Internal))
 }
 
 /// The answer to what cannot be read as a request, of which the beginning is known.
@@ -122,4 +126,34 @@ async fn ride(
         report::passed(gateway, arrival, &method, Some(route.template), reply.status());
     }
     Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::ready;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_its_request_and_what_that_owes_is_settled() {
+        /// Notes that it was dropped, and how.
+        struct Owes<'a>(&'a Cell<Option<bool>>);
+        impl Drop for Owes<'_> {
+            fn drop(&mut self) {
+                self.0.set(Some(std::thread::panicking()));
+            }
+        }
+        let settled = Cell::new(None);
+        let owes = Owes(&settled);
+        let ridden = caught(async {
+            let _owes = owes;
+            ready(()).await;
+            Ok(Vec::<u8>::new().remove(0))
+        });
+        let refused = ridden.now_or_never().expect("it ends at once").unwrap_err();
+        assert_eq!((refused.code(), refused.status().0.as_u16()), ("internal", 500));
+        assert_eq!(settled.get(), Some(true));
+        assert!(matches!(caught(ready(Ok(7))).now_or_never(), Some(Ok(7))));
+    }
 }

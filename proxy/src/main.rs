@@ -3,6 +3,7 @@
 mod bills;
 mod commands;
 mod counting;
+mod crowd;
 mod edge;
 mod exit;
 mod format;

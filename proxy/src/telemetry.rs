@@ -25,6 +25,7 @@ mod queue;
 mod reference;
 mod requests;
 mod resource;
+mod rooms;
 mod series;
 pub(crate) mod spans;
 pub(crate) mod trace;
@@ -76,12 +77,19 @@ impl Telemetry {
         let sampling = emission.traces.as_ref().map(|export| export.sampling.clone());
         let traces = sampling.map(|sampling| Traces::new(sampling, emission.genai));
         let logs = emission.logs.as_ref().map(|_| Logs::new(emission.genai));
+        log.limit(&config.limits);
         Self {
             log: log.pushing(logs),
             metrics: Metrics::new(config, emission, gateway, since),
             traces,
             exports: Exports::default(),
         }
+    }
+
+    /// Another configuration is in force.
+    pub(crate) fn reconfigured(&self, config: &Config) {
+        self.metrics.reconfigured(config);
+        self.log.limit(&config.limits);
     }
 
     /// What of a signal waits for the collector: requests with spans, or lines. Metrics never wait:

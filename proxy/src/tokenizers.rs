@@ -7,7 +7,11 @@ use crate::counting::Counting;
 
 /// Vocabularies, in order of preference.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tokenizers(Vec<Entry>);
+pub(crate) struct Tokenizers {
+    entries: Vec<Entry>,
+    /// Text that is counted at once, in bytes; `None` is what the tokenizer has of itself.
+    count_bytes_max: Option<usize>,
+}
 
 /// What counts, and for whom; not exact where the models' own vocabulary is another.
 #[derive(Debug, Clone)]
@@ -18,7 +22,12 @@ pub(crate) struct Entry {
 
 impl Tokenizers {
     pub(crate) const fn new(entries: Vec<Entry>) -> Self {
-        Self(entries)
+        Self { entries, count_bytes_max: None }
+    }
+
+    /// The same, that count so much text at once, in bytes.
+    pub(crate) fn within(self, count_bytes_max: usize) -> Self {
+        Self { count_bytes_max: Some(count_bytes_max), ..self }
     }
 
     /// What counts: the vocabulary of the model that answered, or else of the one that was asked
@@ -31,7 +40,11 @@ impl Tokenizers {
         let models = [response_model, request_model].into_iter().flatten();
         let own = models.clone().find_map(|model| self.own(model));
         let near = || models.clone().find_map(|model| self.find(model, false));
-        own.or_else(near).unwrap_or_else(|| Counting::built_in(""))
+        let counting = own.or_else(near).unwrap_or_else(|| Counting::built_in(""));
+        match self.count_bytes_max {
+            Some(bytes_max) => counting.within(bytes_max),
+            None => counting,
+        }
     }
 
     /// The model's own vocabulary.
@@ -45,7 +58,7 @@ impl Tokenizers {
             entry.counting.choice.exact == exact
                 && entry.models.iter().any(|pattern| pattern.matches(model))
         };
-        self.0.iter().find(fits).map(|entry| entry.counting.clone())
+        self.entries.iter().find(fits).map(|entry| entry.counting.clone())
     }
 }
 
@@ -97,5 +110,15 @@ mod tests {
         let of = Tokenizers::new(vec![entry("llama", "llama-*", false)]);
         assert_eq!(chosen(&of, Some("mystery"), None), ("o200k_base".to_owned(), false));
         assert_eq!(chosen(&of, None, None), ("o200k_base".to_owned(), false));
+    }
+
+    #[test]
+    fn every_vocabulary_counts_so_much_at_once_and_no_more() {
+        let of = Tokenizers::new(vec![entry("llama", "llama-*", false)]).within(8);
+        for model in ["llama-3", "gpt-4o", "mystery"] {
+            let tokenizer = of.choose(Some(model), None).choice.tokenizer;
+            assert!(!tokenizer.count(["12345678"]).estimated, "{model}");
+            assert!(tokenizer.count(["123456789"]).estimated, "{model}");
+        }
     }
 }

@@ -89,6 +89,14 @@ impl Client {
         assert_eq!(String::from_utf8_lossy(&came), expected);
     }
 
+    /// Whether something of the answer has come by now.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("set nonblocking");
+        let came = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).expect("set blocking");
+        came.is_ok()
+    }
+
     /// Waits until something of the answer has come.
     pub(crate) fn wait_for_byte(&mut self) -> std::io::Result<()> {
         let mut byte = [0];

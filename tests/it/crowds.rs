@@ -1,10 +1,11 @@
-//! What one client may take: connections from one address, requests on one connection.
+//! What one client may take: connections from one address, requests on one connection, requests of
+//! one tenant at once, and all of them of the descriptors.
 
 use crate::client::Client;
-use crate::engine::Engine;
-use crate::fixtures::{CHAT, CHAT_ANSWER};
-use crate::gateway::{Gateway, Setup, patiently};
-use crate::http::{bare, json_answer, post};
+use crate::engine::{Connection, Engine};
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT};
+use crate::gateway::{Gateway, Setup, patiently, taken};
+use crate::http::{LAST_CHUNK, bare, chunk, json_answer, post, stream_answer};
 
 fn limited(engine: &Engine, limits: &str) -> Gateway {
     Setup::before(engine).upstream("dialect: openai").with(&format!("limits: {{{limits}}}")).start()
@@ -98,4 +99,134 @@ fn clients_wait_while_descriptors_are_used_up_and_are_served_then() {
         assert_eq!(ask(client), Some(404));
     }
     gateway.await_metric("taximeter_connections_refused_total 1");
+}
+
+/// A stream of a tenant, of which the client has read the first event.
+fn stream(gateway: &Gateway, engine: &Engine, tenant: &str) -> (Client, Connection) {
+    let mut client = gateway.chat(&format!("X-Tenant: {tenant}\r\n"), STREAM_CHAT);
+    let mut connection = engine.begin_stream();
+    client.head();
+    connection.send(&chunk(HELLO));
+    client.expect(HELLO);
+    (client, connection)
+}
+
+fn status_of(gateway: &Gateway, tenant: &str) -> u16 {
+    gateway.chat(&format!("X-Tenant: {tenant}\r\nConnection: close\r\n"), CHAT).answer().status()
+}
+
+#[test]
+fn a_tenant_that_has_as_many_requests_as_it_may_is_refused_and_others_are_served() {
+    let engine = Engine::start();
+    let setup = Setup::before(&engine).upstream("dialect: openai").with(
+        "tenants: {header: {name: x-tenant, trusted_peers: [127.0.0.1]}, list: [{name: large, concurrency: 3}]}",
+    );
+    let gateway = setup.with("limits: {requests_per_tenant_max: 2}").start();
+    let hogs = [(); 2].map(|()| stream(&gateway, &engine, "hog"));
+    let refused = gateway.chat("X-Tenant: hog\r\n", CHAT).answer();
+    let error = &refused.json()["error"];
+    assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
+    assert_eq!(refused.header("x-should-retry"), None, "it passes by itself");
+    assert_eq!(
+        (&error["type"], &error["code"]),
+        (&"rate_limit_error".into(), &"concurrency_limited".into())
+    );
+    assert!(error["message"].as_str().expect("a message").starts_with("2 of your requests run"));
+    assert_eq!(gateway.await_event("tenant_limited")["tenant"], "hog");
+    let count =
+        r#"taximeter_limits_refusals_total{taximeter_kind="concurrency",taximeter_tenant="hog"} 1"#;
+    gateway.await_metric(count);
+    let others = ["other", "large", "large", "large"].map(|of| stream(&gateway, &engine, of));
+    assert_eq!(status_of(&gateway, "large"), 429, "the fourth of one with whom three are agreed");
+    engine.assert_untouched();
+    for (mut client, mut connection) in hogs.into_iter().chain(others) {
+        connection.send(&[chunk(STOP), chunk(DONE), LAST_CHUNK.to_vec()].concat());
+        client.expect(STOP);
+        client.expect(DONE);
+        assert_eq!(client.next_chunk().as_deref(), Some(&b""[..]));
+    }
+    // Who has all of its answer has its place again.
+    let _next = [(); 2].map(|()| stream(&gateway, &engine, "hog"));
+    assert_eq!(gateway.records().len(), 6);
+}
+
+#[test]
+fn a_place_comes_free_however_a_request_ends() {
+    let engine = Engine::start();
+    let setup = Setup::before(&engine).upstream("dialect: openai");
+    let gateway = setup.with("limits: {requests_per_tenant_max: 1}").start();
+    let ask = |request: &[u8]| Client::saying(gateway.address(), request);
+    // Refused behind admission, left by its client, broken off by the engine, passed on for free.
+    assert_eq!(ask(&post("/v1/chat/completions", "", "{")).answer().status(), 400);
+    let (client, connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    drop(client);
+    connection.assert_closed_by_gateway();
+    // Its record is written behind that.
+    gateway.await_records(1);
+    let mut client = gateway.chat("", CHAT);
+    let connection = taken(&engine, &client).expect("its place is free again");
+    connection.reset();
+    assert_eq!(client.answer().status(), 502);
+    let mut models = ask(&bare("GET", "/v1/models", ""));
+    engine.answer_once(&json_answer("{}"));
+    assert_eq!(models.answer().status(), 200);
+    let mut last = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(last.answer().status(), 200);
+}
+
+#[test]
+fn clients_leave_descriptors_to_engines_and_those_to_ledger_and_admin_address() {
+    let engine = Engine::start();
+    let setup = Setup::before(&engine).upstream("dialect: openai");
+    // Each request wants a connection of its own to the engine.
+    let gateway =
+        setup.with("limits: {ledger_segment_bytes: 4096, connections_per_peer_max: 9999}").start();
+    gateway.limit_descriptors(160);
+    let mut clients: Vec<_> = (0..160).map(|_| Client::connect(gateway.address())).collect();
+    assert_eq!(gateway.await_event("connection_refused")["reason"], "file_descriptors");
+    // Those that were let in are served, and the journal goes on in new files.
+    for client in &mut clients[..20] {
+        client.send(&post("/v1/chat/completions", "", CHAT));
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+    }
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+    assert_eq!(gateway.records().len(), 20);
+    gateway.await_metric("taximeter_connections_refused_total 1");
+    drop(clients);
+    let next = patiently(|| ask(&mut Client::connect(gateway.address())));
+    assert_eq!(next, Some(404), "whoever comes after they have left");
+}
+
+#[test]
+fn requests_beyond_the_descriptors_of_engines_are_refused_before_the_ledger_has_none() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    gateway.limit_descriptors(128);
+    let mut clients: Vec<_> = (0..128).map(|_| Client::connect(gateway.address())).collect();
+    gateway.await_event("connection_refused");
+    // Each wants one more, to the engine.
+    let mut connections = Vec::new();
+    let refused = clients.iter_mut().find_map(|client| {
+        client.send(&post("/v1/chat/completions", "", STREAM_CHAT));
+        match taken(&engine, client) {
+            Some(connection) => {
+                connections.push(connection);
+                None
+            }
+            None => Some(client.answer()),
+        }
+    });
+    let refused = refused.expect("it never was full");
+    assert_eq!(refused.status(), 503, "{}", refused.text());
+    assert_eq!(refused.json()["error"]["code"], "overloaded");
+    assert_eq!(gateway.await_event("upstream_unreachable")["cause"], "file_descriptors");
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+    assert!(!connections.is_empty());
+    for (connection, client) in connections.iter_mut().zip(&mut clients) {
+        connection.send(&stream_answer(&[HELLO, STOP, DONE]));
+        assert_eq!(client.answer().text(), [HELLO, STOP, DONE].concat());
+    }
+    gateway.await_records(connections.len());
 }

@@ -19,6 +19,11 @@ impl Engine {
         Self { listener: TcpListener::bind("127.0.0.1:0").expect("bind the engine") }
     }
 
+    /// Where one has been before.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self { listener: TcpListener::bind(address).expect("bind the engine") }
+    }
+
     /// Its kernel takes in little of what is not read.
     pub(crate) fn start_with_small_buffers() -> Self {
         let engine = Self::start();
@@ -31,15 +36,22 @@ impl Engine {
         self.listener.local_addr().expect("the engine's address")
     }
 
+    /// The next connection, if there is one by now.
+    pub(crate) fn try_accept(&self) -> Option<Connection> {
+        self.listener.set_nonblocking(true).expect("set nonblocking");
+        let came = self.listener.accept();
+        self.listener.set_nonblocking(false).expect("set blocking");
+        let (stream, _) = came.ok()?;
+        stream.set_nonblocking(false).expect("a socket that waits");
+        Some(Connection::over(stream))
+    }
+
     /// Waits for the next connection.
     pub(crate) fn accept(&self) -> Connection {
         let listener = socket2::SockRef::from(&self.listener);
         listener.set_read_timeout(Some(PATIENCE)).expect("set the time limit");
         let (stream, _) = self.listener.accept().expect("the gateway did not connect in time");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set the time limit");
-        stream.set_write_timeout(Some(PATIENCE)).expect("set the time limit");
-        stream.set_nodelay(true).expect("set nodelay");
-        Connection { stream, unread: Vec::new() }
+        Connection::over(stream)
     }
 
     /// Waits for a connection with a whole request on it.
@@ -95,6 +107,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    fn over(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).expect("set the time limit");
+        stream.set_write_timeout(Some(PATIENCE)).expect("set the time limit");
+        stream.set_nodelay(true).expect("set nodelay");
+        Self { stream, unread: Vec::new() }
+    }
+
     /// Waits for a whole request.
     pub(crate) fn request(&mut self) -> Message {
         read_message(&mut self.stream, &mut self.unread, Unframed::Empty)

@@ -233,8 +233,14 @@ impl Gateway {
     pub(crate) fn spare_descriptors(&self, spare: usize) {
         let pid = self.child.id();
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("what it has open").count();
+        self.limit_descriptors(open + spare);
+    }
+
+    /// From now on it can have so many files and connections open.
+    pub(crate) fn limit_descriptors(&self, most: usize) {
+        let pid = self.child.id().to_string();
         let mut limit = Command::new("prlimit");
-        limit.args(["--pid", &pid.to_string(), &format!("--nofile={}:", open + spare)]);
+        limit.args(["--pid", &pid, &format!("--nofile={most}:")]);
         assert!(limit.status().expect("run prlimit").success());
     }
 
@@ -428,6 +434,19 @@ pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
         }
         let _ = nothing.recv_timeout(PAUSE);
     }
+}
+
+/// The connection on which the engine is sent the client's request; `None` when the client is answered
+/// without it.
+pub(crate) fn taken(engine: &Engine, client: &Client) -> Option<Connection> {
+    let came = patiently(|| match engine.try_accept() {
+        None if client.has_answer() => Some(None),
+        None => None,
+        came => Some(came),
+    });
+    let mut connection = came.expect("an answer, or a request at the engine")?;
+    connection.request();
+    Some(connection)
 }
 
 /// The records of a ledger as the command prints them, wherever its gateway feeds them to.

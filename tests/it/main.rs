@@ -41,6 +41,7 @@ mod inject;
 mod kill;
 mod leaving;
 mod ledger;
+mod limits;
 mod memory;
 mod money;
 mod operations;

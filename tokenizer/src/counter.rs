@@ -4,7 +4,7 @@
 //! whatever follows; the rest waits. So each byte is counted about once, however the text was cut,
 //! and the sum is that of the whole text.
 
-use crate::{COUNT_BYTES_MAX, Count, Tokenizer};
+use crate::{Count, Tokenizer};
 
 /// Bytes that wait before some are counted: enough to make a count worth its start.
 const FOLD_BYTES: usize = 512;
@@ -72,7 +72,7 @@ impl Counter {
         self.tail.len()
     }
 
-    /// Tokens of the whole text; what waited beyond [`COUNT_BYTES_MAX`] is estimated.
+    /// Tokens of the whole text; what waited beyond the tokenizer's maximum is estimated.
     ///
     /// Counts what still waits: for a text without blanks this may be all of it, so keep it off the
     /// threads that carry streams.
@@ -106,7 +106,7 @@ impl Counter {
 
     /// Once something found no room, nothing more is taken: a gap would join what it parts.
     fn append(&mut self, text: &str) {
-        if self.beyond > 0 || self.tail.len() + text.len() > COUNT_BYTES_MAX {
+        if self.beyond > 0 || self.tail.len() + text.len() > self.tokenizer.bytes_max {
             self.beyond += text.len() as u64;
         } else {
             self.tail.push_str(text);
@@ -201,12 +201,17 @@ mod tests {
 
     #[test]
     fn what_waits_beyond_the_limit_is_estimated() {
-        let most = "a".repeat(COUNT_BYTES_MAX);
-        let parts = [most.as_bytes(), b"taximeter", b" and more"];
-        let mut expected = tokenizer().count([&most]);
-        expected.add(Count::by_bytes(18));
-        assert_eq!(count_in_parts(&tokenizer(), parts), expected);
-        assert!(expected.estimated);
+        for bytes_max in [1_000, FOLD_BYTES_MAX + 1, crate::COUNT_BYTES_MAX] {
+            let tokenizer = tokenizer().within(bytes_max);
+            let most = "a".repeat(bytes_max);
+            let mut expected = tokenizer.count([&most]);
+            assert!(!expected.estimated);
+            assert_eq!(count_in_parts(&tokenizer, [most.as_bytes()]), expected);
+            expected.add(Count::by_bytes(18));
+            let parts = [most.as_bytes(), b"taximeter", b" and more"];
+            assert_eq!(count_in_parts(&tokenizer, parts), expected);
+            assert!(expected.estimated);
+        }
     }
 
     #[test]

@@ -25,12 +25,16 @@ pub use file::LoadError;
 pub use template::{ChatTemplate, Rendered, TemplateError};
 use vocabulary::Vocabulary;
 
-/// Most bytes that one call counts; the tokens of what exceeds them are estimated.
-pub const COUNT_BYTES_MAX: usize = 4 << 20;
+/// Most bytes that one call counts where nothing else is said.
+const COUNT_BYTES_MAX: usize = 4 << 20;
 
 /// Counts tokens by one vocabulary. Cheap to clone.
 #[derive(Clone)]
-pub struct Tokenizer(Source);
+pub struct Tokenizer {
+    source: Source,
+    /// Most bytes that one call counts; the tokens of what exceeds them are estimated.
+    bytes_max: usize,
+}
 
 #[derive(Clone)]
 enum Source {
@@ -82,7 +86,7 @@ impl Tokenizer {
     pub fn for_model(model: &str) -> Choice {
         let named = models::vocabulary(model);
         let (name, built_in) = named.unwrap_or(models::O200K);
-        Choice { tokenizer: Self(Source::BuiltIn { name, built_in }), exact: named.is_some() }
+        Choice { tokenizer: Self::of(Source::BuiltIn { name, built_in }), exact: named.is_some() }
     }
 
     /// Reads a `tokenizer.json` or a `tekken.json`, told apart by what is in it; `name` is for
@@ -97,14 +101,25 @@ impl Tokenizer {
         let file = File::read(bytes)?;
         let fallback = file.fallback().map(str::to_owned);
         let given = Given { name: name.into(), vocabulary: Vocabulary::File(file) };
-        Ok(Loaded { tokenizer: Self(Source::Given(Arc::new(given))), fallback })
+        Ok(Loaded { tokenizer: Self::of(Source::Given(Arc::new(given))), fallback })
+    }
+
+    const fn of(source: Source) -> Self {
+        Self { source, bytes_max: COUNT_BYTES_MAX }
+    }
+
+    /// The same tokenizer, of which one call counts at most so many bytes; the tokens of what exceeds
+    /// them are estimated. Otherwise 4 MiB.
+    #[must_use]
+    pub fn within(self, bytes_max: usize) -> Self {
+        Self { bytes_max, ..self }
     }
 
     /// Name of the vocabulary: of a built-in one, what OpenAI's tiktoken calls it; of a file, what it
     /// was given.
     #[must_use]
     pub fn name(&self) -> &str {
-        match &self.0 {
+        match &self.source {
             Source::BuiltIn { name, .. } => name,
             Source::Given(given) => &given.name,
         }
@@ -122,13 +137,13 @@ impl Tokenizer {
         self.vocabulary();
     }
 
-    /// Tokens of `texts`, each counted by itself; what exceeds [`COUNT_BYTES_MAX`] is estimated.
+    /// Tokens of `texts`, each counted by itself; what exceeds the maximum together is estimated.
     ///
     /// Loads the vocabulary; takes milliseconds for long texts: keep it off the threads that carry
     /// streams.
     #[must_use]
     pub fn count<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Count {
-        let mut bytes_left = COUNT_BYTES_MAX;
+        let mut bytes_left = self.bytes_max;
         let mut count = Count::default();
         for text in texts {
             let text = text.as_ref();
@@ -152,13 +167,12 @@ impl Tokenizer {
     }
 
     /// Tokens of a prompt that the model's chat template rendered: unlike in other texts, marks of
-    /// special tokens are these, as the engine reads them. What exceeds [`COUNT_BYTES_MAX`] is
-    /// estimated.
+    /// special tokens are these, as the engine reads them. More than the maximum is estimated.
     ///
     /// Built-in vocabularies know no such marks.
     #[must_use]
     pub fn count_rendered(&self, rendered: &str) -> Count {
-        if rendered.len() > COUNT_BYTES_MAX {
+        if rendered.len() > self.bytes_max {
             return Count::by_bytes(rendered.len() as u64);
         }
         self.vocabulary().count_rendered(rendered)
@@ -180,18 +194,18 @@ impl Tokenizer {
     #[cfg(test)]
     fn unloaded() -> Self {
         let built_in = Box::leak(Box::new(BuiltIn::r50k_base()));
-        Self(Source::BuiltIn { name: "r50k_base", built_in })
+        Self::of(Source::BuiltIn { name: "r50k_base", built_in })
     }
 
     fn loaded(&self) -> Option<&Vocabulary> {
-        match &self.0 {
+        match &self.source {
             Source::BuiltIn { built_in, .. } => built_in.loaded(),
             Source::Given(given) => Some(&given.vocabulary),
         }
     }
 
     fn vocabulary(&self) -> &Vocabulary {
-        match &self.0 {
+        match &self.source {
             Source::BuiltIn { built_in, .. } => built_in.vocabulary(),
             Source::Given(given) => &given.vocabulary,
         }

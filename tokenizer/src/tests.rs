@@ -96,16 +96,22 @@ fn counting_stops_where_the_limit_is_exceeded() {
 
 #[test]
 fn what_exceeds_the_limit_is_estimated() {
-    let text = "a ".repeat(COUNT_BYTES_MAX / 2);
-    let counted = o200k().count([&text]);
-    assert!(!counted.estimated);
+    for bytes_max in [2, 1_000, COUNT_BYTES_MAX] {
+        let o200k = || o200k().within(bytes_max);
+        let text = "a ".repeat(bytes_max / 2);
+        let counted = o200k().count([&text]);
+        assert!(!counted.estimated);
+        assert_eq!(o200k().count_rendered(&text), counted);
 
-    let with_more = o200k().count([text.as_str(), "taximeter"]);
-    let tokens = counted.tokens + estimate("taximeter".len() as u64);
-    assert_eq!(with_more, Count { tokens, estimated: true });
+        let with_more = o200k().count([text.as_str(), "taximeter"]);
+        let tokens = counted.tokens + estimate("taximeter".len() as u64);
+        assert_eq!(with_more, Count { tokens, estimated: true });
 
-    let tokens = estimate(COUNT_BYTES_MAX as u64 + 1);
-    assert_eq!(o200k().count([text + "a"]), Count { tokens, estimated: true });
+        let estimated = Count { tokens: estimate(bytes_max as u64 + 1), estimated: true };
+        let text = text + "a";
+        assert_eq!(o200k().count_rendered(&text), estimated);
+        assert_eq!(o200k().count([text]), estimated);
+    }
 }
 
 /// Texts in which every class of the splitters' patterns meets every other.

@@ -6,6 +6,7 @@ use crate::sse::{Block, Event, Splitter};
 /// Cuts a stream by one of both rules.
 #[derive(Debug)]
 pub(crate) struct Blocks {
+    bytes_max: usize,
     splitter: Splitter,
     lines: Option<Lines>,
 }
@@ -13,12 +14,12 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Events, until it is known to be lines; of at most `bytes_max` each.
     pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { splitter: Splitter::new(bytes_max), lines: None }
+        Self { bytes_max, splitter: Splitter::new(bytes_max), lines: None }
     }
 
     /// Tells which it is, before anything but blanks has come.
     pub(crate) fn are_lines(&mut self, lines: bool) {
-        self.lines = lines.then(Lines::default);
+        self.lines = lines.then(|| Lines::new(self.bytes_max));
     }
 
     /// The next block that ends in `read` at or behind offset `at`, which moves behind it.

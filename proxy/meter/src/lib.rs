@@ -41,9 +41,9 @@ pub use listener::Setup;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
-pub use meter::{Framing, Meter};
+pub use meter::{Framing, Meter, ReadLimits};
 pub use passage::Passage;
 pub use prompt::{Prompt, prompt_chat, prompt_text, spoken_characters};
 pub use reader::RequestReader;
-pub use request::{JSON_DEPTH_MAX, Parameter, Question, RequestFacts, RequestFault, Splice};
+pub use request::{Parameter, Question, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

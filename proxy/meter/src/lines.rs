@@ -2,11 +2,13 @@
 
 use memchr::memchr;
 
-use crate::sse::{Block, Event, SSE_LINE_BYTES_MAX};
+use crate::sse::{Block, Event};
 
 /// Cuts a stream into lines; each is an event.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lines {
+    /// Longest line that is read.
+    bytes_max: usize,
     /// The unfinished line, as far as it came with earlier reads; then the last one that crossed
     /// reads.
     line: Vec<u8>,
@@ -19,6 +21,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// Lines of at most `bytes_max`.
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, line: Vec::new(), is_whole: false, is_too_long: false, too_long: 0 }
+    }
+
     /// The next line that ends in `read` at or behind offset `at`, which moves behind it.
     ///
     /// `None` when the read is used up; what is left of it is kept for the next.
@@ -34,7 +41,7 @@ impl Lines {
         };
         *at += length + 1;
         let line = rest.get(..length).unwrap_or_default();
-        let in_place = self.line.is_empty() && !self.is_too_long && length <= SSE_LINE_BYTES_MAX;
+        let in_place = self.line.is_empty() && !self.is_too_long && length <= self.bytes_max;
         if in_place {
             return Some(Block { end: *at, event: event(line) });
         }
@@ -55,7 +62,7 @@ impl Lines {
         if self.is_too_long {
             return;
         }
-        if self.line.len() + part.len() <= SSE_LINE_BYTES_MAX {
+        if self.line.len() + part.len() <= self.bytes_max {
             self.line.extend_from_slice(part);
             return;
         }
@@ -75,9 +82,11 @@ fn event(line: &[u8]) -> Option<Event<'_>> {
 mod tests {
     use super::*;
 
+    const BYTES_MAX: usize = 1 << 20;
+
     /// What every line says, however the stream is cut into reads of `step` bytes.
     fn lines(stream: &str, step: usize) -> (Vec<String>, u32) {
-        let mut lines = Lines::default();
+        let mut lines = Lines::new(BYTES_MAX);
         let mut found = Vec::new();
         let mut note =
             |event: Event<'_>| found.push(String::from_utf8_lossy(event.data).into_owned());
@@ -104,11 +113,11 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_counted_and_not_read() {
-        let long = "x".repeat(SSE_LINE_BYTES_MAX + 1);
-        let stream = format!("a\n{long}\nb\n{long}");
+        let most = "x".repeat(BYTES_MAX);
+        let stream = format!("a\n{most}y\nb\n{most}\n{most}z");
         for step in [4096, 65_536, 1_000_003, stream.len()] {
             let (found, too_long) = lines(&stream, step);
-            assert_eq!(found, ["a", "b"], "reads of {step} bytes");
+            assert_eq!(found, ["a", "b", &most], "reads of {step} bytes");
             assert_eq!(too_long, 2, "reads of {step} bytes");
         }
     }

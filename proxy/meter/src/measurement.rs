@@ -94,6 +94,8 @@ pub enum StreamEnd {
     Deadline,
     /// We are shutting down.
     Shutdown,
+    /// Something is wrong in the gateway itself.
+    Internal,
 }
 
 /// How the answer ended.

@@ -13,7 +13,8 @@ use crate::listener::{Listener, Setup};
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
 use crate::sniff::{Kind, Sniffer};
-use crate::sse::Event;
+use crate::sse::{Event, SSE_LINE_BYTES_MAX};
+use crate::wire::Wire;
 
 /// How a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +25,26 @@ pub enum Framing {
     Lines,
 }
 
+/// What reading an answer may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Longest line, and longest data of one event, that is read of a stream, in bytes; sixteen times
+    /// that where an event holds an image.
+    pub line_bytes_max: usize,
+    /// Of a body that is encoded, or read as one document.
+    pub decode: DecodeLimits,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self { line_bytes_max: SSE_LINE_BYTES_MAX, decode: DecodeLimits::default() }
+    }
+}
+
 /// Watches one answer: bytes and times in, a `Measurement` out.
 #[derive(Debug)]
 pub struct Meter {
+    wire: Wire,
     is_success: bool,
     /// The status says that no body follows.
     is_bodiless: bool,
@@ -59,17 +77,19 @@ impl Meter {
     /// A meter that has seen nothing yet.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
+        let limits = ReadLimits::default();
         Self {
+            wire: setup.wire,
             is_success: true,
             is_bodiless: false,
             kind: Kind::Unsure,
             sniffer: Sniffer::default(),
-            blocks: Blocks::new(setup.wire.event_bytes_max()),
+            blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
             gate: Gate::new(setup.hidden.is_any()),
             cuts: Vec::new(),
             coding: Coding::default(),
             body: Body::default(),
-            limits: DecodeLimits::default(),
+            limits: limits.decode,
             listener: Listener::new(setup),
             transcript: None,
         }
@@ -77,8 +97,9 @@ impl Meter {
 
     /// The same meter with limits of its own.
     #[must_use]
-    pub const fn within(mut self, limits: DecodeLimits) -> Self {
-        self.limits = limits;
+    pub fn within(mut self, limits: ReadLimits) -> Self {
+        self.limits = limits.decode;
+        self.blocks = Blocks::new(self.wire.event_bytes_max(limits.line_bytes_max));
         self
     }
 

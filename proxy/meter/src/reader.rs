@@ -43,6 +43,15 @@ impl RequestReader {
         self
     }
 
+    /// The same, for a body in JSON that is nested no deeper than this, the outermost object included.
+    #[must_use]
+    pub const fn nested(mut self, depth_max: usize) -> Self {
+        if let Body::Json(reader) = &mut self.body {
+            reader.nest(depth_max);
+        }
+        self
+    }
+
     /// The same, which also notes the request's parameters; a form has none.
     #[must_use]
     pub const fn with_parameters(mut self) -> Self {

@@ -15,7 +15,6 @@ mod text;
 mod tests;
 
 pub use fault::RequestFault;
-pub use json::JSON_DEPTH_MAX;
 pub use parameter::Parameter;
 pub use splice::{Question, Splice};
 
@@ -101,6 +100,11 @@ impl JsonReader {
             seen: 0,
             facts: RequestFacts::nothing(wire),
         }
+    }
+
+    /// Reads what is nested so deep, the outermost object included, and nothing deeper.
+    pub(crate) const fn nest(&mut self, depth_max: usize) {
+        self.json.nest(depth_max);
     }
 
     /// Notes the request's parameters as well.

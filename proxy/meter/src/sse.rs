@@ -5,7 +5,8 @@
 
 use memchr::memchr2;
 
-/// Longest line, and longest data of one event, that is read. Longer ones pass and are not read.
+/// Longest line, and longest data of one event, that is read where nothing else is said, in bytes.
+/// Longer ones pass and are not read.
 pub(crate) const SSE_LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A buffer that grew beyond this is given back after its event.
@@ -306,14 +307,15 @@ mod tests {
     fn what_is_too_long_is_counted_and_not_read() {
         let long = "x".repeat(SSE_LINE_BYTES_MAX);
         let half = "x".repeat(SSE_LINE_BYTES_MAX / 2);
+        let most = &long["data: ".len()..];
         let stream = format!(
-            "data: {long}\ndata: tail\n\n:{long}\ndata: a\n\n\
+            "data: {long}\ndata: tail\n\n:{long}\ndata: a\n\ndata: {most}\n\n\
              data: {half}\ndata: {half}\n\ndata: b\n\n"
         );
         for step in [4096, 65_536, 1_000_003, stream.len()] {
             let (events, too_long) = events(stream.as_bytes(), step);
             let data: Vec<&str> = events.iter().map(|(_, data)| data.as_str()).collect();
-            assert_eq!(data, ["a", "b"], "reads of {step} bytes");
+            assert_eq!(data, ["a", most, "b"], "reads of {step} bytes");
             assert_eq!(too_long, 3, "reads of {step} bytes");
         }
     }

@@ -17,11 +17,10 @@ mod transcriptions;
 mod videos;
 
 use crate::facts::Format;
-use crate::sse::SSE_LINE_BYTES_MAX;
 
-/// Longest event of a stream of images that is read, in bytes: one holds a whole image, and behind
-/// it the usage.
-const IMAGE_EVENT_BYTES_MAX: usize = 16 << 20;
+/// How much longer an event of a stream of images may be: one holds a whole image, and behind it the
+/// usage.
+const IMAGE_LINES: usize = 16;
 
 macro_rules! wires {
     ($($(#[$words:meta])* $wire:ident: $format:expr,)+) => {
@@ -79,11 +78,11 @@ wires! {
 }
 
 impl Wire {
-    /// Longest event of a stream that is read, in bytes.
-    pub(crate) const fn event_bytes_max(self) -> usize {
+    /// Longest event of a stream that is read, in bytes, where a line of text may have so many.
+    pub(crate) const fn event_bytes_max(self, line_bytes_max: usize) -> usize {
         match self {
-            Self::Images => IMAGE_EVENT_BYTES_MAX,
-            _ => SSE_LINE_BYTES_MAX,
+            Self::Images => line_bytes_max.saturating_mul(IMAGE_LINES),
+            _ => line_bytes_max,
         }
     }
 

@@ -1,26 +1,29 @@
 //! May it be served now? Then the worst case is reserved on the ledger, before anything is sent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use taximeter_config::OnUnavailable;
-use taximeter_ledger::{Entry, Reserve, VoidReason};
+use taximeter_ledger::{Entry, Reserve, TenantId, VoidReason};
 
 use super::identify::{Billing, Call};
 use super::refuse::Refusal;
 use super::route::Chosen;
 use super::settle::Fare;
+use crate::crowd::Place;
 use crate::edge::journal::AppendError;
 use crate::edge::listen::Peer;
 use crate::gateway::Gateway;
-use crate::telemetry::events::LedgerSlow;
+use crate::telemetry::events::{LedgerSlow, TenantLimited};
 
 /// Leave to be served. Used up by the reservation.
 #[derive(Debug)]
-pub(crate) struct Permit(());
+pub(crate) struct Permit(Option<Place<TenantId>>);
 
-/// Leave to be served, as far as the gateway's own state goes.
+/// Leave to be served, as far as the gateway's own state and the tenant's other requests go.
 ///
-/// Errors: draining, little memory left, ledger cannot be written, target too long.
+/// Errors: draining, little memory left, ledger cannot be written, target too long, the tenant has as
+/// many requests as it may.
 pub(crate) fn permit(
     gateway: &Gateway,
     call: &Call,
@@ -39,7 +42,15 @@ pub(crate) fn permit(
     if call.route.billing == Billing::Ledger && !gateway.journal.is_open() {
         return Err(Refusal::LedgerUnavailable);
     }
-    Ok(Permit(()))
+    let tenant = &call.caller.tenant;
+    let Some(most) = gateway.directory.concurrency(tenant) else { return Ok(Permit(None)) };
+    match gateway.tenants.admit(tenant, most) {
+        Some(place) => Ok(Permit(Some(place))),
+        None => {
+            gateway.telemetry.emit(&TenantLimited { tenant });
+            Err(Refusal::ConcurrencyLimited { most })
+        }
+    }
 }
 
 impl Permit {
@@ -74,23 +85,65 @@ impl Permit {
         let Ok(written) = gateway.journal.append(&entry) else {
             return Err(Refusal::LedgerUnavailable);
         };
-        let fare = Fare::new(gateway.clone(), peer.clone(), call, chosen);
+        let fare = Fare::new(gateway.clone(), peer.clone(), call, chosen, self.0);
         let limit = gateway.config.limits.ledger_write_timeout;
-        let written = tokio::time::timeout(limit, written).await;
-        if written.is_err() {
-            gateway.telemetry.emit(&LedgerSlow { action: "reserve", took: limit });
-        }
         let serves = gateway.config.ledger.unavailable == OnUnavailable::Serve;
-        match written {
-            Ok(Ok(_)) => Ok(fare),
-            // It is queued, and will be written before what follows it.
-            Ok(Err(AppendError::Unavailable)) | Err(_) if serves => Ok(fare),
-            // The entry may still reach the disk later; the void that follows it keeps the sums
-            // right.
-            Ok(Err(_)) | Err(_) => {
-                fare.void(VoidReason::NotSent);
-                Err(Refusal::LedgerUnavailable)
-            }
+        let tell_slow = || gateway.telemetry.emit(&LedgerSlow { action: "reserve", took: limit });
+        if may_go_on(written, limit, serves, tell_slow).await {
+            return Ok(fare);
+        }
+        // The entry may still reach the disk later; the void that follows it keeps the sums right.
+        fare.void(VoidReason::NotSent);
+        Err(Refusal::LedgerUnavailable)
+    }
+}
+
+/// Whether a request may go on whose reservation is `written` within `limit`, or is not.
+async fn may_go_on<T>(
+    written: impl Future<Output = Result<T, AppendError>>,
+    limit: Duration,
+    serves: bool,
+    tell_slow: impl FnOnce(),
+) -> bool {
+    match tokio::time::timeout(limit, written).await {
+        Ok(Ok(_)) => true,
+        // It is queued, and will be written before what follows it.
+        Ok(Err(AppendError::Unavailable)) => serves,
+        Ok(Err(_)) => false,
+        Err(_) => {
+            tell_slow();
+            serves
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[test]
+    fn a_ledger_that_takes_too_long_refuses_and_where_it_serves_it_is_waited_for_no_longer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let limit = Duration::from_millis(5);
+        let goes_on = |serves, written: Option<Result<(), AppendError>>| {
+            let slow = Cell::new(false);
+            let tell_slow = || slow.set(true);
+            let goes_on = runtime.block_on(async {
+                match written {
+                    Some(written) => may_go_on(ready(written), limit, serves, tell_slow).await,
+                    None => may_go_on::<()>(pending(), limit, serves, tell_slow).await,
+                }
+            });
+            (goes_on, slow.get())
+        };
+        for serves in [false, true] {
+            assert_eq!(goes_on(serves, Some(Ok(()))), (true, false));
+            assert_eq!(goes_on(serves, None), (serves, true));
+            assert_eq!(goes_on(serves, Some(Err(AppendError::Unavailable))), (serves, false));
+            assert_eq!(goes_on(serves, Some(Err(AppendError::Closed))), (false, false));
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) async fn read(
     if announced(headers).is_some_and(|length| length > bytes_max as u64) {
         return Err(Refusal::TooLarge { bytes_max });
     }
-    let reader = reader(call, headers)?;
+    let reader = reader(call, headers, limits.json_depth_max)?;
     // Spans tell of them, and nothing else.
     let reader = if gateway.telemetry.traces.is_some() {
         reader.map(RequestReader::with_parameters)
@@ -163,14 +163,18 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// A reader where the body must be one that we understand: wherever we meter.
-fn reader(call: &Call, headers: &HeaderMap) -> Result<Option<RequestReader>, Refusal> {
+fn reader(
+    call: &Call,
+    headers: &HeaderMap,
+    depth_max: usize,
+) -> Result<Option<RequestReader>, Refusal> {
     let wire = call.wire();
     let json = is_json(headers) || call.route.takes_any_type();
     if wire == Wire::Opaque && !(json && call.route.names_model()) {
         return Ok(None);
     }
     let reader = if json {
-        RequestReader::json(wire)
+        RequestReader::json(wire).nested(depth_max)
     } else {
         let form = media_type(headers).filter(|_| wire.takes_form());
         form.and_then(|form| RequestReader::form(wire, form)).ok_or(Refusal::MediaType)?

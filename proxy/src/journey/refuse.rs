@@ -60,9 +60,11 @@ pub(crate) enum Refusal {
     Framing(FramingFault),
     #[error("the price of {model:?} is not known, and requests without a price are refused here")]
     UnknownPrice { model: String },
+    #[error("{most} of your requests run already, and no more may; ask again when one has ended")]
+    ConcurrencyLimited { most: usize },
     #[error("the ledger cannot be written; try again")]
     LedgerUnavailable,
-    #[error("too much is held in memory; try again")]
+    #[error("too much is going on at once; try again")]
     Overloaded,
     #[error("this gateway is shutting down; try again")]
     Draining,
@@ -127,6 +129,7 @@ impl Refusal {
             Self::ClientLeft => "client_left",
             Self::BadFraming { .. } | Self::LengthMissing | Self::Framing(_) => "bad_framing",
             Self::UnknownPrice { .. } => "unknown_price",
+            Self::ConcurrencyLimited { .. } => "concurrency_limited",
             Self::LedgerUnavailable => "ledger_unavailable",
             Self::Overloaded => "overloaded",
             Self::Draining => "draining",
@@ -171,6 +174,7 @@ impl Refusal {
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
             Self::NotSupported => (StatusCode::NOT_IMPLEMENTED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
+            Self::ConcurrencyLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error"),
             Self::LedgerUnavailable | Self::Overloaded | Self::Draining => {
                 (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error")
             }
@@ -234,14 +238,14 @@ impl Refusal {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_LENGTH, length);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let passes = status == StatusCode::REQUEST_TIMEOUT;
+        let passes = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
         if status.is_client_error() && !passes || status == StatusCode::NOT_IMPLEMENTED {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
         }
         if let Self::MethodNotAllowed { allow } = self {
@@ -338,6 +342,7 @@ mod tests {
             Refusal::Framing(FramingFault::TooManyFields),
             Refusal::Framing(FramingFault::TargetTooLong),
             Refusal::UnknownPrice { model: "m".into() },
+            Refusal::ConcurrencyLimited { most: 3 },
             Refusal::LedgerUnavailable,
             Refusal::Overloaded,
             Refusal::Draining,
@@ -371,13 +376,11 @@ mod tests {
             let answer = refusal.answer(Shape::OpenAi, "r");
             let never = answer.headers().contains_key("x-should-retry");
             match answer.status().as_u16() {
-                408 | 500 | 502..600 => assert!(!never, "{refusal:?}"),
+                408 | 429 | 500 | 502..600 => assert!(!never, "{refusal:?}"),
                 _ => assert!(never, "{refusal:?}"),
             }
-            assert_eq!(
-                answer.headers().contains_key(RETRY_AFTER),
-                answer.status() == StatusCode::SERVICE_UNAVAILABLE
-            );
+            let passes_soon = matches!(answer.status().as_u16(), 429 | 503);
+            assert_eq!(answer.headers().contains_key(RETRY_AFTER), passes_soon, "{refusal:?}");
         }
     }
 

@@ -11,28 +11,25 @@ mod headers;
 mod interim;
 mod pieces;
 mod reply;
+mod send;
 mod watch;
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
+use http::{Response, StatusCode, Version};
 
 use super::refuse::Refusal;
 use super::route::Chosen;
 use super::settle::Fare;
 use crate::edge::clock;
 use crate::edge::listen::{Peer, Worker};
-use crate::edge::upstream::{Exchange, Link, RequestBody, SendFault};
-use crate::telemetry::events::{UpstreamRefusedUs, UpstreamUnreachable};
-use fault::broken;
+use crate::edge::upstream::Exchange;
+use crate::telemetry::events::UpstreamRefusedUs;
 use headers::Codings;
+use send::{Unsent, send};
 use taximeter_ledger::VoidReason;
-use taximeter_meter::StreamEnd;
 
 pub(crate) use reply::ReplyBody;
 
@@ -58,7 +55,10 @@ pub(super) async fn open(
     let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
         Ok(sent) => sent,
         Err((refusal, settled)) => {
-            worker.gateway.health(chosen.index).failed(clock::wall(), refusal.code());
+            // An engine is not to blame for what we have no room for.
+            if !matches!(refusal, Refusal::Overloaded) {
+                worker.gateway.health(chosen.index).failed(clock::wall(), refusal.code());
+            }
             unsent(fare, &refusal, settled).await;
             return Err(refusal);
         }
@@ -114,14 +114,6 @@ pub(super) async fn open(
     Ok(Response::from_parts(head, body))
 }
 
-/// What becomes of a fare whose request got no answer.
-enum Unsent {
-    /// The engine did no work.
-    Void,
-    /// It may have.
-    Post(StreamEnd),
-}
-
 /// Ends the fare of a request that got no answer.
 async fn unsent(fare: Option<Fare>, refusal: &Refusal, becomes: Unsent) {
     let Some(mut fare) = fare else { return };
@@ -129,92 +121,5 @@ async fn unsent(fare: Option<Fare>, refusal: &Refusal, becomes: Unsent) {
     match becomes {
         Unsent::Void => fare.void(VoidReason::NotSent),
         Unsent::Post(end) => drop(fare.settle(end).await),
-    }
-}
-
-/// Sends over a pooled connection, or a fresh one where that had closed and nothing of a body was
-/// taken.
-async fn send(
-    worker: &Worker,
-    upstream: usize,
-    request: Request<RequestBody>,
-    fare: &mut Option<Fare>,
-) -> Result<(Link, Response<Incoming>), (Refusal, Unsent)> {
-    let pooled = poll_fn(|cx| Poll::Ready(worker.pool.take(upstream, clock::now(), cx))).await;
-    let mut request = request;
-    if let Some(mut link) = pooled {
-        let may_go_again = request.method().is_idempotent() && request.body().len() == 0;
-        let again = may_go_again.then(|| request.clone());
-        match (exchange(worker, upstream, &mut link, request, fare).await, again) {
-            (Ok(answer), _) => return Ok((link, answer)),
-            (Err(Failed::NotSent(back)), _) => request = *back,
-            // The engine may have closed while this was on its way.
-            (Err(Failed::Over(Refusal::UpstreamReset, _)), Some(again)) if !link.has_answer() => {
-                request = again;
-            }
-            (Err(Failed::Over(refusal, settled)), _) => return Err((refusal, settled)),
-        }
-    }
-    let url = &worker.gateway.upstream(upstream).url;
-    let dialled = async { Link::new(worker.gateway.dialer.dial(url).await?).await };
-    let mut link = match dialled.await {
-        Ok(link) => link,
-        Err(fault) => {
-            worker.gateway.telemetry.emit(&UpstreamUnreachable {
-                upstream: &worker.gateway.upstream(upstream).name,
-                cause: fault.cause(),
-                message: fault.to_string(),
-            });
-            let refusal = Refusal::UpstreamConnect { cause: fault.cause() };
-            return Err((refusal, Unsent::Void));
-        }
-    };
-    match exchange(worker, upstream, &mut link, request, fare).await {
-        Ok(answer) => Ok((link, answer)),
-        Err(Failed::NotSent(_)) => Err((Refusal::UpstreamReset, Unsent::Void)),
-        Err(Failed::Over(refusal, settled)) => Err((refusal, settled)),
-    }
-}
-
-enum Failed {
-    NotSent(Box<Request<RequestBody>>),
-    Over(Refusal, Unsent),
-}
-
-async fn exchange(
-    worker: &Worker,
-    upstream: usize,
-    link: &mut Link,
-    request: Request<RequestBody>,
-    fare: &mut Option<Fare>,
-) -> Result<Response<Incoming>, Failed> {
-    if let Some(fare) = fare {
-        fare.sent(clock::now());
-    }
-    let limit = worker.gateway.config.limits.upstream_head_timeout;
-    let limit = fare.as_ref().map_or(limit, |fare| fare.time_left(limit));
-    match tokio::time::timeout(limit, link.send(request)).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(SendFault::NotSent(request))) => {
-            if let Some(fare) = fare {
-                fare.unsent();
-            }
-            Err(Failed::NotSent(request))
-        }
-        Ok(Err(SendFault::Broken(fault))) => {
-            let end = broken(&worker.gateway, upstream, &fault);
-            let refusal = match end {
-                StreamEnd::UpstreamProtocol => Refusal::UpstreamProtocol,
-                _ => Refusal::UpstreamReset,
-            };
-            Err(Failed::Over(refusal, Unsent::Post(end)))
-        }
-        // What it has in part it cannot have begun to work on.
-        Err(_) if !link.has_sent() => Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Void)),
-        Err(_) => {
-            let overdue = fare.as_ref().is_some_and(Fare::is_overdue);
-            let end = if overdue { StreamEnd::Deadline } else { StreamEnd::UpstreamStalled };
-            Err(Failed::Over(Refusal::UpstreamTimeout, Unsent::Post(end)))
-        }
     }
 }

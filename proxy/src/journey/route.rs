@@ -4,7 +4,6 @@ use rust_decimal::Decimal;
 use taximeter_config::UnknownPrice;
 use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, Wire};
 use taximeter_pricing::Query;
-use taximeter_tokenizer::COUNT_BYTES_MAX;
 
 use super::body::Order;
 use super::identify::Call;
@@ -72,6 +71,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         body.spliced(splice.range.start, splice.range.end, &splice.text)
     });
     let captured = captured(gateway, call, said);
+    let count_bytes_max = gateway.config.limits.count_bytes_max;
     let mut chosen = Chosen {
         index,
         dialect,
@@ -84,7 +84,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         hidden,
         amount_max: None,
         body: sent,
-        kept: (call.wire().has_countable_input() && body_bytes <= COUNT_BYTES_MAX as u64)
+        kept: (call.wire().has_countable_input() && body_bytes <= count_bytes_max as u64)
             .then(|| plain.unwrap_or(body).compact()),
         captured,
         body_bytes,

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use taximeter_ledger::{Entry, Void, VoidReason};
+use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
 use taximeter_meter::{
-    DecodeLimits, Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire, spoken_characters,
+    Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire, spoken_characters,
 };
 use tokio::sync::oneshot;
 
@@ -25,6 +25,7 @@ use super::identify::Call;
 use super::refuse::{Refusal, StreamShape};
 use super::report;
 use super::route::Chosen;
+use crate::crowd::Place;
 use crate::edge::clock;
 use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
@@ -33,7 +34,7 @@ use crate::live::{Boarding, Stage};
 use crate::telemetry::content::Captured;
 use crate::telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
-use open::Open;
+use open::{Open, read_limits};
 use passing::{Next, Passing};
 use settling::{Posted, Written};
 use usage::Parts;
@@ -55,6 +56,7 @@ impl Fare {
         peer: Arc<Peer>,
         call: Call,
         chosen: &mut Chosen,
+        place: Option<Place<TenantId>>,
     ) -> Self {
         gateway.telemetry.metrics.fare_opened();
         let seat = gateway.live.board(Boarding {
@@ -74,16 +76,14 @@ impl Fare {
             started_at: call.started,
             hidden: chosen.hidden,
         })
-        .within(DecodeLimits {
-            bytes_max: gateway.config.limits.decode_bytes_max,
-            ratio_max: gateway.config.limits.decode_ratio_max,
-        })
+        .within(read_limits(&gateway.config.limits))
         .keeping(chosen.captured.as_ref().map(Captured::transcript))
         .with_fine_gaps(gateway.telemetry.metrics.has_native);
         Self(Some(Box::new(Open {
             gateway,
             call,
             peer,
+            place,
             seat,
             upstream: chosen.index,
             request_model: chosen.request_model.clone(),
@@ -100,6 +100,7 @@ impl Fare {
             captured: chosen.captured.take(),
             passing: Passing::default(),
             held: Some(Arc::new(chosen.held.take())),
+            attempt: 1,
             sent_at: None,
             status: None,
             refused: None,
@@ -133,9 +134,10 @@ impl Fare {
         }
     }
 
-    /// Nothing of it was taken after all.
-    pub(crate) fn unsent(&mut self) {
+    /// Nothing of it was taken after all; it is tried once more.
+    pub(crate) fn tried(&mut self) {
         if let Some(open) = &mut self.0 {
+            open.attempt += 1;
             open.sent_at = None;
             open.seat.reached(Stage::Reserved);
         }
@@ -292,20 +294,14 @@ fn codings(headers: &HeaderMap) -> Option<String> {
         .reduce(|all, line| all + "," + &line)
 }
 
-/// The client left.
+/// The client left, unless somebody else ended it.
 impl Drop for Fare {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
         if open.sent_at.is_none() {
             return open.void(VoidReason::ClientLeft);
         }
-        let end = if open.peer.has_stalled() {
-            StreamEnd::ClientStalled
-        } else if open.peer.is_cut() {
-            StreamEnd::Shutdown
-        } else {
-            StreamEnd::ClientLeft
-        };
+        let end = open.ended_by();
         drop(open.settle(end));
     }
 }
@@ -342,7 +338,10 @@ impl Open {
             let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
             drop(place);
             // The client may be gone; the entry is written all the same.
-            let _ = tell.send(self.post(&measurement, count));
+            let posted = self.post(&measurement, count);
+            // Who asks again once it has all of its answer finds its place free.
+            drop(self);
+            let _ = tell.send(posted);
         });
         Settling::counting(told)
     }

@@ -235,6 +235,36 @@ impl Event for UpstreamUnreachable<'_> {
     }
 }
 
+/// A request is sent again: nothing of it has reached an engine.
+pub(crate) struct UpstreamRetried<'a> {
+    pub(crate) upstream: &'a str,
+    /// What ended the try before.
+    pub(crate) cause: &'static str,
+}
+
+impl Event for UpstreamRetried<'_> {
+    fn count(&self, to: &Metrics) {
+        let labels = [(key::UPSTREAM, self.upstream), (key::CAUSE, self.cause)];
+        to.count(Instrument::UpstreamRetries, 1, &labels);
+    }
+}
+
+/// Something is wrong in the gateway itself. Never what it says: that may be a part of a prompt.
+pub(crate) struct Panicked {
+    /// File, line and column.
+    pub(crate) place: String,
+}
+
+impl Event for Panicked {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::Panics, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.tell(LogEvent::Panicked, [("place", self.place.as_str().into())]);
+    }
+}
+
 /// An engine's answer is not valid HTTP.
 pub(crate) struct UpstreamProtocol<'a> {
     pub(crate) upstream: &'a str,
@@ -317,6 +347,23 @@ pub(crate) struct ContentLeftOut {
 impl Event for ContentLeftOut {
     fn count(&self, to: &Metrics) {
         to.count(Instrument::ContentLeftOut, 1, &[(key::CAUSE, self.cause)]);
+    }
+}
+
+/// A tenant has as many requests as it may.
+pub(crate) struct TenantLimited<'a> {
+    pub(crate) tenant: &'a TenantId,
+}
+
+impl Event for TenantLimited<'_> {
+    fn count(&self, to: &Metrics) {
+        let tenant = to.requests.tenant(self.tenant.as_str());
+        let labels = [(key::TENANT, tenant), (key::KIND, "concurrency")];
+        to.count(Instrument::LimitRefusals, 1, &labels);
+    }
+
+    fn line(&self, to: &Log) {
+        to.tell(LogEvent::TenantLimited, [("tenant", self.tenant.as_str().into())]);
     }
 }
 

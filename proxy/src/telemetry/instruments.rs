@@ -13,6 +13,7 @@ use taximeter_meter::{Exponential, GapHistogram};
 
 use super::exemplar::{Exemplar, Exemplars, Origin};
 use super::names::{Generation, Instrument, Kind};
+use super::rooms::Rooms;
 
 /// A number that adds up; floating, since money in metrics is an approximation anyway.
 #[derive(Debug, Default)]
@@ -290,12 +291,19 @@ impl Reading {
 pub(crate) struct Instruments {
     registry: Registry<Key, Atomics>,
     genai: GenAi,
+    rooms: Rooms,
 }
 
 impl Instruments {
     /// No series yet; of histograms with native buckets too where `has_native`.
     pub(crate) fn new(genai: GenAi, has_native: bool) -> Self {
-        Self { registry: Registry::new(Atomics { has_native }), genai }
+        let registry = Registry::new(Atomics { has_native });
+        Self { registry, genai, rooms: Rooms::new(usize::MAX) }
+    }
+
+    /// The same, with no more than `series_max` series of each.
+    pub(crate) fn within(self, series_max: usize) -> Self {
+        Self { rooms: Rooms::new(series_max), ..self }
     }
 
     /// Whether the instrument belongs to a generation that was chosen.
@@ -310,12 +318,15 @@ impl Instruments {
 
     /// The counter of whole things for these labels.
     pub(crate) fn count(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Count>> {
-        self.registry.get_or_create_counter(&key(instrument, labels), Arc::clone)
+        let is_there = |key: &Key| self.registry.get_counter(key).is_some();
+        self.registry
+            .get_or_create_counter(&self.rooms.key(instrument, labels, is_there), Arc::clone)
     }
 
     /// The number that adds up for these labels: a gauge, or money.
     pub(crate) fn number(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Number>> {
-        self.registry.get_or_create_gauge(&key(instrument, labels), Arc::clone)
+        let is_there = |key: &Key| self.registry.get_gauge(key).is_some();
+        self.registry.get_or_create_gauge(&self.rooms.key(instrument, labels, is_there), Arc::clone)
     }
 
     /// The histogram for these labels.
@@ -324,7 +335,9 @@ impl Instruments {
         instrument: Instrument,
         labels: Vec<Label>,
     ) -> Arc<Series<Buckets>> {
-        self.registry.get_or_create_histogram(&key(instrument, labels), Arc::clone)
+        let is_there = |key: &Key| self.registry.get_histogram(key).is_some();
+        let key = self.rooms.key(instrument, labels, is_there);
+        self.registry.get_or_create_histogram(&key, Arc::clone)
     }
 
     /// The samples of all series of a histogram: upper bounds with those at or below them.
@@ -363,16 +376,11 @@ impl Instruments {
     }
 }
 
-fn key(instrument: Instrument, labels: Vec<Label>) -> Key {
-    let spec = instrument.spec();
-    debug_assert!(labels.iter().all(|label| spec.has(label.key())), "{instrument:?}: {labels:?}");
-    Key::from_parts(spec.name, labels)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use super::super::names::key;
     use super::*;
 
     #[test]
@@ -410,5 +418,48 @@ mod tests {
         assert_eq!(kept, [(14, 97.0)]);
         fine.record(99.0);
         assert_eq!(buckets.native(), Some(fine));
+    }
+
+    #[test]
+    fn an_instrument_has_as_many_series_as_it_may_and_its_sum_stays_whole() {
+        for series_max in [10, 100, 2_000] {
+            let instruments = Instruments::new(GenAi::V1_41, false).within(series_max);
+            let count = |tenant: usize, end: usize| {
+                let labels = [(key::TENANT, tenant), (key::END, end)];
+                let labels = labels.map(|(key, nth)| Label::new(key, nth.to_string()));
+                instruments.count(Instrument::Requests, labels.to_vec()).increment(1);
+            };
+            let told = || {
+                let mut told = (0, 0, 0);
+                for (_, reading) in instruments.readings() {
+                    let Value::Count(count) = reading.value() else { continue };
+                    let narrowed = reading.labels().iter().any(|label| label.value() == "other");
+                    told = (told.0 + 1, told.1 + usize::from(narrowed), told.2 + count);
+                }
+                told
+            };
+            let for_all = series_max - series_max / 10;
+            (0..for_all).for_each(|tenant| count(tenant, 0));
+            assert_eq!(told(), (for_all, 0, for_all as u64));
+            // One more has no tenant any more, and behind those of all ends there is one for the rest.
+            count(for_all, 0);
+            assert_eq!(told(), (for_all + 1, 1, for_all as u64 + 1));
+            (0..2 * series_max).for_each(|nth| count(series_max + nth, nth));
+            (0..for_all).for_each(|tenant| count(tenant, 0));
+            let sum = (2 * for_all + 1 + 2 * series_max) as u64;
+            assert_eq!(told(), (series_max, series_max / 10, sum));
+        }
+    }
+
+    #[test]
+    fn an_instrument_without_room_takes_none_from_others() {
+        let instruments = Instruments::new(GenAi::V1_41, false).within(10);
+        for nth in 0..100 {
+            let label = |key| vec![Label::new(key, nth.to_string())];
+            instruments.count(Instrument::Refusals, label(key::CODE));
+            instruments.count(Instrument::Voids, label(key::REASON));
+        }
+        instruments.count(Instrument::LedgerEntries, Vec::new());
+        assert_eq!(instruments.readings().len(), 10 + 10 + 1);
     }
 }

@@ -8,9 +8,6 @@ use serde_json::Value;
 use super::names::log_event::LogEvent;
 use super::trace::Found;
 
-/// Longest text in a field, in bytes.
-const FIELD_BYTES_MAX: usize = 256;
-
 /// A field's name and value.
 pub(crate) type Field = (&'static str, Value);
 
@@ -35,14 +32,15 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line that tells this now; texts that are too long are cut.
+    /// A line that tells this now; texts of more than `bytes_max` are cut.
     pub(super) fn new(
         at: Timestamp,
         event: LogEvent,
         trace: Option<Found>,
         mut fields: Vec<Field>,
+        bytes_max: usize,
     ) -> Self {
-        fields.iter_mut().for_each(|(_, value)| cut(value));
+        fields.iter_mut().for_each(|(_, value)| cut(value, bytes_max));
         Self { at, event, trace, fields }
     }
 
@@ -98,10 +96,10 @@ fn ids(found: &Found) -> impl Iterator<Item = Field> + use<> {
     std::iter::once(trace).chain(found.span_id.map(span))
 }
 
-fn cut(value: &mut Value) {
+fn cut(value: &mut Value, bytes_max: usize) {
     match value {
-        Value::String(text) => text.truncate(text.floor_char_boundary(FIELD_BYTES_MAX)),
-        Value::Array(values) => values.iter_mut().for_each(cut),
+        Value::String(text) => text.truncate(text.floor_char_boundary(bytes_max)),
+        Value::Array(values) => values.iter_mut().for_each(|value| cut(value, bytes_max)),
         _ => {}
     }
 }
@@ -111,7 +109,7 @@ mod tests {
     use super::*;
 
     fn line(trace: Option<Found>, fields: Vec<Field>) -> Line {
-        Line::new(Timestamp::UNIX_EPOCH, LogEvent::RequestRefused, trace, fields)
+        Line::new(Timestamp::UNIX_EPOCH, LogEvent::RequestRefused, trace, fields, 256)
     }
 
     fn rendered(line: &Line, format: Format, lost: u64) -> String {
@@ -126,8 +124,19 @@ mod tests {
         let line = line(None, vec![("message", nasty.into())]);
         let text = rendered(&line, Format::Json, 0);
         assert_eq!(text.matches('\n').count(), 1);
-        let value: Value = serde_json::from_str(&text).unwrap();
-        assert!(value["message"].as_str().unwrap().len() <= FIELD_BYTES_MAX);
+        serde_json::from_str::<Value>(&text).unwrap();
+    }
+
+    #[test]
+    fn a_text_as_long_as_a_field_stays_and_a_longer_one_is_cut() {
+        let cut = |text: &str, bytes_max| {
+            let mut value = Value::from(vec![text]);
+            super::cut(&mut value, bytes_max);
+            value[0].as_str().unwrap().to_owned()
+        };
+        assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(cut("abcde", 4), "abcd");
+        assert_eq!(cut("abcé", 4), "abc", "no half of a character");
     }
 
     #[test]

@@ -174,7 +174,8 @@ mod tests {
 
     fn line(event: LogEvent, fields: &[(&'static str, Value)]) -> Arc<Line> {
         let trace = Some(Found { trace_id: [1; 16], span_id: Some([2; 8]) });
-        Arc::new(Line::new(Timestamp::from_second(7).unwrap(), event, trace, fields.to_vec()))
+        let at = Timestamp::from_second(7).unwrap();
+        Arc::new(Line::new(at, event, trace, fields.to_vec(), 256))
     }
 
     fn told(genai: GenAi, fields: &[(&'static str, Value)]) -> Vec<(String, Attribute)> {

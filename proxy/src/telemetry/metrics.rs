@@ -56,7 +56,8 @@ impl Metrics {
         gateway: &str,
         since: Timestamp,
     ) -> Self {
-        let instruments = Instruments::new(emission.genai, config.telemetry.native_histograms);
+        let instruments = Instruments::new(emission.genai, config.telemetry.native_histograms)
+            .within(config.limits.series_per_metric_max);
         for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
         {
             if instruments.tells(*counter) {
@@ -66,7 +67,12 @@ impl Metrics {
         let open = instruments.number(Instrument::RequestsOpen, Vec::new());
         instruments.number(Instrument::ConfigValid, Vec::new()).set(1.0);
         Self {
-            requests: Requests::new(config.telemetry.tenants_max, servers(config), config.scheme()),
+            requests: Requests::new(
+                config.telemetry.tenants_max,
+                config.limits.series_per_metric_max,
+                servers(config),
+                config.scheme(),
+            ),
             resource: resource(&emission.resource, gateway),
             since,
             open,
@@ -79,7 +85,7 @@ impl Metrics {
     }
 
     /// Another configuration is in force.
-    pub(crate) fn reconfigured(&self, config: &Config) {
+    pub(super) fn reconfigured(&self, config: &Config) {
         self.requests.served_by(servers(config));
     }
 

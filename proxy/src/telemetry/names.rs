@@ -187,10 +187,17 @@ instruments! {
         "The gateway's own part of a request, until it was sent upstream.";
     Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE]],
         "Requests that were not served.";
+    LimitRefusals: "taximeter.limits.refusals", Counter, "{request}", Any,
+        &[&[key::TENANT, key::KIND]],
+        "Requests that were not served because their tenant has as many as it may, by limit.";
     Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON]],
         "Reserved requests that used nothing, by reason.";
     UpstreamFaults: "taximeter.upstream.connect_failures", Counter, "{connection}", Any,
         &[&[key::UPSTREAM, key::CAUSE]], "Connections to an engine that failed, by cause.";
+    UpstreamRetries: "taximeter.upstream.retries", Counter, "{request}", Any,
+        &[&[key::UPSTREAM, key::CAUSE]],
+        "Further tries to send a request of which nothing had reached an engine, by what ended the \
+         one before.";
     UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Counter, "{answer}", Any,
         &[&[key::UPSTREAM, key::CAUSE]],
         "Answers of an engine that are not valid HTTP, by cause.";
@@ -210,6 +217,8 @@ instruments! {
         "Client connections that ended because no request could be read, by cause.";
     ConnectionsRefused: "taximeter.connections.refused", Counter, "{connection}", Any, &[],
         "Client connections over a maximum, of all or of one address.";
+    Panics: "taximeter.panics", Counter, "{event}", Any, &[],
+        "Times that something went wrong in the gateway itself; what ran there has ended.";
     RequestsOpen: "taximeter.requests.open", UpDownCounter, "{request}", Any, &[],
         "Reserved requests that have not ended.";
     LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],

@@ -20,8 +20,6 @@ use super::series::KindSeries;
 const MODELS_MAX: usize = 200;
 /// Error words of engines that get a label of their own.
 const ERRORS_MAX: usize = 50;
-/// Kinds of requests that get series of their own.
-const KINDS_MAX: usize = 2_000;
 
 /// A request that an engine was sent, and that is on no record.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +37,8 @@ pub(crate) struct Failed<'a> {
 /// The series of all kinds of requests seen so far.
 pub(super) struct Requests {
     kinds: DashMap<Kind, Arc<KindSeries>>,
+    /// Kinds that have series of their own.
+    kinds_max: usize,
     tenants: Bounded,
     models: Bounded,
     errors: Bounded,
@@ -48,9 +48,15 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(tenants_max: usize, servers: Vec<Server>, scheme: &'static str) -> Self {
+    pub(super) fn new(
+        tenants_max: usize,
+        kinds_max: usize,
+        servers: Vec<Server>,
+        scheme: &'static str,
+    ) -> Self {
         Self {
             kinds: DashMap::new(),
+            kinds_max,
             tenants: Bounded::new(tenants_max),
             models: Bounded::new(MODELS_MAX),
             errors: Bounded::new(ERRORS_MAX),
@@ -66,6 +72,11 @@ impl Requests {
             *before = servers;
             self.kinds.clear();
         }
+    }
+
+    /// What a tenant is called in labels.
+    pub(super) fn tenant<'a>(&self, tenant: &'a str) -> &'a str {
+        self.tenants.label(tenant)
     }
 
     /// Attributes of an HTTP request that is no kind of ours.
@@ -144,7 +155,7 @@ impl Requests {
         if let Some(series) = self.kinds.get(&kind) {
             return series.clone();
         }
-        if self.kinds.len() >= KINDS_MAX {
+        if self.kinds.len() >= self.kinds_max {
             kind.collapse();
         }
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +177,7 @@ mod tests {
     #[test]
     fn a_million_names_that_nobody_serves_change_nothing() {
         let instruments = Instruments::new(GenAi::Both, false);
-        let requests = Requests::new(3, Vec::new(), "http");
+        let requests = Requests::new(3, 2_000, Vec::new(), "http");
         let id = RequestId(uuid::Uuid::nil());
         let origin = Origin { request: id, trace: None, at: Timestamp::UNIX_EPOCH };
         let fail = |nth: usize| {

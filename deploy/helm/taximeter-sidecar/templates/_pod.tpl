@@ -100,6 +100,6 @@ anew when they change. All others are read again while it runs. */}}
 {{- define "taximeter.pod.atStart" -}}
 {{- $whole := pick . "listen" "tls" "admin" "admin_tls" "data_dir" "workers" "ledger" "export" "resource" -}}
 {{- $telemetry := pick (.telemetry | default dict) "genai" "tenants_max" "scope_labels" "native_histograms" "otlp" "traces" -}}
-{{- $limits := pick (.limits | default dict) "ledger_queue_bytes_max" "ledger_segment_bytes" -}}
+{{- $limits := pick (.limits | default dict) "ledger_queue_bytes_max" "ledger_segment_bytes" "series_per_metric_max" -}}
 {{- toJson (merge (dict "telemetry" $telemetry "limits" $limits) $whole) -}}
 {{- end }}

@@ -14,6 +14,14 @@ pub enum RequestFault {
         /// What is wrong there.
         what: &'static str,
     },
+    /// Deeper than what is read.
+    #[error("the request body is nested deeper than {depth_max} levels at byte {offset}")]
+    TooDeep {
+        /// Offset of the first bracket that is too deep.
+        offset: u64,
+        /// Levels that are read.
+        depth_max: usize,
+    },
     /// Not a form by RFC 7578, or one that two readers could read differently.
     #[error("the form in the request body cannot be read at byte {offset}: {what}")]
     InvalidForm {
@@ -46,7 +54,7 @@ impl RequestFault {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::InvalidJson { .. } => "invalid_json",
+            Self::InvalidJson { .. } | Self::TooDeep { .. } => "invalid_json",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::ModelRequired => "model_required",
             Self::InvalidForm { .. } | Self::InvalidValue { .. } => "invalid_value",
@@ -57,9 +65,9 @@ impl RequestFault {
     #[must_use]
     pub fn param(&self) -> Cow<'static, str> {
         match self {
-            Self::InvalidJson { offset, .. } | Self::InvalidForm { offset, .. } => {
-                Cow::Owned(offset.to_string())
-            }
+            Self::InvalidJson { offset, .. }
+            | Self::TooDeep { offset, .. }
+            | Self::InvalidForm { offset, .. } => Cow::Owned(offset.to_string()),
             Self::DuplicateKey { key } => Cow::Borrowed(key),
             Self::ModelRequired => Cow::Borrowed("model"),
             Self::InvalidValue { param, .. } => Cow::Borrowed(param),

@@ -11,8 +11,8 @@ use super::number::Number;
 use super::string::{NOT_UTF8, StringBytes, plain_length};
 use super::text::Text;
 
-/// Deepest nesting that is read, the outermost object included.
-pub const JSON_DEPTH_MAX: usize = 256;
+/// Deepest nesting that is read where nothing else is said, the outermost object included.
+pub(crate) const JSON_DEPTH_MAX: usize = 256;
 
 /// Bytes of a string that are looked at before the wide search starts: most keys and short values
 /// end before it would pay.
@@ -100,6 +100,8 @@ pub(super) struct Reader {
     token: Token,
     expect: Expect,
     open: Vec<Container>,
+    /// Deepest nesting that is read.
+    depth_max: usize,
     /// Deepest level whose members are told of.
     told_depth: usize,
     /// Whether the current string is a key.
@@ -116,12 +118,18 @@ impl Reader {
             token: Token::Between,
             expect: Expect::Document,
             open: Vec::with_capacity(16),
+            depth_max: JSON_DEPTH_MAX,
             told_depth: 1,
             is_key: false,
             start: 0,
             bytes: StringBytes::default(),
             text: Text::default(),
         }
+    }
+
+    /// Reads what is nested so deep, the outermost object included, and nothing deeper.
+    pub(super) const fn nest(&mut self, depth_max: usize) {
+        self.depth_max = depth_max;
     }
 
     /// The level of the last event: 1 for the members of the outermost object.
@@ -227,9 +235,8 @@ impl Reader {
     }
 
     fn open(&mut self, container: Container, at: u64) -> Result<Option<Event>, RequestFault> {
-        if self.open.len() == JSON_DEPTH_MAX {
-            let what = "nested deeper than 256 levels";
-            return Err(RequestFault::InvalidJson { offset: at, what });
+        if self.open.len() >= self.depth_max {
+            return Err(RequestFault::TooDeep { offset: at, depth_max: self.depth_max });
         }
         let told = self.is_told();
         self.open.push(container);

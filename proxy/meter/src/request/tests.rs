@@ -269,10 +269,20 @@ fn nesting_has_its_limit() {
         let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
         format!(r#"{{"model":"m","x":{open}{close}}}"#)
     };
-    assert_eq!(code(nested(JSON_DEPTH_MAX)), "ok");
-    let deep = nested(JSON_DEPTH_MAX + 1);
-    let offset = r#"{"model":"m","x":"#.len() + JSON_DEPTH_MAX - 1;
-    assert_eq!(read(&deep).unwrap_err().param(), offset.to_string());
+    for depth_max in [1, 2, 7, 256, 1_000] {
+        let read = |body: String| {
+            let mut reader = RequestReader::json(Wire::ChatCompletions).nested(depth_max);
+            reader.push(body.as_bytes())?;
+            reader.finish()
+        };
+        assert!(read(r#"{"model":"m"}"#.to_owned()).is_ok());
+        assert!(depth_max == 1 || read(nested(depth_max)).is_ok(), "{depth_max}");
+        let offset = (r#"{"model":"m","x":"#.len() + depth_max - 1) as u64;
+        let fault = read(nested(depth_max + 1)).unwrap_err();
+        assert_eq!(fault, RequestFault::TooDeep { offset, depth_max });
+        assert_eq!((fault.code(), fault.param()), ("invalid_json", offset.to_string().into()));
+    }
+    assert_eq!((code(nested(256)), code(nested(257))), ("ok", "invalid_json"));
     assert_eq!(
         code(r#"{"model":"m","x":"#.to_owned() + &r#"{"":"#.repeat(100_000)),
         "invalid_json"

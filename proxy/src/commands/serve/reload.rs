@@ -136,7 +136,7 @@ impl Reloader {
         let Next { rules, waiting, vocabularies } = next;
         self.vocabularies = vocabularies;
         let gateway = Arc::new(self.current.get().reconfigured(rules));
-        gateway.telemetry.metrics.reconfigured(&gateway.config);
+        gateway.telemetry.reconfigured(&gateway.config);
         self.replace.send_replace(gateway.clone());
         recognise::start(&gateway);
         let since = clock::wall();

@@ -1,7 +1,7 @@
 //! The threads that carry requests.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -11,14 +11,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use super::connection;
-use super::crowd::{Crowd, Place};
 use super::worker::{Phase, Shift};
+use crate::crowd::{self, Crowd};
+use crate::edge::descriptors;
 use crate::edge::tls::Tls;
 use crate::gateway::Current;
 use crate::telemetry::events::ConnectionRefused;
 
 /// Pause after the kernel refuses to accept (no descriptors left), so that accepting does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A connection among those of its address.
+type Place = crowd::Place<IpAddr>;
 
 /// All threads that carry requests.
 pub(crate) struct Workers {
@@ -139,6 +143,16 @@ async fn accept(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        if !descriptors::may_serve_client(&socket) {
+            let told = ConnectionRefused { reason: "file_descriptors", peer: None };
+            gateway.telemetry.emit(&told);
+            while !descriptors::has_room_for_client() {
+                tokio::select! {
+                    _ = stop.wait_for(|phase| *phase != Phase::Serving) => return,
+                    () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                }
+            }
+        }
         pausing = false;
         let limits = &gateway.config.limits;
         let refuse =
@@ -147,7 +161,9 @@ async fn accept(
             refuse("connections_max");
             continue;
         }
-        let Some(place) = crowd.admit(peer.ip(), limits.connections_per_peer_max) else {
+        // An address of IPv4 is the same client on a socket that takes both.
+        let address = peer.ip().to_canonical();
+        let Some(place) = crowd.admit(&address, limits.connections_per_peer_max) else {
             refuse("connections_per_peer_max");
             continue;
         };

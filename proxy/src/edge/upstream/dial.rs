@@ -14,6 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::anyone::Anyone;
+use crate::edge::descriptors;
 use crate::edge::socket::Socket;
 
 /// What HTTP/1.1 and HTTP/2 are called when TLS agrees on one.
@@ -36,6 +37,9 @@ pub(crate) enum DialFault {
     /// It took longer than `upstream_connect_timeout_seconds`.
     #[error("no connection within {}s", .0.as_secs())]
     Timeout(Duration),
+    /// It would take a descriptor that is kept for the ledger.
+    #[error("file descriptors are nearly used up; raise the limit (`ulimit -n`)")]
+    Descriptors,
     /// hyper would not speak over it.
     #[error("HTTP handshake failed: {0}")]
     Handshake(#[source] hyper::Error),
@@ -49,8 +53,14 @@ impl DialFault {
             Self::Connect(_) => "connect",
             Self::Tls(_) => "tls",
             Self::Timeout(_) => "timeout",
+            Self::Descriptors => "file_descriptors",
             Self::Handshake(_) => "handshake",
         }
+    }
+
+    /// Whether another try may be better off.
+    pub(crate) const fn may_pass(&self) -> bool {
+        matches!(self, Self::Resolve(_) | Self::Connect(_) | Self::Timeout(_))
     }
 }
 
@@ -129,7 +139,14 @@ impl Dialer {
     async fn open(&self, url: &UpstreamUrl) -> Result<EngineSocket, DialFault> {
         let addresses = lookup_host((&*url.host, url.port)).await.map_err(DialFault::Resolve)?;
         let addresses: Vec<_> = addresses.collect();
-        let tcp = TcpStream::connect(&*addresses).await.map_err(DialFault::Connect)?;
+        if !descriptors::has_room_for_engine() {
+            return Err(DialFault::Descriptors);
+        }
+        let tcp =
+            TcpStream::connect(&*addresses).await.map_err(|fault| match fault.raw_os_error() {
+                Some(code) if descriptors::is_used_up(code) => DialFault::Descriptors,
+                _ => DialFault::Connect(fault),
+            })?;
         tcp.set_nodelay(true).map_err(DialFault::Connect)?;
         if !url.tls {
             return Ok(Socket::Plain(tcp));

@@ -42,6 +42,10 @@ pub(crate) struct Directory {
     header: Option<TrustedHeader>,
     unknown: Option<Arc<Caller>>,
     forward_credential: bool,
+    /// Requests that tenants may have at once, where that is agreed with them.
+    concurrency: HashMap<String, usize>,
+    /// The same of all others.
+    requests_per_tenant_max: Option<usize>,
 }
 
 impl Directory {
@@ -61,11 +65,14 @@ impl Directory {
             UnknownCaller::Refuse => None,
             UnknownCaller::Tenant(tenant) => Some(plain(tenant, Identity::Unknown)),
         };
+        let agreed = config.tenants.list.iter();
         Self {
             keys,
             header: config.tenants.header.clone(),
             unknown,
             forward_credential: config.upstreams.iter().any(|up| up.forward_credential),
+            concurrency: agreed.filter_map(|of| Some((of.name.clone(), of.concurrency?))).collect(),
+            requests_per_tenant_max: config.limits.requests_per_tenant_max,
         }
     }
 
@@ -91,6 +98,11 @@ impl Directory {
             None if credential.is_some() => Err(Refusal::InvalidKey),
             None => Err(Refusal::MissingKey),
         }
+    }
+
+    /// Requests that a tenant may have at once; `None` is as many as it likes.
+    pub(crate) fn concurrency(&self, tenant: &TenantId) -> Option<usize> {
+        self.concurrency.get(tenant.as_str()).copied().or(self.requests_per_tenant_max)
     }
 
     fn by_key(&self, credential: &[u8]) -> Option<Arc<Caller>> {

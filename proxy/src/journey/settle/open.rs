@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use taximeter_meter::{Meter, Parameter};
+use taximeter_config::Limits;
+use taximeter_ledger::TenantId;
+use taximeter_meter::{DecodeLimits, Meter, Parameter, ReadLimits, StreamEnd};
 
 use super::count::Input;
 use super::passing::Passing;
+use crate::crowd::Place;
 use crate::edge::listen::Peer;
 use crate::edge::upstream::RequestBody;
 use crate::gateway::{Gateway, HeldBytes};
@@ -19,6 +22,9 @@ pub(crate) struct Open {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) call: Call,
     pub(crate) peer: Arc<Peer>,
+    /// Its place among its tenant's requests, where those are counted.
+    #[expect(dead_code, reason = "ends with it")]
+    pub(super) place: Option<Place<TenantId>>,
     /// Where it is seen while it runs.
     pub(super) seat: Seat,
     /// Index into the configured upstreams.
@@ -47,6 +53,8 @@ pub(crate) struct Open {
     pub(super) passing: Passing,
     /// Counts what the client sent while it is held.
     pub(super) held: Option<Arc<HeldBytes>>,
+    /// Which attempt to send it this is, from 1.
+    pub(super) attempt: u32,
     /// When the first byte went upstream.
     pub(crate) sent_at: Option<Instant>,
     pub(crate) status: Option<u16>,
@@ -55,4 +63,30 @@ pub(crate) struct Open {
     pub(super) meter: Option<Meter>,
     /// What the ledger was last told of while it runs: input, output, whether they are estimates.
     pub(super) said: (Option<u64>, Option<u64>, bool),
+}
+
+/// What reading an answer may take.
+pub(super) const fn read_limits(limits: &Limits) -> ReadLimits {
+    ReadLimits {
+        line_bytes_max: limits.sse_line_bytes_max,
+        decode: DecodeLimits {
+            bytes_max: limits.decode_bytes_max,
+            ratio_max: limits.decode_ratio_max,
+        },
+    }
+}
+
+impl Open {
+    /// Who ended a request that was dropped.
+    pub(super) fn ended_by(&self) -> StreamEnd {
+        if std::thread::panicking() {
+            StreamEnd::Internal
+        } else if self.peer.has_stalled() {
+            StreamEnd::ClientStalled
+        } else if self.peer.is_cut() {
+            StreamEnd::Shutdown
+        } else {
+            StreamEnd::ClientLeft
+        }
+    }
 }

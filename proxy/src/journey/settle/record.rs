@@ -84,7 +84,7 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
     Record {
         id: call.id,
         request_id: call.request_id.to_string(),
-        attempt: 1,
+        attempt: open.attempt,
         seq: 0,
         gateway: gateway.id.clone(),
         started_at: micros(call.started_at),
@@ -153,6 +153,7 @@ fn end(ending: Ending, status: Option<u16>) -> End {
         Ending::Cut(StreamEnd::ClientStalled) => End::ClientStalled,
         Ending::Cut(StreamEnd::Deadline) => End::Deadline,
         Ending::Cut(StreamEnd::Shutdown) => End::Shutdown,
+        Ending::Cut(StreamEnd::Internal) => End::Refused,
         Ending::Cut(StreamEnd::Clean) => End::Truncated,
     }
 }
@@ -174,7 +175,7 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
         End::Shutdown => "shutdown",
         End::BudgetCut => "budget_exceeded",
         End::GatewayDied => "gateway_died",
-        End::Refused => "refused",
+        End::Refused => "internal",
     };
     Some(word.to_owned())
 }
@@ -213,6 +214,13 @@ fn service_tier<'a>(open: &'a Open, measurement: &'a Measurement) -> Option<&'a 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_panic_of_ours_ends_is_nobody_else_s_doing() {
+        let ended = end(Ending::Cut(StreamEnd::Internal), Some(200));
+        assert_eq!(ended, End::Refused);
+        assert!(!ended.is_upstreams_fault());
+    }
 
     #[test]
     fn only_the_name_of_a_regional_endpoint_tells_a_region() {

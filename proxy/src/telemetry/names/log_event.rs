@@ -100,6 +100,10 @@ log_events! {
         "A client's connection ended because no request could be read.";
     ConnectionRefused: "connection_refused", Warn, ["reason", "peer"],
         "A client was not let in: too many connections.";
+    TenantLimited: "tenant_limited", Warn, ["tenant"],
+        "A request was not served because its tenant has as many as it may.";
+    Panicked: "panicked", Critical, ["place"],
+        "Something is wrong in the gateway itself: whatever ran there has ended, all else goes on.";
     TlsRenewed: "tls_renewed", Info, ["path"],
         "Another certificate is shown to those who connect from now on.";
     TlsRefused: "tls_refused", Critical, ["reason"],

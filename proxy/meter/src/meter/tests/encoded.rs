@@ -139,7 +139,8 @@ fn a_document_over_the_limit_passes_unread_encoded_or_not() {
     let text = format!("{{\"pad\":\"{}\",\"usage\":{{\"prompt_tokens\":1}}}}", "x".repeat(500));
     for (codings, body) in [("gzip", gzip(text.as_bytes())), ("identity", text.clone().into())] {
         for (bytes_max, reads) in [(text.len(), true), (text.len() - 1, false)] {
-            let limits = DecodeLimits { bytes_max, ..DecodeLimits::default() };
+            let decode = DecodeLimits { bytes_max, ..DecodeLimits::default() };
+            let limits = ReadLimits { decode, ..ReadLimits::default() };
             let meter = json.encoded(started_at, codings).within(limits);
             let (bytes, found) = ride(meter, started_at, &body, 7);
             assert_eq!(bytes, body, "{codings}");
