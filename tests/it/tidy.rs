@@ -215,10 +215,28 @@ fn nothing_allows_what_the_workspace_denies() {
     for (path, text) in sources() {
         assert!(!text.contains(&door), "{path}: expect with a reason instead of allow");
     }
-    for manifest in files().iter().filter(|path| path.ends_with("/Cargo.toml")) {
-        let text = std::fs::read_to_string(root().join(manifest)).expect("a manifest");
-        assert!(text.contains("[lints]\nworkspace = true"), "{manifest} has lints of its own");
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a manifest");
+    let manifests = files().into_iter().filter(|path| path.ends_with("/Cargo.toml"));
+    for manifest in manifests.filter(|path| path != UNSAFE) {
+        let has_them = read(&manifest).contains("[lints]\nworkspace = true");
+        assert!(has_them, "{manifest} has lints of its own");
     }
+    let [all, with_unsafe] = ["Cargo.toml", UNSAFE].map(|path| lints(&read(path)));
+    let forbidden = "unsafe_code = \"forbid\"";
+    assert!(all.len() > 20 && all.iter().any(|lint| lint == forbidden));
+    for lint in all.iter().filter(|lint| *lint != forbidden) {
+        assert!(with_unsafe.contains(lint), "{UNSAFE} lacks {lint}");
+    }
+    assert!(with_unsafe.iter().any(|lint| lint == "unsafe_code = \"deny\""));
+}
+
+/// The one crate that may have `unsafe`, where it says why.
+const UNSAFE: &str = "proxy/resident/Cargo.toml";
+
+/// The lints of a manifest.
+fn lints(manifest: &str) -> Vec<String> {
+    let sections = manifest.split("\n[").filter(|section| section.contains("lints."));
+    sections.flat_map(|section| section.lines().skip(1)).map(str::to_owned).collect()
 }
 
 /// Each configuration in `deploy/`, by its file: those that are files, and those that manifests
