@@ -23,6 +23,7 @@ CHAT = {"model": "m", "messages": [{"role": "user", "content": "Where to?"}]}
 IDLE, STREAMS, BODIES, BODY_BYTES = 10_000, 2_000, 100, 32 << 20
 MEMORY_BYTES_MAX = 512 << 20
 HOG_MAX, HOG_WANTS = 50, 500
+STREAMING = ("--gap-ms", "1000", "--prefill-ms", "100", "--output-tokens", "100000")
 SLOW_SECONDS, SLOW_CONNECTIONS = 20, 1_000
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -53,10 +54,15 @@ class Gateway:
     async def __aenter__(self):
         self.engine = self.start("simulate", "--listen", f"{HOST}:{ENGINE}", *self.engine_options)
         self.process = self.start("serve", "--config", str(self.file))
-        for port in (ENGINE, LISTEN, ADMIN):
-            await connectable(port)
-        # Its first answers load a vocabulary and open the store.
-        assert await status(request(chat(max_tokens=1))) == 200
+        try:
+            for port in (ENGINE, LISTEN, ADMIN):
+                await connectable(port)
+            # Its first answers load a vocabulary and open the store.
+            first = await status(request(chat(max_tokens=1)))
+            assert first == 200, f"{first} at once: {Path(self.folder.name, 'serve.log').read_text()}"
+        except BaseException:
+            self.end()
+            raise
         return self
 
     def start(self, *words: str) -> subprocess.Popen:
@@ -65,6 +71,10 @@ class Gateway:
 
     async def __aexit__(self, *fault):
         lived = self.process.poll() is None
+        self.end()
+        assert lived, f"the gateway has ended with {self.process.returncode}"
+
+    def end(self):
         for process in (self.process, self.engine):
             process.terminate()
             try:
@@ -72,7 +82,6 @@ class Gateway:
             except subprocess.TimeoutExpired:
                 process.kill()
         self.folder.cleanup()
-        assert lived, f"the gateway has ended with {self.process.returncode}"
 
     def memory(self, name: str = "VmRSS") -> int:
         """Bytes that it holds now, or at most (`VmHWM`)."""
@@ -142,7 +151,7 @@ class Others:
     async def ask(self):
         while True:
             begun = time.monotonic()
-            self.statuses[await status(request(chat(max_tokens=2), "X-Tenant: other\r\n"))] += 1
+            self.statuses[await status(request(chat(max_tokens=2), "X-Tenant: other\r\nX-Simulate: gap_ms=1,prefill_ms=1\r\n"))] += 1
             self.times.append(time.monotonic() - begun)
             await asyncio.sleep(0.02)
 
@@ -189,7 +198,7 @@ async def idle():
 
 
 async def streams():
-    async with Gateway(engine=("--gap-ms", "1000", "--prefill-ms", "100")) as gateway:
+    async with Gateway(engine=STREAMING) as gateway:
         before = gateway.memory()
         body = request(chat(stream=True, max_tokens=100_000))
 
@@ -256,8 +265,8 @@ async def slow():
 
 
 async def hog():
-    tenants = 'tenants: {header: {name: x-tenant, trusted_peers: ["127.0.0.1"]}}'
-    async with Gateway(f"requests_per_tenant_max: {HOG_MAX}", tenants, ("--gap-ms", "100")) as gateway:
+    tenants = 'tenants: {unknown: guest, header: {name: x-tenant, trusted_peers: ["127.0.0.1"]}}'
+    async with Gateway(f"requests_per_tenant_max: {HOG_MAX}", tenants, STREAMING) as gateway:
         body = request(chat(stream=True, max_tokens=100_000), "X-Tenant: hog\r\n")
 
         async def want():
