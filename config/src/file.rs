@@ -8,6 +8,7 @@ use crate::mistake::{Findings, Mistakes};
 use crate::model::Config;
 use crate::reader::{Read, Reader, Spot};
 use crate::schema::RawConfig;
+use crate::shape;
 use crate::yaml::{self, Kind, Node};
 
 /// Longest configuration that is read, in bytes.
@@ -34,6 +35,13 @@ impl Config {
             .and_then(|root| RawConfig::read(&root, "", &mut reader))
             .and_then(|raw| check::config(raw, &mut reader));
         reader.findings.into_result(config, text, file_name)
+    }
+
+    /// What such a text may look like, as a JSON Schema (draft 7) for editors. It takes whatever can be
+    /// read; what keys demand of each other only [`from_yaml`](Self::from_yaml) tells.
+    #[must_use]
+    pub fn json_schema() -> serde_json::Value {
+        shape::file::<RawConfig>()
     }
 }
 

@@ -14,6 +14,7 @@ mod limits;
 mod mistake;
 mod model;
 mod money;
+mod numbers;
 mod otel;
 mod postgres;
 mod prices;
@@ -22,6 +23,7 @@ mod running;
 mod sampling;
 mod schema;
 mod secret;
+mod shape;
 mod terms;
 #[cfg(test)]
 mod tests;

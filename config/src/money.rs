@@ -6,6 +6,7 @@ use rust_decimal::Decimal;
 use taximeter_pricing::{Currency, Money};
 
 use crate::mistake::Invalid;
+use crate::shape::Shape;
 use crate::values::Value;
 
 impl Value for Currency {
@@ -92,6 +93,10 @@ impl Value for Free {
     fn parse(text: &str) -> Result<Self, Invalid> {
         whole(text).map(Self).ok_or_else(|| Invalid::new("is no number", Self::EXPECTED))
     }
+
+    fn shape() -> Shape {
+        Shape::Whole(0)
+    }
 }
 
 /// What a token weighs.
@@ -103,6 +108,10 @@ impl Value for Weight {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         whole(text).map(Self).ok_or_else(|| Invalid::new("is no weight", Self::EXPECTED))
+    }
+
+    fn shape() -> Shape {
+        Shape::Whole(0)
     }
 }
 

@@ -313,17 +313,23 @@ impl<'node> Keys<'node> {
 
 /// A key of the schema that may be left out, or must be there.
 pub(crate) trait Take: Sized {
+    /// Whether it must be there.
+    const IS_REQUIRED: bool;
     /// Reads the value of `name`.
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self;
 }
 
 impl<T: Read> Take for Optional<T> {
+    const IS_REQUIRED: bool = false;
+
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
         keys.take(name, reader)
     }
 }
 
 impl<T: Read> Take for Required<T> {
+    const IS_REQUIRED: bool = true;
+
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
         let value = keys.take(name, reader);
         if matches!(value, Optional::Absent) {
@@ -334,13 +340,28 @@ impl<T: Read> Take for Required<T> {
     }
 }
 
-/// A map with the keys of the schema: the struct, and how it is read.
+/// A map with the keys of the schema: the struct, how it is read, and what editors are told of it.
 macro_rules! keys {
-    ($(#[$about:meta])* $name:ident { $($(#[$key_about:meta])* $key:ident: $kind:ty,)+ }) => {
-        $(#[$about])*
+    (
+        $(#[doc = $about:literal])*
+        $name:ident { $($(#[doc = $key_about:literal])* $key:ident: $kind:ty,)+ }
+    ) => {
+        $(#[doc = $about])*
         #[derive(Debug)]
         pub(crate) struct $name {
-            $($(#[$key_about])* pub(crate) $key: $kind,)+
+            $($(#[doc = $key_about])* pub(crate) $key: $kind,)+
+        }
+
+        impl crate::shape::Described for $name {
+            fn described() -> serde_json::Value {
+                let keys = vec![$(crate::shape::Key {
+                    name: crate::reader::plain(stringify!($key)),
+                    about: &[$($key_about),*],
+                    is_required: <$kind as crate::reader::Take>::IS_REQUIRED,
+                    schema: <$kind as crate::shape::Described>::described(),
+                }),+];
+                crate::shape::map(&[$($about),*], keys)
+            }
         }
 
         impl crate::reader::Read for $name {

@@ -131,6 +131,40 @@ fn every_key_of_the_schema_is_read() {
 }
 
 #[test]
+fn an_editor_takes_what_can_be_read_and_marks_what_cannot() {
+    let schema = Config::json_schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults = |text: &str| -> Vec<String> {
+        let file: serde_json::Value = serde_saphyr::from_str(text).unwrap();
+        validator.iter_errors(&file).map(|error| error.instance_path().to_string()).collect()
+    };
+    let none: [&str; 0] = [];
+    for good in [EVERY_KEY, SMALL, "upstreams: [{name: 7, url: 'http://a', recount: off}]"] {
+        assert_eq!(faults(good), none, "{good}");
+    }
+    for (wrong, place) in [
+        ("lisen: 127.0.0.1:1", ""),
+        ("workers: 0", "/workers"),
+        ("workers: many", "/workers"),
+        ("ledger: {durability: never}", "/ledger/durability"),
+        ("receipts: 1", "/receipts"),
+        ("limits: {drain_seconds: 86401}", "/limits/drain_seconds"),
+        ("tenants: {keys: {id: a}}", "/tenants/keys"),
+        ("tenants: {keys: [{id: a, tenant: b}]}", "/tenants/keys/0"),
+    ] {
+        assert!(faults(&format!("{SMALL}{wrong}")).contains(&place.to_owned()), "{wrong}");
+    }
+    assert_eq!(faults("{}"), [""], "without upstreams");
+    for reference in ["workers: ${env:WORKERS}", "receipts: '${file:on}'"] {
+        assert_eq!(faults(&format!("{SMALL}{reference}")), none, "{reference}");
+    }
+    let about = &schema["properties"]["ledger"]["properties"]["keep_days"]["description"];
+    let said =
+        "Days for which the journal is kept once the store has it; at most 36500. Default: 400.";
+    assert_eq!(about, said);
+}
+
+#[test]
 fn one_upstream_is_enough() {
     let config = load(SMALL).unwrap();
     assert_eq!(config.tenants.unknown, UnknownCaller::Tenant("default".to_owned()));

@@ -1,10 +1,7 @@
 //! Values that are understood by themselves: what is between a key's colon and the end of the line.
 
 use std::net::{IpAddr, SocketAddr};
-use std::num::{IntErrorKind, NonZeroU32, NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -18,8 +15,8 @@ use crate::model::{
     Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
     Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
-use crate::sampling::Ratio;
 use crate::secret::Secret;
+use crate::shape::Shape;
 
 /// Longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -27,8 +24,6 @@ const NAME_BYTES_MAX: usize = 128;
 const LABEL_BYTES_MAX: usize = 256;
 /// Shortest secret that is worth the name, in characters.
 const TOKEN_CHARS_MIN: usize = 16;
-/// Longest time that a limit may grant.
-const SECONDS_MAX: f64 = 86_400.0;
 
 /// A value that one scalar holds.
 pub(crate) trait Value: Sized {
@@ -38,6 +33,10 @@ pub(crate) trait Value: Sized {
     const SECRET: bool = false;
     /// The value of `text`.
     fn parse(text: &str) -> Result<Self, Invalid>;
+    /// What it looks like, for editors.
+    fn shape() -> Shape {
+        Shape::Text
+    }
 }
 
 /// Values that are one of a few words.
@@ -55,6 +54,10 @@ macro_rules! words {
                     }
                     _ => Err(Invalid::new("is not known here", $expected)),
                 }
+            }
+
+            fn shape() -> Shape {
+                Shape::Words(vec![$($($word),+),+])
             }
         }
     };
@@ -119,15 +122,6 @@ impl Value for Pattern {
     }
 }
 
-impl Value for Ratio {
-    const EXPECTED: &'static str = "a number from 0 to 1, such as 0.1";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        let part = text.parse().ok().and_then(Self::of);
-        part.ok_or_else(|| Invalid::new("is no part of a whole", Self::EXPECTED))
-    }
-}
-
 impl Value for Store {
     const EXPECTED: &'static str = "sqlite, or postgres://USER:PASSWORD@HOST/DATABASE";
 
@@ -151,6 +145,10 @@ impl Value for Dialect {
             let expected = error.split_once("expected one of ").map_or("", |(_, words)| words);
             Invalid::new("is no known dialect", format!("one of {}", expected.replace('`', "")))
         })
+    }
+
+    fn shape() -> Shape {
+        Shape::Words(Self::ALL.iter().map(|dialect| dialect.as_str()).collect())
     }
 }
 
@@ -431,63 +429,4 @@ impl Value for IdentityHeader {
         }
         Ok(Self(name))
     }
-}
-
-impl Value for NonZeroUsize {
-    const EXPECTED: &'static str = "a whole number above 0";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        count(text)
-    }
-}
-
-impl Value for NonZeroU32 {
-    const EXPECTED: &'static str = NonZeroUsize::EXPECTED;
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        count(text)
-    }
-}
-
-fn count<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, Invalid> {
-    // `parse` would also take a `+`.
-    let text = if text.starts_with('+') { "" } else { text };
-    text.parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => Invalid::new("is too large", "a smaller number"),
-        _ => Invalid::new("is no count", NonZeroUsize::EXPECTED),
-    })
-}
-
-impl Value for Duration {
-    const EXPECTED: &'static str = "seconds, above 0 and at most 86400, such as 30 or 0.5";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        let time = seconds(text).filter(|time| !time.is_zero());
-        time.ok_or_else(|| Invalid::new("is no time in seconds", Self::EXPECTED))
-    }
-}
-
-/// A time that may be none at all.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Grace(Duration);
-
-impl From<Grace> for Duration {
-    fn from(Grace(time): Grace) -> Self {
-        time
-    }
-}
-
-impl Value for Grace {
-    const EXPECTED: &'static str = "seconds, at most 86400, such as 0 or 5";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        let invalid = || Invalid::new("is no time in seconds", Self::EXPECTED);
-        seconds(text).map(Self).ok_or_else(invalid)
-    }
-}
-
-fn seconds(text: &str) -> Option<Duration> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let seconds: f64 = text.parse().ok().filter(|_| plain)?;
-    (seconds <= SECONDS_MAX).then(|| Duration::try_from_secs_f64(seconds).ok())?
 }

@@ -18,6 +18,7 @@ pub(crate) mod prices;
 mod progress;
 pub(crate) mod records;
 pub(crate) mod rerate;
+pub(crate) mod schema;
 pub(crate) mod serve;
 mod sidecar;
 pub(crate) mod simulate;

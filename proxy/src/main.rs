@@ -25,8 +25,8 @@ use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
 use commands::{
-    bill, check, count, demo, healthy, inject, keys, prices, records, rerate, serve, simulate, top,
-    verify, webhook,
+    bill, check, count, demo, healthy, inject, keys, prices, records, rerate, schema, serve,
+    simulate, top, verify, webhook,
 };
 use edge::clock;
 use exit::{complain, told};
@@ -60,6 +60,7 @@ enum Command {
     Top(top::TopArgs),
     Healthy(healthy::HealthyArgs),
     Check(check::CheckArgs),
+    Schema(schema::SchemaArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
     Rerate(rerate::RerateArgs),
@@ -105,6 +106,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,
         Command::Check(args) => check::run(&args, clock::wall(), &mut out, &mut err)?,
+        Command::Schema(schema::SchemaArgs {}) => {
+            schema::run(&mut out)?;
+            ExitCode::SUCCESS
+        }
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
         Command::Inject(args) => inject::run(&args, &mut io::stdin().lock(), &mut out, &mut err)?,
         Command::Count(args) => {

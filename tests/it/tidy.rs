@@ -267,6 +267,18 @@ fn carried(manifest: &str) -> impl Iterator<Item = String> {
 }
 
 #[test]
+fn every_example_is_what_editors_are_told_of() {
+    let output = crate::gateway::bounded().arg("schema").output().expect("run taximeter");
+    let schema = serde_json::from_slice(&output.stdout).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    for (example, text) in configurations() {
+        let file = serde_saphyr::from_str(&text).expect("YAML");
+        let faults: Vec<_> = validator.iter_errors(&file).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{example}: {faults:?}");
+    }
+}
+
+#[test]
 fn every_example_is_a_good_configuration() {
     let configurations = configurations();
     for folder in ["deploy/examples/kubernetes/", "deploy/examples/compose/", "deploy/kustomize/"] {

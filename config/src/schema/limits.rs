@@ -3,8 +3,8 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
+use crate::numbers::Grace;
 use crate::reader::{At, Optional, keys};
-use crate::values::Grace;
 
 keys! {
     /// Limits by name, all above 0 but for a grace; the unit is the end of the name.
