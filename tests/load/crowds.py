@@ -182,7 +182,7 @@ async def idle():
         return await head(reader)
 
     for asked in (False, True):
-        async with Gateway("idle_timeout_seconds: 600") as gateway:
+        async with Gateway("idle_timeout_seconds: 600, header_read_timeout_seconds: 600") as gateway:
             before = gateway.memory()
             held = await in_groups(200, [asyncio.open_connection(HOST, LISTEN) for _ in range(IDLE)])
             if asked:
