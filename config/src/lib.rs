@@ -10,6 +10,7 @@ mod check;
 mod content;
 mod file;
 mod flags;
+mod ledger;
 mod limits;
 mod mistake;
 mod model;
@@ -36,13 +37,14 @@ pub use access_log::AccessLog;
 pub use content::{Content, Pattern};
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
+pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
-    ADMIN_DEFAULT, ApiKey, Billing, Config, Durability, Export, GenAi, Ledger, ModelPattern,
-    OnClientLeft, OnDamage, OnUnavailable, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl,
-    Prices, Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile,
-    TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    ADMIN_DEFAULT, ApiKey, Billing, Config, Export, GenAi, Ledger, ModelPattern, OnClientLeft,
+    OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices, Push, Store, Telemetry, Temporality,
+    Tenant, Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream,
+    UpstreamUrl,
 };
 pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};

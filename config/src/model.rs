@@ -16,6 +16,7 @@ use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
 
 use crate::access_log::AccessLog;
 use crate::content::Content;
+use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
 use crate::sampling::TraceKeys;
 use crate::secret::Secret;
@@ -318,26 +319,6 @@ impl Default for Ledger {
     }
 }
 
-/// A journal that is damaged before its end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnDamage {
-    /// Nothing is started.
-    #[default]
-    Strict,
-    /// What cannot be read is left out, and told.
-    Salvage,
-}
-
-/// A ledger that cannot be written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnUnavailable {
-    /// 503 `ledger_unavailable`.
-    #[default]
-    Refuse,
-    /// Requests go on while there is room to queue what they owe.
-    Serve,
-}
-
 /// Where the ledger is sent to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Export {
@@ -397,18 +378,6 @@ pub enum PostgresTls {
     Require,
     /// Encrypted, and the server has a certificate for its name.
     VerifyFull,
-}
-
-/// When an entry counts as written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// The kernel has it: survives the death of this process.
-    Os,
-    /// The kernel has it, and the disk within 10 ms.
-    #[default]
-    Group,
-    /// The disk has it: survives a power cut.
-    Sync,
 }
 
 /// What is emitted, as far as the file says.

@@ -18,9 +18,10 @@ use taximeter_pricing::{Currency, Money};
 
 use crate::access_log::AccessLog;
 use crate::content::Pattern;
+use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::model::{
-    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
-    Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
+    GenAi, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality, UnknownCaller,
+    UnknownPrice, UpstreamUrl,
 };
 use crate::money::{Free, Percent, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};

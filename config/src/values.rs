@@ -10,10 +10,11 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
 use crate::content::Pattern;
+use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
-    Durability, GenAi, ModelPattern, OnClientLeft, OnDamage, OnUnavailable, OtlpProtocol, Store,
-    Temporality, UnknownCaller, UnknownPrice, UpstreamUrl,
+    GenAi, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality, UnknownCaller,
+    UnknownPrice, UpstreamUrl,
 };
 use crate::secret::Secret;
 use crate::shape::Shape;
