@@ -8,6 +8,7 @@
 mod access_log;
 mod check;
 mod content;
+mod described;
 mod file;
 mod flags;
 mod ledger;

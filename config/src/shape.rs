@@ -3,10 +3,6 @@
 //! demand of each other only reading tells.
 
 use serde_json::{Map, Value as Json, json};
-use taximeter_pricing::MeterName;
-
-use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table};
-use crate::values::Value;
 
 /// The version of JSON Schema that editors know best.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -27,7 +23,8 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    fn described(self) -> Json {
+    /// Its schema.
+    pub(crate) fn described(self) -> Json {
         let other = match self {
             Self::Text => return json!({ "type": ["string", "number", "boolean"] }),
             Self::Words(words) => {
@@ -78,7 +75,8 @@ pub(crate) fn file<T: Described>() -> Json {
     with(with(T::described(), "$schema", DIALECT), "title", "Taximeter's configuration")
 }
 
-fn told(about: &[&str], schema: Json) -> Json {
+/// `schema`, with these lines of documentation.
+pub(crate) fn told(about: &[&str], schema: Json) -> Json {
     let lines: Vec<_> = about.iter().map(|line| line.trim()).collect();
     with(schema, "description", lines.join(" "))
 }
@@ -88,49 +86,4 @@ fn with(mut schema: Json, name: &str, value: impl Into<Json>) -> Json {
         members.insert(name.to_owned(), value.into());
     }
     schema
-}
-
-impl<T: Value> Described for At<T> {
-    fn described() -> Json {
-        told(&[T::EXPECTED], T::shape().described())
-    }
-}
-
-impl<T: Described> Described for List<T> {
-    fn described() -> Json {
-        json!({ "type": "array", "items": T::described() })
-    }
-}
-
-impl<T: Described> Described for OneOrMore<T> {
-    fn described() -> Json {
-        json!({ "anyOf": [T::described(), List::<T>::described()] })
-    }
-}
-
-impl<T: Value> Described for Table<T> {
-    fn described() -> Json {
-        json!({ "type": "object", "additionalProperties": At::<T>::described() })
-    }
-}
-
-impl<T: Value> Described for ByMeter<T> {
-    fn described() -> Json {
-        let meters = MeterName::ALL.into_iter().filter(|meter| meter.counts_tokens());
-        let properties: Map<String, Json> =
-            meters.map(|meter| (meter.as_str().to_owned(), At::<T>::described())).collect();
-        json!({ "type": "object", "properties": properties, "additionalProperties": false })
-    }
-}
-
-impl<T: Described> Described for Optional<T> {
-    fn described() -> Json {
-        T::described()
-    }
-}
-
-impl<T: Described> Described for Required<T> {
-    fn described() -> Json {
-        T::described()
-    }
 }
