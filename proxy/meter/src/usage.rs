@@ -154,7 +154,7 @@ impl Report {
             }
             b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
             // Of sound that is charged by its length.
-            b"seconds" => self.read_quantity("audio_seconds", value),
+            b"seconds" | b"prompt_audio_seconds" => self.read_quantity("audio_seconds", value),
             b"citation_tokens" => self.put(value, |report| &mut report.citations),
             b"cache_creation" => value.object(|key, value| self.read_detail(key, value)),
             b"prompt_tokens_details" | b"input_tokens_details" | b"input_token_details" => {
@@ -286,9 +286,9 @@ impl Report {
         self.invalid == 0
     }
 
-    /// Input that is not told apart is sound.
+    /// Input that is not told apart is sound, unless that is told by its length.
     pub(crate) fn hears(mut self: Box<Self>) -> Box<Self> {
-        if self.modalities.input == ByModality::default() {
+        if self.modalities.input == ByModality::default() && self.units.is_empty() {
             self.modalities.input.audio = self.input;
         }
         self

@@ -144,6 +144,10 @@ fn sound_is_charged_by_its_length_or_by_its_tokens_and_never_by_both() {
         builtin_lines("openai", "gpt-4o-mini-transcribe", &by_both),
         ["input_audio 14 × 0.00000125 = 0.0000175", "output 45 × 0.000005 = 0.000225"]
     );
+    // Mistral tells both, and has a price for one.
+    let book = with("models: [{model: m, rates: {audio_seconds: 0.00005}}]");
+    let cost = book.cost(&query("vllm", "m"), &units(usage(4, 6), seconds)).unwrap();
+    assert_eq!(lines(&cost), ["audio_seconds 3.5 × 0.00005 = 0.000175"]);
     // Nobody knows how long it was.
     let error = builtin().cost(&query("openai", "whisper-1"), &Usage::default()).unwrap_err();
     assert!(matches!(error, PriceError::UsageUnknown { .. }), "{error}");

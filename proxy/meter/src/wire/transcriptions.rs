@@ -15,23 +15,26 @@ impl Format for Transcriptions {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         let mut nested_usage = None;
+        let (mut kind, mut text) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
-                b"type" => {
-                    facts.is_end =
-                        value.text()?.is_some_and(|kind| kind.is("transcript.text.done"));
-                }
+                b"type" => kind = value.text()?,
                 b"delta" => facts.content.push(value.text()?),
                 // vLLM speaks as in chats.
                 b"choices" => value.array(|value| {
                     choice(value, &mut facts, &mut nested_usage, generated).map(drop)
                 })?,
-                // It has come in deltas.
-                b"text" => value.skip()?,
+                b"text" => text = value.text()?,
                 _ => member(key, value, &mut facts)?,
             }
             Ok(())
         })?;
+        let is = |name| kind.as_ref().is_some_and(|kind| kind.is(name));
+        facts.is_end = is("transcript.text.done") || is("transcription.done");
+        // Mistral's pieces; any other text has come in them.
+        if is("transcription.text.delta") {
+            facts.content.push(text);
+        }
         Ok(facts)
     }
 
