@@ -76,8 +76,21 @@ fn tiles((width, height): (u64, u64)) -> u64 {
     width.div_ceil(512) * height.div_ceil(512)
 }
 
+/// Scaled so that whole patches along one side make `PATCHES_MAX` at most, then cut.
 fn patches((width, height): (u64, u64)) -> u64 {
-    (width.div_ceil(32) * height.div_ceil(32)).min(PATCHES_MAX)
+    let all = width.div_ceil(32) * height.div_ceil(32);
+    if all <= PATCHES_MAX {
+        return all;
+    }
+    // As many along each side as `PATCHES_MAX` squares in the shape of the image have.
+    let across = (PATCHES_MAX * width / height).isqrt().max(1);
+    let down = (PATCHES_MAX * height / width).isqrt().max(1);
+    let scaled = if across * height <= down * width {
+        across * (across * height).div_ceil(width)
+    } else {
+        down * (down * width).div_ceil(height)
+    };
+    scaled.min(PATCHES_MAX)
 }
 
 /// Scaled so that `edge` is `limit` at most.
@@ -141,10 +154,27 @@ mod tests {
     }
 
     #[test]
-    fn patches_are_multiplied_and_have_a_most() {
+    fn patches_follow_the_published_examples() {
+        assert_eq!(patches((1024, 1024)), 1024);
+        assert_eq!(patches((1800, 2400)), 1452);
+        assert_eq!(patches((2400, 1800)), 1452);
+    }
+
+    #[test]
+    fn patches_are_multiplied() {
         assert_eq!(tokens("gpt-4.1-mini", &png(1024, 1024), None), 1659);
         assert_eq!(tokens("gpt-4.1-nano-2025-04-14", &png(32, 33), Some("low")), 5);
-        assert_eq!(tokens("o4-mini", &png(1800, 2400), None), 2642);
+        assert_eq!(tokens("o4-mini", &png(1800, 2400), None), 2498);
+    }
+
+    #[test]
+    fn patches_of_any_shape_have_a_most() {
+        let edges = [1, 31, 32, 33, 1000, 1248, 1249, 5000, 65_536, EDGE_MAX];
+        for (width, height) in edges.into_iter().flat_map(|w| edges.map(|h| (w, h))) {
+            let patches = patches((width, height));
+            assert!((1..=PATCHES_MAX).contains(&patches), "{width} × {height}: {patches}");
+        }
+        assert_eq!(patches((1, EDGE_MAX)), PATCHES_MAX);
     }
 
     #[test]
