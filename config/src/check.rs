@@ -121,7 +121,7 @@ fn upstreams(
         }
         let models = models(raw.models, reader);
         can_be_asked(&raw.usage, &raw.dialect, reader);
-        let gpu = raw.gpu.given().map(|raw| terms::gpu(raw, currency, reader));
+        let gpus = raw.gpu.given().map(|raw| terms::gpus(raw, currency, reader));
         let dialect = raw.dialect.or(Dialect::Auto);
         Some(Upstream {
             name: raw.name.0?.value.into(),
@@ -134,10 +134,7 @@ fn upstreams(
             forward_credential: raw.forward_credential.or(false),
             recount: raw.recount.or(true),
             on_client_left: raw.on_client_left.or(OnClientLeft::default()),
-            gpu: match gpu {
-                Some(gpu) => Some(gpu?),
-                None => None,
-            },
+            gpus: gpus.map_or(Some(Vec::new()), |gpus| gpus)?,
         })
     });
     // Each is built, and so checked, before one that failed ends it.

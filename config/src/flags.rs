@@ -96,6 +96,6 @@ fn for_everything(url: UpstreamUrl) -> Upstream {
         forward_credential: false,
         recount: true,
         on_client_left: OnClientLeft::default(),
-        gpu: None,
+        gpus: Vec::new(),
     }
 }

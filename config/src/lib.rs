@@ -32,6 +32,7 @@ mod tests;
 mod tls;
 mod upstream;
 mod values;
+mod versions;
 mod yaml;
 
 pub use access_log::AccessLog;

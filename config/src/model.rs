@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use taximeter_meter::{Dialect, UsageAsk};
-use taximeter_pricing::{Allowance, Currency, ExchangeRate, GpuPrice};
+use taximeter_pricing::{Allowance, Currency, Dated, ExchangeRate, GpuPrice};
 
 use crate::access_log::AccessLog;
 use crate::content::Content;
@@ -145,8 +145,9 @@ pub struct Upstream {
     pub recount: bool,
     /// What becomes of an answer whose client leaves within it.
     pub on_client_left: OnClientLeft,
-    /// What it runs on, where its requests owe a share of that in place of a price a token.
-    pub gpu: Option<GpuPrice>,
+    /// What it runs on, where its requests owe a share of that in place of a price a token: one
+    /// after the other.
+    pub gpus: Vec<GpuPrice>,
 }
 
 /// What becomes of an answer whose client leaves within it.
@@ -237,11 +238,11 @@ pub struct Tenant {
     /// Unique.
     pub name: String,
     /// What list prices are multiplied with: 0.9 is a discount of 10 %.
-    pub factor: Decimal,
+    pub factors: Dated<Decimal>,
     /// File of fixed prices.
     pub prices: Option<PathBuf>,
-    /// What is free each month.
-    pub allowance: Option<Allowance>,
+    /// What is free each month that begins on a day, in the zone of the bills.
+    pub allowance: Option<Dated<Allowance>>,
     /// Requests that run at once; `None` leaves it to the limit for everybody.
     pub concurrency: Option<usize>,
 }

@@ -99,6 +99,22 @@ impl Value for Free {
     }
 }
 
+/// How many of something, which may be none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count(pub(crate) u32);
+
+impl Value for Count {
+    const EXPECTED: &'static str = "a whole number such as 2";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        whole(text).map(Self).ok_or_else(|| Invalid::new("is no number", Self::EXPECTED))
+    }
+
+    fn shape() -> Shape {
+        Shape::Whole(0)
+    }
+}
+
 /// What a token weighs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weight(pub(crate) u32);

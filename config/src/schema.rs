@@ -23,7 +23,7 @@ use crate::model::{
     GenAi, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality, UnknownCaller,
     UnknownPrice, UpstreamUrl,
 };
-use crate::money::{Free, Percent, Rate, Weight};
+use crate::money::{Count, Free, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
 use crate::sampling::Ratio;
 use crate::secret::Secret;
@@ -31,6 +31,7 @@ use crate::tls::{RawAdminTls, RawTls};
 use crate::values::{
     Book, Capture, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token,
 };
+use crate::versions::{Share, Versions};
 
 pub(crate) use limits::RawLimits;
 
@@ -114,8 +115,9 @@ keys! {
         /// Default: `cancel`.
         on_client_left: Optional<At<OnClientLeft>>,
         /// The GPUs that it runs on. Its requests then owe a share of what these cost, by
-        /// `taximeter bill --config`, and nothing by the token, whatever the price book says.
-        gpu: Optional<RawGpu>,
+        /// `taximeter bill --config`, and nothing by the token, whatever the price book says. A list
+        /// where they change, each from its `since` on.
+        gpu: Optional<Versions<RawGpu>>,
     }
 }
 
@@ -124,8 +126,8 @@ keys! {
     RawGpu {
         /// What they are called, such as `H100`.
         r#type: Required<At<Name>>,
-        /// How many. Default: 1.
-        count: Optional<At<NonZeroU32>>,
+        /// How many; 0 from a day on ends it, and requests owe by the token again. Default: 1.
+        count: Optional<At<Count>>,
         /// For one of them for an hour, in `prices.currency`, such as `2.50 USD`; whether it works
         /// or waits.
         hourly: Required<At<Money>>,
@@ -180,16 +182,18 @@ keys! {
     RawTenant {
         /// Unique; as keys and headers call it.
         name: Required<At<Name>>,
-        /// Less than list prices, such as `10 %`. Default: nothing.
-        discount: Optional<At<Percent>>,
-        /// More than list prices, such as `5 %`, in place of `discount`. Default: nothing.
-        markup: Optional<At<Percent>>,
+        /// Less than list prices, such as `10 %`. Where it changes, a list such as
+        /// `[10 %, {rate: 15 %, since: 2026-12-01}]`. Default: nothing.
+        discount: Optional<Versions<Share>>,
+        /// More than list prices, such as `5 %`, in place of `discount`; a list where it changes.
+        /// Default: nothing.
+        markup: Optional<Versions<Share>>,
         /// A file of fixed prices in the price book's form; no discount changes them. Default:
         /// none.
         prices: Optional<At<PathBuf>>,
-        /// What is free in each calendar month of `billing.zone`; taken off by `taximeter bill --config`.
-        /// Default: nothing.
-        allowance: Optional<RawAllowance>,
+        /// What is free in each calendar month of `billing.zone`; taken off by `taximeter bill
+        /// --config`. A list where it changes, each from its `since` on. Default: nothing.
+        allowance: Optional<Versions<RawAllowance>>,
         /// Requests that run at once; those beyond it get 429 `concurrency_limited`. Default:
         /// `limits.requests_per_tenant_max`.
         concurrency: Optional<At<NonZeroUsize>>,
@@ -203,6 +207,8 @@ keys! {
         money: Optional<At<Money>>,
         /// So many tokens by meter, such as `{input: 1000000, output: 100000}`.
         tokens: Optional<ByMeter<Free>>,
+        /// First day of the first month with it, in `billing.zone`. Default: since ever.
+        since: Optional<At<Date>>,
     }
 }
 

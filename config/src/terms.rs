@@ -1,16 +1,31 @@
 //! What is agreed with a tenant, and what GPUs cost: what the file says → what the program may
 //! trust.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use jiff::civil::Date;
 use rust_decimal::Decimal;
-use taximeter_pricing::{Allowance, Currency, GpuPrice, Money, TokenWeights};
+use taximeter_pricing::{Allowance, Currency, Dated, GpuPrice, Money, TokenWeights};
 
 use crate::mistake::Invalid;
 use crate::model::Tenant;
 use crate::money::Percent;
 use crate::reader::{At, Optional, Reader};
 use crate::schema::{RawAllowance, RawGpu, RawTenant, RawWeights};
+use crate::versions::{Share, Since, Versions};
+
+impl Since for RawGpu {
+    fn since(&self) -> Optional<&At<Date>> {
+        self.since.as_ref()
+    }
+}
+
+impl Since for RawAllowance {
+    fn since(&self) -> Optional<&At<Date>> {
+        self.since.as_ref()
+    }
+}
 
 /// What is agreed with one tenant; `None` when it has no name. What is wrong is reported.
 pub(crate) fn tenant(
@@ -18,31 +33,57 @@ pub(crate) fn tenant(
     currency: Currency,
     reader: &mut Reader<'_>,
 ) -> Option<Tenant> {
-    let factor = factor(raw.discount, raw.markup, reader);
+    let factors = factors(raw.discount, raw.markup, reader);
     let prices = raw.prices.given().map(|at| readable(&at, reader));
-    let allowance = raw.allowance.given().map(|raw| allowance(raw, currency, reader));
+    let allowance = raw.allowance.given().map(|raw| allowances(raw, currency, reader));
     let concurrency = raw.concurrency.given().map(|at| at.value.get());
-    Some(Tenant { name: raw.name.0?.value.into(), factor, prices, allowance, concurrency })
+    Some(Tenant { name: raw.name.0?.value.into(), factors, prices, allowance, concurrency })
 }
 
 /// What list prices are multiplied with.
-fn factor(
-    discount: Optional<At<Percent>>,
-    markup: Optional<At<Percent>>,
+fn factors(
+    discount: Optional<Versions<Share>>,
+    markup: Optional<Versions<Share>>,
     reader: &mut Reader<'_>,
-) -> Decimal {
-    if let (Optional::Given(_), Optional::Given(markup)) = (&discount, &markup) {
-        let why = Invalid::new("contradicts `discount`", "one of the two");
-        reader.invalid::<Percent>(&markup.spot, &markup.written, &why);
+) -> Dated<Decimal> {
+    let [discounts, markups] = [discount, markup].map(|given| shares(given, reader));
+    for discount in discounts.iter().filter_map(|(_, discount)| discount.as_ref()) {
+        if discount.value.0 > Decimal::ONE {
+            let why = Invalid::new("is more than all", "at most 100 %");
+            reader.invalid::<Percent>(&discount.spot, &discount.written, &why);
+        }
     }
-    if let Optional::Given(discount) = &discount
-        && discount.value.0 > Decimal::ONE
-    {
-        let why = Invalid::new("is more than all", "at most 100 %");
-        reader.invalid::<Percent>(&discount.spot, &discount.written, &why);
-    }
-    let fraction = |given: Optional<At<Percent>>| given.given().map(|at| at.value.0);
-    Decimal::ONE - fraction(discount).unwrap_or_default() + fraction(markup).unwrap_or_default()
+    let days: BTreeSet<_> = discounts.iter().chain(&markups).map(|(since, _)| *since).collect();
+    let [discounts, markups] = [discounts, markups].map(Dated::new);
+    let mut told = None;
+    let factors = days.into_iter().map(|since| {
+        let on = |dated: &Dated<Option<At<Percent>>>| {
+            dated
+                .on(since.unwrap_or(Date::MIN))
+                .cloned()
+                .flatten()
+                .filter(|at| !at.value.0.is_zero())
+        };
+        let (discount, markup) = (on(&discounts), on(&markups));
+        if let (Some(_), Some(markup)) = (&discount, &markup)
+            && told.replace(markup.spot.clone()).as_ref() != Some(&markup.spot)
+        {
+            let why = Invalid::new("contradicts `discount`", "one of the two at a time");
+            reader.invalid::<Percent>(&markup.spot, &markup.written, &why);
+        }
+        let fraction = |at: Option<At<Percent>>| at.map_or(Decimal::ZERO, |at| at.value.0);
+        (since, Decimal::ONE - fraction(discount) + fraction(markup))
+    });
+    Dated::new(factors.collect())
+}
+
+/// The percentages with their first days; what cannot be read is `None`.
+fn shares(
+    given: Optional<Versions<Share>>,
+    reader: &mut Reader<'_>,
+) -> Vec<(Option<Date>, Option<At<Percent>>)> {
+    let versions = given.given().map(|versions| versions.dated(reader)).unwrap_or_default();
+    versions.into_iter().map(|(since, share)| (since, share.0.rate.0)).collect()
 }
 
 fn readable(at: &At<PathBuf>, reader: &mut Reader<'_>) -> PathBuf {
@@ -54,6 +95,23 @@ fn readable(at: &At<PathBuf>, reader: &mut Reader<'_>) -> PathBuf {
     path
 }
 
+fn allowances(
+    raw: Versions<RawAllowance>,
+    currency: Currency,
+    reader: &mut Reader<'_>,
+) -> Dated<Allowance> {
+    let dated = raw.dated(reader).into_iter().map(|(since, raw)| {
+        if let Optional::Given(at) = &raw.since
+            && at.value.day() != 1
+        {
+            let why = Invalid::new("is within a month", "the first day of one, such as 2026-12-01");
+            reader.invalid::<Date>(&at.spot, &at.written, &why);
+        }
+        (since, allowance(raw, currency, reader))
+    });
+    Dated::new(dated.collect())
+}
+
 fn allowance(raw: RawAllowance, currency: Currency, reader: &mut Reader<'_>) -> Allowance {
     let tokens = raw.tokens.given().map(|table| table.0).unwrap_or_default();
     Allowance {
@@ -62,16 +120,33 @@ fn allowance(raw: RawAllowance, currency: Currency, reader: &mut Reader<'_>) -> 
     }
 }
 
-/// The GPUs of an upstream; `None` when a part that must be there is not. What is wrong is
-/// reported.
-pub(crate) fn gpu(raw: RawGpu, currency: Currency, reader: &mut Reader<'_>) -> Option<GpuPrice> {
+/// The GPUs of an upstream, one after the other; `None` when a part that must be there is not. What
+/// is wrong is reported.
+pub(crate) fn gpus(
+    raw: Versions<RawGpu>,
+    currency: Currency,
+    reader: &mut Reader<'_>,
+) -> Option<Vec<GpuPrice>> {
+    let dated = raw.dated(reader);
+    let next = dated.iter().skip(1).map(|(since, _)| *since).chain([None]).collect::<Vec<_>>();
+    let built = dated.into_iter().zip(next).map(|((_, raw), until)| {
+        let price = gpu(raw, currency, reader)?;
+        Some(GpuPrice { until, ..price })
+    });
+    // Each is built, and so checked, before one that failed ends it.
+    let built: Option<Vec<_>> = built.collect::<Vec<_>>().into_iter().collect();
+    built.map(|all| all.into_iter().filter(|price| price.count > 0).collect())
+}
+
+fn gpu(raw: RawGpu, currency: Currency, reader: &mut Reader<'_>) -> Option<GpuPrice> {
     let hourly = raw.hourly.0.map(|at| in_currency(at, currency, reader));
     let weights = raw.weights.given().map(|raw| weights(raw, reader));
     Some(GpuPrice {
         kind: raw.r#type.0?.value.into(),
-        count: raw.count.given().map_or(1, |at| at.value.get()),
+        count: raw.count.given().map_or(1, |at| at.value.0),
         hourly: hourly?,
         since: raw.since.given().map(|at| at.value),
+        until: None,
         weights: weights.unwrap_or_default(),
     })
 }

@@ -55,7 +55,10 @@ upstreams:
     url: "http://own"
     forward_credential: on
     on_client_left: drain
-    gpu: {type: H100, count: 2, hourly: 2.50 EUR, since: 2026-11-01, weights: {input: 1, output: 3}}
+    gpu:
+    - {type: H100, count: 2, hourly: 2.50 EUR, since: 2026-11-01, weights: {input: 1, output: 3}}
+    - {type: H100, count: 0, hourly: 2.50 EUR, since: 2026-12-01}
+    - {type: H200, hourly: 3 EUR, since: 2027-01-01}
 tenants:
   unknown: guests
   keys:
@@ -65,8 +68,8 @@ tenants:
       labels: {team: search}
   header: {name: X-Tenant-Id, trusted_peers: [127.0.0.1, "10.1.2.3/8"]}
   list:
-    - {name: acme, discount: 12.5 %, prices: prices.yaml, concurrency: 15}
-    - {name: zeta, markup: "5%", allowance: {money: 5 EUR, tokens: {input: 1000000, output: 0}}}
+    - {name: acme, discount: [12.5 %, {rate: 15 %, since: 2026-12-01}], prices: prices.yaml, concurrency: 15}
+    - {name: zeta, markup: "5%", allowance: {money: 5 EUR, tokens: {input: 1000000, output: 0}, since: 2026-11-01}}
 tokenizers:
   - {models: ["llama-*"], path: /models/llama}
   - {path: qwen/tokenizer.json, estimated: on}
@@ -242,13 +245,35 @@ fn running_usage_is_asked_only_of_engines_that_have_it() {
 fn terms_and_gpus_fit_together_and_the_currency_of_the_bills() {
     let text = "upstreams:
   - {name: a, url: 'http://a', gpu: {type: H100, hourly: 2.50 EUR, weights: {input: 0, output: 0}}}
-  - {name: b, url: 'http://b', gpu: {count: 0, hourly: 2.50, since: today}}
+  - {name: b, url: 'http://b', gpu: {count: -1, hourly: 2.50, since: today}}
 tenants:
   list:
     - {name: acme, discount: 10 %, markup: 5 %}
     - {name: acme, discount: 110 %, prices: nowhere.yaml}
     - {discount: 10, allowance: {money: EUR 5, tokens: {inputs: 1, output: -1, audio_seconds: 3}}}
     - {name: zeta, allowance: {money: 5 EUR, token: 3}}
+";
+    assert_snapshot!(mistakes(text));
+}
+
+#[test]
+fn versions_are_in_the_order_of_their_days() {
+    let text = "upstreams:
+  - {name: a, url: 'http://a', gpu: []}
+  - name: b
+    url: 'http://b'
+    gpu:
+    - {type: H100, hourly: 2 USD}
+    - {type: H100, hourly: 3 USD, since: 2026-11-01}
+    - {type: H100, hourly: 4 USD, since: 2026-11-01}
+    - {type: H100, hourly: 5 USD, since: 2026-10-01}
+    - {type: H100, hourly: 6 USD}
+tenants:
+  list:
+    - {name: a, discount: [10 %, 20 %, {rate: 30, since: 2026-12-01}]}
+    - {name: b, discount: [10 %, {rate: 0 %, since: 2026-12-01}], markup: {rate: 5 %, since: 2026-12-01}}
+    - {name: c, discount: [10 %, {rate: 20 %, since: 2026-12-01}], markup: [{rate: 5 %, since: 2026-11-01}]}
+    - {name: d, allowance: {money: 5 USD, since: 2026-11-15}}
 ";
     assert_snapshot!(mistakes(text));
 }

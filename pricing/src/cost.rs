@@ -145,7 +145,7 @@ impl PriceBook {
             Some(fixed) => fixed.upper_bound(query, input_tokens_max, output_tokens_max),
             None => {
                 let most = self.upper_bound(query, input_tokens_max, output_tokens_max)?;
-                times(most, contract.factor())
+                times(most, contract.factor(query.at))
             }
         }
     }
@@ -166,8 +166,8 @@ impl PriceBook {
             let model = query.response_model.or(query.request_model).unwrap_or_default();
             PriceError::UnknownModel { model: model.to_owned(), currency: self.currency() }
         })?;
-        let factor = times(list.factor, contract.factor()).ok_or(PriceError::Overflow)?;
-        let id = self.price_id(list.row, query) + &contract.mark();
+        let factor = times(list.factor, contract.factor(query.at)).ok_or(PriceError::Overflow)?;
+        let id = self.price_id(list.row, query) + &contract.mark(query.at);
         Ok(Price { id, paid: Rated { row: list.row, factor }, list: Some(list) })
     }
 

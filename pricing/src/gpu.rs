@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 
 use crate::terms::Money;
 
-/// The GPUs that an engine runs on. Its requests owe their share of these, and nothing by the
-/// token.
+/// The GPUs that an engine runs on, for as long as they are the same. Its requests owe their share
+/// of these, and nothing by the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuPrice {
     /// What they are called: `H100`.
@@ -18,6 +18,8 @@ pub struct GpuPrice {
     pub hourly: Money,
     /// First day on which they cost something, UTC; `None` is since ever.
     pub since: Option<Date>,
+    /// First day on which others are in their place, UTC; `None` is never.
+    pub until: Option<Date>,
     /// What a token of a request weighs when the GPUs' work is shared out.
     pub weights: TokenWeights,
 }
@@ -35,14 +37,19 @@ impl GpuPrice {
     /// The first instant at which they cost something; `None` is since ever.
     #[must_use]
     pub fn since(&self) -> Option<Timestamp> {
-        let midnight = self.since?.to_zoned(TimeZone::UTC).ok()?;
-        Some(midnight.timestamp())
+        midnight(self.since?)
+    }
+
+    /// The first instant at which they do not any more; `None` is never.
+    #[must_use]
+    pub fn until(&self) -> Option<Timestamp> {
+        midnight(self.until?)
     }
 
     /// Whether a request that was admitted `at` owes a share of them.
     #[must_use]
     pub fn covers(&self, at: Timestamp) -> bool {
-        self.since().is_none_or(|since| since <= at)
+        self.since().is_none_or(|since| since <= at) && self.until().is_none_or(|until| at < until)
     }
 
     /// Row of this price on bills.
@@ -51,6 +58,10 @@ impl GpuPrice {
         let since = self.since.map_or_else(String::new, |since| format!("@{since}"));
         format!("gpu{since}#{upstream}/{}", self.kind)
     }
+}
+
+fn midnight(day: Date) -> Option<Timestamp> {
+    Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 /// Hosts of open models ask four times as much for a token of output as for one of input (the
@@ -69,12 +80,13 @@ mod tests {
     use crate::currency::Currency;
 
     #[test]
-    fn gpus_cost_from_their_first_day_on() {
+    fn gpus_cost_from_their_first_day_up_to_that_of_others() {
         let mut price = GpuPrice {
             kind: "H100".to_owned(),
             count: 2,
             hourly: Money { amount: Decimal::new(25, 1), currency: Currency::USD },
             since: None,
+            until: None,
             weights: TokenWeights::default(),
         };
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
@@ -84,5 +96,8 @@ mod tests {
         assert!(price.covers(at("2026-11-20T00:00:00Z")));
         assert!(!price.covers(at("2026-11-19T23:59:59.999999Z")));
         assert_eq!(price.price_id("local"), "gpu@2026-11-20#local/H100");
+        price.until = Some(jiff::civil::date(2026, 12, 1));
+        assert!(price.covers(at("2026-11-30T23:59:59.999999Z")));
+        assert!(!price.covers(at("2026-12-01T00:00:00Z")));
     }
 }

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
 use crate::currency::Currency;
+use crate::dated::Dated;
 use crate::meter::MeterName;
 
 /// What one customer pays instead of list prices.
@@ -16,16 +19,17 @@ use crate::meter::MeterName;
 #[derive(Debug, Clone)]
 pub struct Contract {
     name: String,
-    factor: Decimal,
+    factors: Dated<Decimal>,
     fixed: Option<PriceBook>,
 }
 
 impl Contract {
-    /// The contract called `name` on records: list prices × `factor` (0.9 is a discount of 10 %),
-    /// and the rows of `fixed` before them.
+    /// The contract called `name` on records: list prices × the one of `factors` on the day of
+    /// admission, UTC (0.9 is a discount of 10 %), and the rows of `fixed` before them. List prices
+    /// as they are where no factor holds.
     #[must_use]
-    pub fn new(name: &str, factor: Decimal, fixed: Option<PriceBook>) -> Self {
-        Self { name: name.to_owned(), factor: factor.normalize(), fixed }
+    pub fn new(name: &str, factors: Dated<Decimal>, fixed: Option<PriceBook>) -> Self {
+        Self { name: name.to_owned(), factors, fixed }
     }
 
     /// Whether it, or else `book`, has a price for such a request.
@@ -39,26 +43,27 @@ impl Contract {
         self.fixed.as_ref().filter(|fixed| fixed.find(query).is_some())
     }
 
-    /// What list prices are multiplied with.
-    pub(crate) const fn factor(&self) -> Decimal {
-        self.factor
+    /// What list prices are multiplied with for a request that was admitted `at`.
+    pub(crate) fn factor(&self, at: Timestamp) -> Decimal {
+        let factor = self.factors.on(TimeZone::UTC.to_datetime(at).date());
+        factor.map_or(Decimal::ONE, Decimal::normalize)
     }
 
     /// Its part of a price's id; nothing where list prices stay as they are.
-    pub(crate) fn mark(&self) -> String {
-        let Self { name, factor, .. } = self;
-        if *factor == Decimal::ONE { String::new() } else { format!(";{name}*{factor}") }
+    pub(crate) fn mark(&self, at: Timestamp) -> String {
+        let (name, factor) = (&self.name, self.factor(at));
+        if factor == Decimal::ONE { String::new() } else { format!(";{name}*{factor}") }
     }
 }
 
 /// List prices as they are.
 impl Default for Contract {
     fn default() -> Self {
-        Self::new("", Decimal::ONE, None)
+        Self::new("", Dated::default(), None)
     }
 }
 
-/// What a customer need not pay in each calendar month, UTC.
+/// What a customer need not pay in each calendar month.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowance {
     /// So much of what is owed.

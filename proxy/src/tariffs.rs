@@ -15,8 +15,8 @@ pub(crate) struct Tariffs {
     list: Contract,
     /// By tenant.
     contracts: HashMap<String, Contract>,
-    /// By upstream.
-    gpus: HashMap<String, GpuPrice>,
+    /// By upstream, one after the other.
+    gpus: HashMap<String, Vec<GpuPrice>>,
 }
 
 /// Who pays, and whose work.
@@ -31,14 +31,15 @@ impl Tariffs {
     pub(crate) fn new(
         book: PriceBook,
         contracts: HashMap<String, Contract>,
-        gpus: HashMap<String, GpuPrice>,
+        gpus: HashMap<String, Vec<GpuPrice>>,
     ) -> Self {
         Self { book, list: Contract::default(), contracts, gpus }
     }
 
     /// Whether a request owes a share of GPUs, and so nothing by the token.
     pub(crate) fn owes_gpu(&self, ride: Ride<'_>, query: &Query<'_>) -> bool {
-        self.gpus.get(ride.upstream).is_some_and(|gpu| gpu.covers(query.at))
+        let gpus = self.gpus.get(ride.upstream);
+        gpus.is_some_and(|gpus| gpus.iter().any(|gpus| gpus.covers(query.at)))
     }
 
     /// Whether there is a price for such a request.

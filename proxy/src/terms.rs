@@ -9,7 +9,7 @@ use taximeter_billing::{
     hour_of,
 };
 use taximeter_config::{Config, Upstream};
-use taximeter_pricing::{Allowance, GpuPrice};
+use taximeter_pricing::{Allowance, Dated, GpuPrice};
 
 use crate::edge::store::{Grain, Store, StoreError};
 
@@ -20,10 +20,11 @@ const RUN_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// What is owed beside what the store has by the hour. Nothing of it without a configuration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
-    allowances: BTreeMap<String, Allowance>,
+    allowances: BTreeMap<String, Dated<Allowance>>,
     gpus: Vec<Gpus>,
 }
 
+/// What an upstream runs on for a time.
 #[derive(Debug, Clone)]
 struct Gpus {
     upstream: String,
@@ -67,14 +68,19 @@ impl Terms {
     pub(crate) fn of(config: &Config) -> Self {
         let gpus = |upstream: &Upstream| {
             let (name, provider) = (upstream.name.clone(), upstream.provider.clone());
-            Some(Gpus { upstream: name, provider, price: upstream.gpu.clone()? })
+            let of = move |price: &GpuPrice| Gpus {
+                upstream: name.clone(),
+                provider: provider.clone(),
+                price: price.clone(),
+            };
+            upstream.gpus.iter().map(of).collect::<Vec<_>>()
         };
         let tenants = config.tenants.list.iter();
         Self {
             allowances: tenants
                 .filter_map(|tenant| Some((tenant.name.clone(), tenant.allowance.clone()?)))
                 .collect(),
-            gpus: config.upstreams.iter().filter_map(gpus).collect(),
+            gpus: config.upstreams.iter().flat_map(gpus).collect(),
         }
     }
 

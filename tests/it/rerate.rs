@@ -135,6 +135,23 @@ fn corrections_follow_each_other_and_the_records_stay() {
 }
 
 #[test]
+fn requests_are_priced_again_by_the_terms_of_their_admission() {
+    let engine = Engine::start();
+    let gateway = two_rides(&engine);
+    let folder = folder(&gateway);
+    let corrected = |versions: &str| {
+        let config = written(&folder, "dated.yaml", &DISCOUNT.replace("50 %", versions));
+        let words = ["--config", &config, "--reason", "late", "--format", "json"];
+        json(&rerate(&folder, &words))["corrected_requests"].as_u64().expect("a number")
+    };
+    assert_eq!(corrected("[50 %, {rate: 75 %, since: 2999-01-01}]"), 2);
+    assert_eq!(owed(&folder), money("0.00018"));
+    assert_eq!(corrected("[75 %, {rate: 50 %, since: 2026-01-01}]"), 0);
+    assert_eq!(corrected("[{rate: 50 %, since: 2999-01-01}]"), 2);
+    assert_eq!(owed(&folder), money("0.00036"));
+}
+
+#[test]
 fn only_what_was_asked_for_is_priced_again_and_what_has_no_price_keeps_its_cost() {
     let engine = Engine::start();
     let gateway = two_rides(&engine);

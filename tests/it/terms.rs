@@ -1,5 +1,7 @@
 //! What tenants agreed on: contracted prices on records, what is free and shares of GPUs on bills.
 
+use std::path::{Path, PathBuf};
+
 use rust_decimal::Decimal;
 use serde_json::Value;
 
@@ -34,11 +36,24 @@ fn money(text: &str) -> Decimal {
 
 /// The bill of this month by the gateway's configuration.
 fn bill(gateway: &Gateway, words: &[&str]) -> String {
-    let config = gateway.config_file();
+    bill_by(&gateway.config_file(), words)
+}
+
+fn bill_by(config: &Path, words: &[&str]) -> String {
     let fixed = ["bill", "--config", config.to_str().expect("UTF-8")];
     let output = taximeter(fixed.iter().chain(words));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The gateway's configuration with other terms, in a file beside it.
+fn changed(gateway: &Gateway, from: &str, to: &str) -> PathBuf {
+    let config = gateway.config_file();
+    let text = std::fs::read_to_string(&config).expect("read it");
+    assert!(text.contains(from), "{from} in {text}");
+    let file = config.with_file_name("changed.yaml");
+    std::fs::write(&file, text.replace(from, to)).expect("write it");
+    file
 }
 
 fn json_bill(gateway: &Gateway, words: &[&str]) -> Value {
@@ -148,4 +163,56 @@ fn gpus_are_shared_out_and_their_idle_rest_is_shown() {
     let data_dir = gateway.data_dir();
     let plain = taximeter(["bill", "--data-dir", data_dir.to_str().expect("UTF-8")]);
     assert!(String::from_utf8_lossy(&plain.stdout).contains("unknown"));
+}
+
+#[test]
+fn a_month_that_is_over_is_billed_the_same_whatever_gpus_are_added_later() {
+    let engine = Engine::start();
+    let one = "{type: H100, count: 2, hourly: 2.50 USD}";
+    let upstream = format!("dialect: vllm, gpu: {one}");
+    let gateway = Setup::before(&engine).upstream(&upstream).with(&tenants("{name: acme}")).start();
+    let january = |format: &'static str| ["--month", "2026-01", "--format", format];
+    let formats = ["table", "csv", "json", "focus"];
+    let before = formats.map(|format| bill(&gateway, &january(format)));
+    let four = "{type: H100, count: 4, hourly: 2.50 USD, since: 2026-02-01}";
+    let config = changed(&gateway, one, &format!("[{one}, {four}]"));
+    assert_eq!(formats.map(|format| bill_by(&config, &january(format))), before);
+    let total = |config: &Path, month: &str| {
+        let words = ["--month", month, "--by", "tenant", "--format", "json"];
+        let bill: Value = serde_json::from_str(&bill_by(config, &words)).expect("JSON");
+        decimal(&bill["total"]["cost"])
+    };
+    // 28 days of 4 GPUs, and of 2.
+    assert_eq!(total(&config, "2026-02"), money("6720"));
+    assert_eq!(total(&gateway.config_file(), "2026-02"), money("3360"));
+    // 15 days of 2 GPUs and 16 of 4; then none.
+    let four = four.replace("02-01", "01-16");
+    let none = "{type: H100, count: 0, hourly: 2.50 USD, since: 2026-02-01}";
+    let config = changed(&gateway, one, &format!("[{one}, {four}, {none}]"));
+    assert_eq!(total(&config, "2026-01"), money("5640"));
+    assert_eq!(total(&config, "2026-02"), Decimal::ZERO);
+}
+
+#[test]
+fn what_is_free_and_what_a_tenant_pays_changes_from_a_day_on() {
+    let engine = Engine::start();
+    let always = "discount: 10 %, allowance: {money: 0.0001 USD}";
+    let list = format!("{{name: acme, {always}}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&tenants(&list)).start();
+    assert_eq!(chat(&gateway, &engine, "acme").as_deref(), Some("0.000162 USD"));
+    let words = ["--by", "tenant", "--format", "csv"];
+    let before = bill(&gateway, &words);
+    assert!(before.contains(",0.0001,") || before.contains(",-0.0001,"), "{before}");
+    let later = "discount: [10 %, {rate: 20 %, since: 2999-01-01}], allowance: [{money: 0.0001 USD}, \
+                 {money: 7 USD, since: 2999-01-01}]";
+    assert_eq!(bill_by(&changed(&gateway, always, later), &words), before);
+    let begun = later.replace("2999", "2026");
+    assert_ne!(bill_by(&changed(&gateway, always, &begun), &words), before);
+
+    // Two gateways of other terms, one of them not yet in force.
+    for (list, cost) in [(later.to_owned(), "0.000162 USD"), (begun, "0.000144 USD")] {
+        let list = tenants(&format!("{{name: acme, {list}}}"));
+        let gateway = Setup::before(&engine).upstream("dialect: openai").with(&list).start();
+        assert_eq!(chat(&gateway, &engine, "acme").as_deref(), Some(cost));
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use taximeter_pricing::Allowance;
+use taximeter_pricing::{Allowance, Dated};
 
 use crate::bill::BillError;
 use crate::credit::{Covered, Credit};
@@ -26,7 +26,7 @@ use crate::zone::Zone;
 pub struct Allowances {
     period: Period,
     zone: Zone,
-    of: BTreeMap<String, Allowance>,
+    of: BTreeMap<String, Dated<Allowance>>,
     hours: BTreeMap<Place, Owed>,
 }
 
@@ -55,9 +55,10 @@ struct Left {
 }
 
 impl Allowances {
-    /// The allowances of these tenants for each month of `zone`, in a bill for `period`.
+    /// The allowances of these tenants for each month of `zone`, in a bill for `period`. A month has
+    /// that of its first day.
     #[must_use]
-    pub fn new(period: Period, zone: Zone, of: BTreeMap<String, Allowance>) -> Self {
+    pub fn new(period: Period, zone: Zone, of: BTreeMap<String, Dated<Allowance>>) -> Self {
         Self { period, zone, of, hours: BTreeMap::new() }
     }
 
@@ -85,7 +86,9 @@ impl Allowances {
     }
 
     fn owe(&mut self, key: &HourKey, hour: &Hour, is_billed: bool) -> Result<(), BillError> {
-        let (Some(allowance), Some(currency)) = (self.of.get(&key.tenant), &key.currency) else {
+        let month = Month::of(key.hour, &self.zone).first();
+        let allowance = self.of.get(&key.tenant).and_then(|dated| dated.on(month));
+        let (Some(allowance), Some(currency)) = (allowance, &key.currency) else {
             return Ok(());
         };
         let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
@@ -118,8 +121,9 @@ impl Allowances {
         let mut credits: BTreeMap<_, Credit> = BTreeMap::new();
         for (place, owed) in hours {
             let overflow = || BillError::Overflow { tenant: place.tenant.clone() };
-            let Some(allowance) = of.get(&place.tenant) else { continue };
             let month = Month::of(place.hour, &zone).first();
+            let allowance = of.get(&place.tenant).and_then(|dated| dated.on(month));
+            let Some(allowance) = allowance else { continue };
             let left = left
                 .entry((place.tenant.clone(), month))
                 .or_insert_with(|| Left::of(allowance, &place.currency));

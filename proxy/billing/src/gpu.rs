@@ -88,7 +88,8 @@ impl GpuShares {
         zone: Zone,
     ) -> Self {
         let from = price.since().map_or(period.from(), |since| since.max(period.from()));
-        let period = Period::new(from, period.to()).ok();
+        let to = price.until().map_or(period.to(), |until| until.min(period.to()));
+        let period = Period::new(from, to).ok();
         Self {
             upstream: upstream.to_owned(),
             provider: provider.to_owned(),

@@ -141,14 +141,14 @@ pub(crate) fn tariffs(config: &Config) -> Result<Tariffs, LoadError> {
     let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
     let book = laid_over(builtin, &config.prices.overrides)?;
     let contract = |tenant: &Tenant| {
-        let Tenant { name, factor, prices, .. } = tenant;
+        let Tenant { name, factors, prices, .. } = tenant;
         let fixed = prices.as_deref().map(|path| fixed(config, name, path)).transpose()?;
-        Ok((name.clone(), Contract::new(name, *factor, fixed)))
+        Ok((name.clone(), Contract::new(name, factors.clone(), fixed)))
     };
     let contracts = config.tenants.list.iter().map(contract);
     let contracts = contracts.collect::<Result<_, PriceFileError>>()?;
-    let gpu = |upstream: &Upstream| Some((upstream.name.clone(), upstream.gpu.clone()?));
-    let gpus = config.upstreams.iter().filter_map(gpu).collect();
+    let gpus = |upstream: &Upstream| (upstream.name.clone(), upstream.gpus.clone());
+    let gpus = config.upstreams.iter().map(gpus).collect();
     Ok(Tariffs::new(in_currency(config, book), contracts, gpus))
 }
 

@@ -1,6 +1,9 @@
 //! What a customer pays instead of the list.
 
+use jiff::civil::date;
+
 use super::*;
+use crate::Dated;
 
 const FIXED: &str = "
 version: 2026-11-01
@@ -9,13 +12,17 @@ models:
 - {model: ours, rates: {input: 1, output: 2}}
 ";
 
+fn always(factor: &str) -> Dated<Decimal> {
+    Dated::always(factor.parse().unwrap())
+}
+
 fn factor(factor: &str) -> Contract {
-    Contract::new("acme", factor.parse().unwrap(), None)
+    Contract::new("acme", always(factor), None)
 }
 
 fn fixed(discount: &str) -> Contract {
     let fixed = PriceBook::fixed("acme", FIXED, "acme.yaml").unwrap();
-    Contract::new("acme", discount.parse().unwrap(), Some(fixed))
+    Contract::new("acme", always(discount), Some(fixed))
 }
 
 /// `meter quantity × unit price of list price`, one line each.
@@ -39,6 +46,25 @@ fn a_factor_is_on_every_price_and_the_list_stays_beside_it() {
         ("0.00315".into(), "0.0035".into())
     );
     assert!(cost.price_id.ends_with("#openai/gpt-4o;acme*0.9"), "{}", cost.price_id);
+}
+
+#[test]
+fn a_factor_holds_for_what_is_admitted_from_its_day_on() {
+    let versions = [(None, "0.9"), (Some(date(2026, 12, 1)), "0.8"), (Some(date(2027, 1, 1)), "1")];
+    let versions = versions.map(|(since, factor)| (since, factor.parse().unwrap()));
+    let contract = Contract::new("acme", Dated::new(versions.into()), None);
+    for (at, amount, mark) in [
+        ("2026-11-30T23:59:59.999999Z", "0.018", "text-embedding-3-small;acme*0.9"),
+        ("2026-12-01T00:00:00Z", "0.016", "text-embedding-3-small;acme*0.8"),
+        ("2027-01-01T00:00:00Z", "0.02", "text-embedding-3-small"),
+    ] {
+        let query = Query { at: at.parse().unwrap(), ..query("openai", "text-embedding-3-small") };
+        let cost = builtin().contracted(&contract, &query, &usage(1_000_000, 0)).unwrap();
+        assert_eq!(cost.amount.normalize().to_string(), amount, "{at}");
+        assert!(cost.price_id.ends_with(mark), "{}", cost.price_id);
+        let most = builtin().contracted_upper_bound(&contract, &query, 1_000_000, 0).unwrap();
+        assert_eq!(most, cost.amount, "{at}");
+    }
 }
 
 #[test]
@@ -82,7 +108,7 @@ fn fixed_prices_may_be_in_another_currency() {
     let rates =
         vec![exchange(Currency::USD, "0.8"), exchange(Currency::new("CHF").unwrap(), "1.1")];
     let fixed = fixed.in_currency(euro, rates.clone());
-    let contract = Contract::new("acme", Decimal::ONE, Some(fixed));
+    let contract = Contract::new("acme", always("1"), Some(fixed));
     let book = builtin().clone().in_currency(euro, rates);
     let cost = book.contracted(&contract, &query("openai", "gpt-4o"), &usage(10, 1)).unwrap();
     assert_eq!(cost.currency, euro);
@@ -111,7 +137,7 @@ proptest! {
     fn a_factor_multiplies_the_cost_exactly(usage in any_usage(5_000_000), percent in 0..300_u32) {
         let query = query("openai", "gpt-5.4");
         let factor = Decimal::new(percent.into(), 2);
-        let contract = Contract::new("acme", factor, None);
+        let contract = Contract::new("acme", Dated::always(factor), None);
         let list = builtin().cost(&query, &usage);
         let paid = builtin().contracted(&contract, &query, &usage);
         prop_assert_eq!(list.is_ok(), paid.is_ok());

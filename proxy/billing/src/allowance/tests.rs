@@ -6,6 +6,10 @@ use super::*;
 use crate::fixtures::{cost, key, line};
 use crate::period::instant;
 
+fn of_acme(allowance: Allowance) -> BTreeMap<String, Dated<Allowance>> {
+    BTreeMap::from([("acme".to_owned(), Dated::always(allowance))])
+}
+
 /// Input tokens at a price each; fewer than none are taken back.
 fn hour(quantity: i64, price: &str) -> Hour {
     let cost = cost(vec![line("input", quantity.unsigned_abs(), price)]);
@@ -24,7 +28,7 @@ fn tokens(count: u64) -> Allowance {
 
 fn november(allowance: Allowance) -> Allowances {
     let period = Period::month("2026-11").unwrap();
-    Allowances::new(period, Zone::UTC, BTreeMap::from([("acme".to_owned(), allowance)]))
+    Allowances::new(period, Zone::UTC, of_acme(allowance))
 }
 
 /// Tenant, month, what is covered, tokens, money.
@@ -73,8 +77,7 @@ fn of_the_hour_in_which_tokens_run_out_the_dearest_are_free() {
 fn each_month_has_its_own() {
     let period =
         Period::new(instant("2026-10-31").unwrap(), instant("2026-11-02").unwrap()).unwrap();
-    let mut allowances =
-        Allowances::new(period, Zone::UTC, BTreeMap::from([("acme".to_owned(), money(5))]));
+    let mut allowances = Allowances::new(period, Zone::UTC, of_acme(money(5)));
     for at in ["2026-10-31T23:00:00Z", "2026-11-01T00:00:00Z"] {
         allowances.add(&key("acme", at), &hour(9, "1")).unwrap();
     }
@@ -83,11 +86,30 @@ fn each_month_has_its_own() {
 }
 
 #[test]
+fn a_month_has_the_allowance_of_its_first_day_where_bills_are() {
+    let (november, december) = (jiff::civil::date(2026, 11, 1), jiff::civil::date(2026, 12, 1));
+    let versions = vec![(Some(november), money(5)), (Some(december), money(7))];
+    let period = Period::new(instant("2026-10-01").unwrap(), instant("2027-01-01").unwrap());
+    let of = BTreeMap::from([("acme".to_owned(), Dated::new(versions))]);
+    // An hour before midnight of UTC, in which Berlin has begun its month.
+    let hours = ["2026-10-31T23:00:00Z", "2026-11-30T23:00:00Z"];
+    let told_in = |zone: Zone| {
+        let mut allowances = Allowances::new(period.clone().unwrap(), zone, of.clone());
+        for at in hours {
+            allowances.add(&key("acme", at), &hour(9, "1")).unwrap();
+        }
+        told(allowances)
+    };
+    assert_eq!(told_in(Zone::UTC), ["acme 2026-11 Money: 5 USD"]);
+    let expected = ["acme 2026-11 Money: 5 USD", "acme 2026-12 Money: 7 USD"];
+    assert_eq!(told_in("Europe/Berlin".parse().unwrap()), expected);
+}
+
+#[test]
 fn what_was_used_up_before_the_period_is_gone() {
     let cut = instant("2026-11-02T08:30:00Z").unwrap();
     let period = Period::new(cut, instant("2026-11-03").unwrap()).unwrap();
-    let mut allowances =
-        Allowances::new(period, Zone::UTC, BTreeMap::from([("acme".to_owned(), money(5))]));
+    let mut allowances = Allowances::new(period, Zone::UTC, of_acme(money(5)));
     let before = allowances.before().unwrap();
     assert_eq!((before.from(), before.to()), (instant("2026-11-01").unwrap(), cut));
     // Two parts of one hour.

@@ -12,6 +12,7 @@ fn price(hourly: &str, count: u32) -> GpuPrice {
         count,
         hourly: Money { amount: hourly.parse().unwrap(), currency: Currency::USD },
         since: None,
+        until: None,
         weights: TokenWeights { input: 1, output: 4 },
     }
 }
@@ -101,6 +102,39 @@ fn gpus_cost_nothing_before_their_first_day() {
     let since = Some(jiff::civil::date(2026, 11, 21));
     let late = GpuPrice { since, ..price("2.50", 2) };
     assert_eq!(shares(late, ("08:00:00", "10:00:00"), &[]), []);
+}
+
+/// Two GPUs at 2.50 an hour until midnight, four at 2.25 behind it, and one request across it.
+#[test]
+fn what_gpus_cost_changes_at_midnight_to_the_last_digit() {
+    let change = jiff::civil::date(2026, 11, 21);
+    let before = GpuPrice { until: Some(change), ..price("2.50", 2) };
+    let behind = GpuPrice { since: Some(change), ..price("2.25", 4) };
+    let instant = |text: &str| instant(text).unwrap();
+    // Where hours begin at half past those of UTC.
+    for zone in [Zone::UTC, "Asia/Kolkata".parse().unwrap()] {
+        let period = Period::new(instant("2026-11-20T22:00:00Z"), instant("2026-11-21T02:00:00Z"));
+        let owed = |price: &GpuPrice| {
+            let (price, period) = (price.clone(), period.clone().unwrap());
+            let mut shares = GpuShares::new("local", "vllm", price, period, zone.clone());
+            let run = Run {
+                started_at: instant("2026-11-20T23:15:00Z"),
+                ended_at: instant("2026-11-21T00:15:00Z"),
+                input_tokens: Some(7),
+                output_tokens: Some(3),
+            };
+            shares.add(&key("acme"), &run);
+            let of = |tenant: &str, all: &[(HourKey, Hour)]| -> Decimal {
+                let theirs = all.iter().filter(|(key, _)| key.tenant == tenant);
+                theirs.map(|(_, hour)| hour.sums.cost.unwrap()).sum()
+            };
+            let all = shares.finish().unwrap();
+            [of("acme", &all), of("idle/local", &all)].map(|cost| cost.normalize().to_string())
+        };
+        // Three quarters of an hour at 5, and the rest of two hours; a quarter of one at 9.
+        assert_eq!(owed(&before), ["3.75", "6.25"], "{zone}");
+        assert_eq!(owed(&behind), ["2.25", "15.75"], "{zone}");
+    }
 }
 
 #[test]
