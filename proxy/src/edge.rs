@@ -26,6 +26,7 @@ pub(crate) mod signals;
 pub(crate) mod signing;
 pub(crate) mod socket;
 pub(crate) mod store;
+pub(crate) mod thread;
 pub(crate) mod tls;
 pub(crate) mod upstream;
 pub(crate) mod webhook;

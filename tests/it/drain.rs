@@ -1,12 +1,19 @@
 //! How a gateway ends that is told to: no longer ready, then no longer open, then gone.
 
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
 use serde_json::Value;
+use taximeter_tests::postgres::Server;
+use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, records};
+use crate::gateway::{Gateway, Setup, records, taximeter};
 use crate::http::{LAST_CHUNK, chunks, json_answer, post};
+use crate::patience::{Limit, PATIENCE};
 
 /// Longer than any test waits: what ends a drain of so long is something else.
 const FOR_EVER: &str = "limits: {drain_seconds: 3600}";
@@ -139,4 +146,69 @@ fn behind_the_grace_nobody_new_is_let_in_and_streams_go_on() {
     }
     assert_eq!(gateway.exit().0.code(), Some(0));
     assert_eq!(records(&gateway.data_dir())[0]["end"], "complete");
+}
+
+/// Takes connections and says nothing.
+fn silent() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    (listener, format!("http://{address}"))
+}
+
+/// What a gateway leaves that is told to `end` and can tell nobody what it has: its database stands
+/// still, collector and receiver never answer. And how long its end took.
+fn with_nobody_to_tell(end: impl FnOnce(&Gateway)) -> (TempDir, Duration) {
+    let server = Server::start(&[]).expect("a PostgreSQL server");
+    let database = server.database().expect("a database");
+    let store = server.url(&database);
+    let ((_collector, otlp), (_receiver, push)) = (silent(), silent());
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with(&format!("ledger: {{store: \"{store}\"}}"))
+        .with(&format!("telemetry: {{otlp: {{endpoint: \"{otlp}\", logs: on}}, traces: {{}}}}"))
+        .with(&format!("export: {{push: {{url: \"{push}\"}}}}"))
+        .start();
+    let (mut client, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    server.freeze(true).expect("stop the server");
+    connection.send(&chunks(&[STOP, USAGE, DONE]));
+    connection.send(LAST_CHUNK);
+    for event in [STOP, DONE] {
+        client.expect(event);
+    }
+    let limit = Limit::begin();
+    end(&gateway);
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    (gateway.into_folder(), PATIENCE - limit.left())
+}
+
+#[test]
+fn a_second_signal_ends_it_soon_whoever_hangs_and_the_ledger_is_whole() {
+    let (folder, took) = with_nobody_to_tell(|gateway| {
+        gateway.terminate();
+        gateway.await_refusal();
+        gateway.terminate();
+    });
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_whole(&folder);
+}
+
+#[test]
+fn an_end_takes_no_longer_than_supervisors_are_told_whoever_hangs_and_the_ledger_is_whole() {
+    let (folder, took) = with_nobody_to_tell(Gateway::terminate);
+    // What is promised, and as much again as a busy machine may need.
+    assert!(took < Duration::from_secs(15 + 5), "{took:?}");
+    assert_whole(&folder);
+}
+
+/// One request that ended well, and a journal that was closed.
+fn assert_whole(folder: &TempDir) {
+    let data = folder.path().join("data");
+    let data = data.to_str().expect("a path in UTF-8");
+    let verified = taximeter(["verify", "--store", "sqlite", "--data-dir", data]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    let records = records(Path::new(data));
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["end"], "complete");
 }

@@ -17,6 +17,7 @@ use clap::Args;
 use taximeter_config::{Config, Overrides};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::load::{self, LoadError};
 use crate::edge::feeder::Feeder;
@@ -44,6 +45,10 @@ const FEED_PERIOD: Duration = Duration::from_millis(500);
 const CUT_WAIT: Duration = Duration::from_secs(1);
 /// How long what they owe may take to be counted: the first count loads a vocabulary.
 const SETTLE_WAIT: Duration = Duration::from_secs(10);
+/// How long all of the end may take, from the cut on: supervisors are told 15 s.
+const END_WAIT: Duration = Duration::from_secs(14);
+/// How long store, receiver and collectors have where we are told to hurry.
+const HURRIED_WAIT: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -364,18 +369,22 @@ impl Running {
         let _ = taximeter_resident::give_back();
         self.runtime.block_on(stop.wait());
         let limits = self.current.get().config.limits.clone();
-        let is_hurried = self.leave(limits.drain_grace, &mut stop);
+        let mut is_hurried = self.leave(limits.drain_grace, &mut stop);
         self.begin_drain();
         if !is_hurried {
-            self.runtime.block_on(async {
+            is_hurried = self.runtime.block_on(async {
                 tokio::select! {
-                    () = self.idle() => {}
-                    () = tokio::time::sleep(limits.drain) => {}
-                    () = stop.wait() => {}
+                    () = self.idle() => false,
+                    () = sleep(limits.drain) => false,
+                    () = stop.wait() => true,
                 }
             });
         }
-        self.finish();
+        self.finish(async {
+            if !is_hurried {
+                stop.wait().await;
+            }
+        });
     }
 
     /// Serves on while those who balance load learn that nobody should come; whether a signal came
@@ -389,7 +398,7 @@ impl Running {
         let seconds = [("grace_seconds", grace.as_secs_f64().into())];
         gateway.telemetry.log.tell(LogEvent::Leaving, seconds);
         drop(gateway);
-        self.runtime.block_on(async { tokio::time::timeout(grace, stop.wait()).await.is_ok() })
+        self.runtime.block_on(async { timeout(grace, stop.wait()).await.is_ok() })
     }
 
     /// Who reads this may ask, and may tell us to stop.
@@ -411,7 +420,7 @@ impl Running {
     /// Stops a gateway whose clients are done.
     pub(crate) fn stop(self) {
         self.begin_drain();
-        self.finish();
+        self.finish(std::future::pending());
     }
 
     fn begin_drain(&self) {
@@ -421,28 +430,47 @@ impl Running {
         self.workers.drain();
     }
 
-    /// Cuts what still runs, settles it, and closes the ledger.
-    fn finish(self) {
+    /// Cuts what still runs, settles it, and closes the ledger; then others get what they lack, as
+    /// long as there is time, of which there is little once `hurry` is ready.
+    fn finish(self, hurry: impl Future<Output = ()>) {
+        let began = clock::now();
         self.workers.cut();
-        let ended = self
-            .runtime
-            .block_on(async { tokio::time::timeout(CUT_WAIT, self.idle()).await.is_ok() });
-        // Those who left are still being counted.
-        self.runtime
-            .block_on(async { tokio::time::timeout(SETTLE_WAIT, self.settled()).await.ok() });
+        self.runtime.block_on(async {
+            let _ = timeout(CUT_WAIT, self.idle()).await;
+            // Those who left are still being counted.
+            let _ = timeout(SETTLE_WAIT, self.settled()).await;
+        });
         let Self { current, workers, feeder, delivery, otlp, runtime, .. } = self;
         let lasting = current.get().lasting().clone();
-        if ended {
-            workers.join();
-        }
-        runtime.shutdown_timeout(CUT_WAIT);
-        // The writer has told what it could not write.
+        // Before anything that may hang. The writer has told what it could not write.
         let _ = lasting.journal.close();
+        // All at once: one that hangs takes no time from the others.
         feeder.stop();
-        if let Some(delivery) = delivery {
-            delivery.stop();
-        }
-        otlp.into_iter().for_each(otlp::Pusher::stop);
+        delivery.iter().for_each(Delivery::stop);
+        otlp.iter().for_each(otlp::Pusher::stop);
+        runtime.block_on(async {
+            let all = async {
+                workers.ended().await;
+                feeder.ended().await;
+                if let Some(delivery) = delivery {
+                    delivery.ended().await;
+                }
+                for pusher in otlp {
+                    pusher.ended().await;
+                }
+            };
+            let hurry = async {
+                hurry.await;
+                sleep(HURRIED_WAIT).await;
+            };
+            tokio::select! {
+                () = all => {}
+                () = sleep(END_WAIT.saturating_sub(clock::now() - began)) => {}
+                () = hurry => {}
+            }
+        });
+        // What is left of it ends with the process.
+        runtime.shutdown_background();
         lasting.telemetry.log.tell(LogEvent::Stopped, []);
         lasting.telemetry.log.flush();
     }

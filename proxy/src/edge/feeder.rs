@@ -3,12 +3,13 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::edge::store::{Fed, Feed, Store, StoreError};
+use crate::edge::thread::Started;
 
 /// Least time between two feedings: many entries make one transaction.
 const FEED_INTERVAL: Duration = Duration::from_millis(500);
@@ -54,7 +55,7 @@ type Open = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
 #[derive(Debug)]
 pub(crate) struct Feeder {
     signals: Arc<Signals>,
-    thread: JoinHandle<()>,
+    thread: Started,
 }
 
 /// Tells the feeder that the journal has grown; cheap enough for every entry.
@@ -83,24 +84,26 @@ impl Feeder {
     ) -> io::Result<Self> {
         let signals = Arc::new(Signals { grown: true.into(), stop: false.into() });
         let (shared, feeds) = (signals.clone(), feeds.into());
-        let thread = thread::Builder::new()
-            .name("feeder".to_owned())
-            .spawn(move || feed_until_stopped(Box::new(open), feeds, told, &shared))?;
+        let feed = move || feed_until_stopped(Box::new(open), feeds, told, &shared);
+        let thread = Started::new("feeder", feed)?;
         Ok(Self { signals, thread })
     }
 
     /// For the one who writes the journal.
     #[must_use]
     pub(crate) fn bell(&self) -> Bell {
-        Bell { signals: self.signals.clone(), thread: self.thread.thread().clone() }
+        Bell { signals: self.signals.clone(), thread: self.thread.thread.clone() }
     }
 
-    /// Feeds what is left, then ends the thread.
-    pub(crate) fn stop(self) {
+    /// Feeds what is left, then ends the thread; does not wait for it.
+    pub(crate) fn stop(&self) {
         self.signals.stop.store(true, Ordering::Release);
-        self.thread.thread().unpark();
-        // A feeder that panicked has told what it could; the store catches up at the next start.
-        let _ = self.thread.join();
+        self.thread.thread.unpark();
+    }
+
+    /// Ready when the thread has ended. Whatever is missing, the store catches up at the next start.
+    pub(crate) async fn ended(self) {
+        self.thread.ended().await;
     }
 }
 

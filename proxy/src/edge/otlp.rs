@@ -119,9 +119,14 @@ impl Pusher {
         Sending::start("otlp", rounds, run, rest).map(Self)
     }
 
-    /// Sends a last round if the collector takes it soon, then ends the thread.
-    pub(crate) fn stop(self) {
+    /// Sends a last round if the collector takes it soon, then ends the thread; does not wait for it.
+    pub(crate) fn stop(&self) {
         self.0.stop();
+    }
+
+    /// Ready when the thread has ended.
+    pub(crate) async fn ended(self) {
+        self.0.ended().await;
     }
 }
 

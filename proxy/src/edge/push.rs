@@ -73,9 +73,14 @@ impl Delivery {
         Ok(Self(sending))
     }
 
-    /// Sends what is left if the receiver takes it soon, then ends the thread.
-    pub(crate) fn stop(self) {
+    /// Sends what is left if the receiver takes it soon, then ends the thread; does not wait for it.
+    pub(crate) fn stop(&self) {
         self.0.stop();
+    }
+
+    /// Ready when the thread has ended.
+    pub(crate) async fn ended(self) {
+        self.0.ended().await;
     }
 }
 

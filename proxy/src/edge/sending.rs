@@ -3,16 +3,17 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
+
+use super::thread::Started;
 
 /// The thread.
 #[derive(Debug)]
 pub(super) struct Sending {
     stop: Arc<Notify>,
-    thread: JoinHandle<()>,
+    thread: Started,
 }
 
 impl Sending {
@@ -29,7 +30,7 @@ impl Sending {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let thread = Started::new(name, move || {
             runtime.block_on(async {
                 tokio::select! {
                     () = send(&mut queue) => {}
@@ -37,14 +38,19 @@ impl Sending {
                 }
                 rest(&mut queue).await;
             });
+            // A name that is looked up may take its time; nobody needs it any more.
+            runtime.shutdown_background();
         })?;
         Ok(Self { stop, thread })
     }
 
-    /// Ends it, once the rest is sent or given up.
-    pub(super) fn stop(self) {
+    /// Asks it to end, once the rest is sent or given up.
+    pub(super) fn stop(&self) {
         self.stop.notify_one();
-        // One that panicked has told what it could.
-        let _ = self.thread.join();
+    }
+
+    /// Ready when it has ended.
+    pub(super) async fn ended(self) {
+        self.thread.ended().await;
     }
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -14,6 +13,7 @@ use super::connection;
 use super::worker::{Phase, Shift};
 use crate::crowd::{self, Crowd};
 use crate::edge::descriptors;
+use crate::edge::thread::Started;
 use crate::edge::tls::Tls;
 use crate::gateway::Current;
 use crate::telemetry::events::ConnectionRefused;
@@ -26,7 +26,7 @@ type Place = crowd::Place<IpAddr>;
 
 /// All threads that carry requests.
 pub(crate) struct Workers {
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Started>,
     phase: watch::Sender<Phase>,
     open: Arc<AtomicUsize>,
     /// Where clients connect; the port is real even if 0 was asked for.
@@ -98,11 +98,10 @@ impl Workers {
         self.phase.send_replace(Phase::Cutting);
     }
 
-    /// Waits for the threads; they end when the last connection has.
-    pub(crate) fn join(self) {
+    /// Ready when all threads have ended; each does with its last connection.
+    pub(crate) async fn ended(self) {
         for thread in self.threads {
-            // A worker that panicked has been told of on stderr already.
-            let _ = thread.join();
+            thread.ended().await;
         }
     }
 }
@@ -110,11 +109,13 @@ impl Workers {
 fn thread<F: Future<Output = ()>>(
     index: usize,
     work: impl FnOnce() -> F + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+) -> io::Result<Started> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new()
-        .name(format!("carry-{index}"))
-        .spawn(move || runtime.block_on(work()))
+    Started::new(&format!("carry-{index}"), move || {
+        runtime.block_on(work());
+        // The resolver may still ask for a name that nobody waits for, and cannot be told to stop.
+        runtime.shutdown_background();
+    })
 }
 
 async fn accept(
@@ -220,5 +221,31 @@ async fn finished(open: &AtomicUsize) {
     let mut period = tokio::time::interval(Duration::from_millis(10));
     while open.load(Relaxed) > 0 {
         period.tick().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_ends_while_the_resolver_still_looks_up_a_name() {
+        let (begun, begins) = mpsc::channel();
+        let (answer, answered) = mpsc::channel::<()>();
+        let thread = thread(0, || async move {
+            // As a lookup is made: a call that blocks, on a thread beside the runtime.
+            let lookup = tokio::task::spawn_blocking(move || {
+                begun.send(()).unwrap();
+                let _ = answered.recv();
+            });
+            drop(lookup);
+            begins.recv().unwrap();
+        })
+        .unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(30), thread.ended()).await;
+        assert!(ended.is_ok(), "it waits for an answer that never comes");
+        drop(answer);
     }
 }
