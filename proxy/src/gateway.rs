@@ -25,6 +25,7 @@ use crate::health::Health;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::live::Live;
+use crate::pulse::Pulse;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
 use crate::telemetry::events::CountSkipped;
@@ -67,6 +68,8 @@ pub(crate) struct Lasting {
     pub(crate) tenants: Arc<Crowd<TenantId>>,
     /// How much of it we may take, and whether there is little left.
     pub(crate) memory: Arc<Memory>,
+    /// Whether the threads turn that carry requests.
+    pub(crate) pulse: Pulse,
     pub(crate) telemetry: Arc<Telemetry>,
     /// Where work runs that must not delay a token.
     pub(crate) background: tokio::runtime::Handle,
@@ -123,6 +126,7 @@ impl Gateway {
             live: Live::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
+            pulse: Pulse::new(rules.config.workers, clock::now()),
             telemetry,
             background,
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),

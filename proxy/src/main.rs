@@ -11,6 +11,7 @@ mod gateway;
 mod health;
 mod journey;
 mod live;
+mod pulse;
 mod reload;
 mod tariffs;
 mod telemetry;

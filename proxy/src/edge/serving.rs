@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, pending};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -19,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use super::tls::Tls;
 use super::upstream::{HTTP_1, HTTP_2};
+use crate::crowd::Crowd;
 
 /// By ALPN's names, the most wanted first. Without TLS it is HTTP/1.1.
 pub(crate) const PROTOCOLS: &[&[u8]] = &[HTTP_2, HTTP_1];
@@ -37,9 +40,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Bounds {
     /// Connections at once; more wait to be accepted.
     pub(crate) connections_max: u16,
+    /// Connections of one address at once; more are closed, so that places are left for others, of
+    /// whom some only ask whether we live.
+    pub(crate) connections_per_peer_max: usize,
     /// From the connection to a private one.
     pub(crate) handshake_timeout: Duration,
-    /// For a whole request head, idle time before it included.
+    /// For the first request head, from the private connection on.
+    pub(crate) first_head_timeout: Duration,
+    /// For each head behind it, idle time included.
     pub(crate) head_timeout: Duration,
     /// How old a connection grows, before it is asked to end.
     pub(crate) age_max: Duration,
@@ -50,7 +58,9 @@ impl Bounds {
     pub(crate) const fn of_age(age_max: Duration) -> Self {
         Self {
             connections_max: 256,
+            connections_per_peer_max: 64,
             handshake_timeout: Duration::from_secs(5),
+            first_head_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(90),
             age_max,
         }
@@ -68,6 +78,8 @@ pub(crate) struct Caller {
 pub(crate) struct Server {
     bounds: Bounds,
     room: Arc<Semaphore>,
+    /// Connections of each address.
+    peers: Arc<Crowd<IpAddr>>,
     draining: watch::Sender<bool>,
 }
 
@@ -75,7 +87,7 @@ impl Server {
     /// Nobody yet.
     pub(crate) fn new(bounds: Bounds) -> Self {
         let room = Arc::new(Semaphore::new(bounds.connections_max.into()));
-        Self { bounds, room, draining: watch::Sender::new(false) }
+        Self { bounds, room, peers: Arc::default(), draining: watch::Sender::new(false) }
     }
 
     /// Lets everybody in, for ever; dropped, nobody more.
@@ -88,15 +100,18 @@ impl Server {
         loop {
             // Never closed.
             let Ok(place) = self.room.clone().acquire_owned().await else { return };
-            let Ok((socket, _)) = listener.accept().await else {
+            let Ok((socket, peer)) = listener.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };
+            // An address of IPv4 is the same on a socket that takes both.
+            let (address, most) = (peer.ip().to_canonical(), self.bounds.connections_per_peer_max);
+            let Some(among) = self.peers.admit(&address, most) else { continue };
             let (tls, answer) = (tls.clone(), answer.clone());
             let term = Term { bounds: self.bounds, draining: self.draining.subscribe() };
             tokio::spawn(async move {
                 connection(socket, tls, answer, term).await;
-                drop(place);
+                drop((place, among));
             });
         }
     }
@@ -141,7 +156,10 @@ where
     A: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
+    let asked = Arc::new(AtomicBool::new(false));
+    let asks = asked.clone();
     let service = service_fn(move |request: Request<Incoming>| {
+        asks.store(true, Relaxed);
         let answered = answer(request, caller);
         async move { Ok::<_, Infallible>(answered.await) }
     });
@@ -153,25 +171,33 @@ where
             .max_header_list_size(HEADER_BYTES_MAX)
             .keep_alive_interval(term.bounds.head_timeout)
             .serve_connection(io, service);
-        run(connection, term, |connection| connection.graceful_shutdown()).await;
+        run(connection, term, &asked, |connection| connection.graceful_shutdown()).await;
     } else {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(term.bounds.head_timeout)
             .max_buf_size(HEADER_BYTES_MAX as usize)
             .serve_connection(io, service);
-        run(connection, term, |connection| connection.graceful_shutdown()).await;
+        run(connection, term, &asked, |connection| connection.graceful_shutdown()).await;
     }
 }
 
 async fn run<C: Future<Output = hyper::Result<()>>>(
     connection: C,
     Term { bounds, mut draining }: Term,
+    asked: &AtomicBool,
     finish: impl Fn(Pin<&mut C>),
 ) {
     let mut connection = pin!(connection);
+    let silent = async {
+        sleep(bounds.first_head_timeout).await;
+        if asked.load(Relaxed) {
+            pending::<()>().await;
+        }
+    };
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = silent => return,
         // It may have been said before we came.
         _ = draining.wait_for(|draining| *draining) => {}
         () = sleep(bounds.age_max) => {}

@@ -5,14 +5,21 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 
+use crate::edge::clock;
 use crate::gateway::Gateway;
 
-/// Whether the process answers
+/// Whether the process answers, and its threads turn
 #[utoipa::path(get, path = "/healthz", tag = "status", responses(
-    (status = 200, description = "It does", body = String, content_type = "text/plain"),
+    (status = 200, description = "They do", body = String, content_type = "text/plain"),
+    (status = 503, description = "A thread that carries requests hangs or has died", body = String,
+        content_type = "text/plain"),
 ), security(()))]
-pub(super) async fn alive() -> &'static str {
-    "ok\n"
+pub(super) async fn alive(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
+    if gateway.pulse.is_felt(clock::now()) {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "a thread that carries requests does not turn\n")
+    }
 }
 
 /// Whether requests are served

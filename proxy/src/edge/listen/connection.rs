@@ -32,8 +32,10 @@ use crate::telemetry::events::BadFraming;
 
 /// The first bytes of an HTTP/2 connection; no HTTP/1 request begins so.
 const HTTP2_PREFACE: &[u8] = b"PRI";
-/// Pause between two looks at a connection whose first byte may yet become either protocol.
+/// Pause before the second look at a connection whose first byte may yet become either protocol.
 const PEEK_PAUSE: Duration = Duration::from_millis(5);
+/// Longest pause between two looks: who says a part and no more costs little until its time is over.
+const PEEK_PAUSE_MAX: Duration = Duration::from_millis(250);
 /// Streams that are told to end have this long to tell their clients.
 const CUT_GRACE: Duration = Duration::from_millis(300);
 
@@ -168,15 +170,22 @@ fn refusal(fault: FramingFault, first_line: &[u8]) -> Vec<u8> {
 
 async fn speaks_http2(socket: &TcpStream) -> bool {
     let mut first = [0; HTTP2_PREFACE.len()];
+    let mut pauses = peek_pauses();
     loop {
         match socket.peek(&mut first).await {
             Ok(read) if read == first.len() => return first == HTTP2_PREFACE,
             Ok(read) if read > 0 && HTTP2_PREFACE.starts_with(first.get(..read).unwrap_or(&[])) => {
-                tokio::time::sleep(PEEK_PAUSE).await;
+                tokio::time::sleep(pauses.next().unwrap_or(PEEK_PAUSE_MAX)).await;
             }
             _ => return false,
         }
     }
+}
+
+/// Between looks, since no event tells of more bytes than were seen: each pause is twice the one
+/// before.
+fn peek_pauses() -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(PEEK_PAUSE), |pause| Some((*pause * 2).min(PEEK_PAUSE_MAX)))
 }
 
 /// Polls a connection with its timer and the gateway's phase beside it.
@@ -266,4 +275,23 @@ enum Turn {
     WornOut,
     Phase,
     Timer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_says_a_part_of_a_word_is_looked_at_less_and_less() {
+        let pauses: Vec<_> = peek_pauses().take(8).map(|pause| pause.as_millis()).collect();
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 250, 250]);
+        // What a slow head may take by default.
+        let limit = Duration::from_secs(10);
+        let mut waited = Duration::ZERO;
+        let looks = peek_pauses().take_while(|pause| {
+            waited += *pause;
+            waited <= limit
+        });
+        assert!(looks.count() < 50);
+    }
 }

@@ -40,11 +40,12 @@ struct OnDuty {
 }
 
 impl Shift {
-    /// Begins on the runtime of this thread.
-    pub(super) fn start(mut current: Current, tls: Option<Tls>) -> Arc<Self> {
+    /// Begins on the runtime of this thread, which has a number.
+    pub(super) fn start(thread: usize, mut current: Current, tls: Option<Tls>) -> Arc<Self> {
         let gateway = current.newest();
         let (upstreams, keep_alive) = (gateway.config.upstreams.len(), keep_alive(&gateway));
         let worker = Arc::new(Worker { gateway, pool: Pool::new(upstreams, keep_alive) });
+        let lasting = worker.gateway.lasting().clone();
         let on_duty = Mutex::new(OnDuty { worker, current });
         let shift = Arc::new(Self { on_duty, tls });
         let weak = Arc::downgrade(&shift);
@@ -53,7 +54,9 @@ impl Shift {
             loop {
                 period.tick().await;
                 let Some(shift) = weak.upgrade() else { return };
-                shift.worker().pool.sweep(clock::now());
+                let now = clock::now();
+                lasting.pulse.beat(thread, now);
+                shift.worker().pool.sweep(now);
             }
         });
         shift

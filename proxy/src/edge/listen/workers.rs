@@ -61,24 +61,24 @@ impl Workers {
             let (current, phases) = (current.clone(), phases.clone());
             let tls = tls.cloned();
             threads.push(thread(index, move || async move {
-                let shift = Shift::start(current, tls);
+                let shift = Shift::start(index, current, tls);
                 while let Some((socket, place)) = sockets.recv().await {
                     if let Ok(socket) = TcpStream::from_std(socket) {
                         carry(&shift, socket, place, &phases, [&count, &total]);
                     }
                 }
-                finished(&count).await;
+                finished(&shift, index, &count).await;
             })?);
         }
         let (current, total, tls) = (current.clone(), open.clone(), tls.cloned());
         threads.push(thread(0, move || async move {
-            let shift = Shift::start(current, tls);
+            let shift = Shift::start(0, current, tls);
             let own = Arc::new(AtomicUsize::new(0));
             if let Ok(listener) = TcpListener::from_std(listener) {
                 accept(&shift, &listener, &phases, &lanes, &own, &total).await;
             }
             drop(lanes);
-            finished(&own).await;
+            finished(&shift, 0, &own).await;
         })?);
         Ok(Self { threads, phase, open, address })
     }
@@ -216,12 +216,13 @@ impl Drop for Open {
     }
 }
 
-/// Waits until a worker's connections have ended.
-async fn finished(open: &AtomicUsize) {
+/// Waits until a worker's connections have ended, and says that it is over.
+async fn finished(shift: &Shift, thread: usize, open: &AtomicUsize) {
     let mut period = tokio::time::interval(Duration::from_millis(10));
     while open.load(Relaxed) > 0 {
         period.tick().await;
     }
+    shift.worker().gateway.pulse.over(thread);
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -18,7 +19,9 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 /// Bounds that nobody comes near to.
 const WIDE: Bounds = Bounds {
     connections_max: 16,
+    connections_per_peer_max: 16,
     handshake_timeout: PATIENCE,
+    first_head_timeout: PATIENCE,
     head_timeout: PATIENCE,
     age_max: PATIENCE,
 };
@@ -88,6 +91,37 @@ async fn whoever_says_nothing_or_half_a_head_is_let_go() {
     socket.write_all(REQUEST).await.unwrap();
     let answer = to_its_end(&mut socket).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("well"), "{answer}");
+}
+
+#[tokio::test]
+async fn who_never_asks_is_let_go_before_one_who_has_asked() {
+    let Served { address, .. } = served(Bounds { first_head_timeout: MOMENT, ..WIDE }).await;
+    let mut known = TcpStream::connect(address).await.unwrap();
+    known.write_all(REQUEST).await.unwrap();
+    answered(&mut known).await;
+    for words in [b"".as_slice(), b"GET / HT"] {
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        silent.write_all(words).await.unwrap();
+        assert_eq!(to_its_end(&mut silent).await, "", "{words:?}");
+    }
+    known.write_all(REQUEST).await.unwrap();
+    answered(&mut known).await;
+}
+
+#[tokio::test]
+async fn silent_clients_of_one_address_leave_places_for_another() {
+    let Served { address, .. } = served(Bounds::of_age(PATIENCE)).await;
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        silent.push(socket.connect(address).await.unwrap());
+    }
+    let mut probe = TcpStream::connect(address).await.unwrap();
+    probe.write_all(REQUEST).await.unwrap();
+    // Long before any of them is let go.
+    let well = timeout(Duration::from_secs(8), answered(&mut probe)).await;
+    assert!(well.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 ")), "nobody else is heard");
 }
 
 #[tokio::test]
