@@ -1,7 +1,8 @@
 """Exports of the real binary: FOCUS's rules, sums in DuckDB, manifests, a bucket.
 
-Holds the files against our own list of columns, against FinOps' rule model where $FOCUS_RULES has it, and against the
-bill; sends them to moto's S3 and reads them back. Ends with 1 where anything differs.
+Holds the files against our own list of columns, against FinOps' rule model where $FOCUS_RULES has it, against the
+schema of CloudEvents where $CLOUDEVENTS_SCHEMA has it, and against the bill; sends them to moto's S3 and reads them back.
+Ends with 1 where anything differs.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from collections import Counter
 from decimal import Decimal
 
 import duckdb
+import jsonschema
 
 import bucket
 import dataset
@@ -37,6 +39,8 @@ COLUMNS = {
     "ListUnitPrice": (NUMBER, True), "PricingQuantity": (NUMBER, True),
     "PricingUnit": (dataset.UNIT.fullmatch, True),
     "PricingCategory": ({"Standard", "Dynamic", "Committed", "Other"}.__contains__, True),
+    "PricingCurrency": (dataset.CURRENCY.fullmatch, False), "PricingCurrencyContractedUnitPrice": (NUMBER, True),
+    "PricingCurrencyEffectiveCost": (NUMBER, False), "PricingCurrencyListUnitPrice": (NUMBER, True),
     "ConsumedQuantity": (NUMBER, True), "ConsumedUnit": (dataset.UNIT.fullmatch, True), "InvoiceId": (TEXT, True),
     "InvoiceIssuerName": (TEXT, False), "ProviderName": (TEXT, False), "PublisherName": (TEXT, False),
     "ServiceCategory": ({"AI and Machine Learning"}.__contains__, False),
@@ -46,8 +50,14 @@ COLUMNS = {
     "Tags": (model.texts.is_key_value, True),
 }
 # What was sold has it, and a credit has not.
-SOLD = ("ConsumedQuantity", "ContractedUnitPrice", "ListUnitPrice", "PricingCategory", "PricingQuantity", "SkuId",
-        "SkuPriceId")
+SOLD = ("ConsumedQuantity", "ContractedUnitPrice", "ListUnitPrice", "PricingCategory",
+        "PricingCurrencyContractedUnitPrice", "PricingCurrencyListUnitPrice", "PricingQuantity", "SkuId", "SkuPriceId")
+# Prices, and the costs that they make.
+PRODUCTS = (("ListUnitPrice", "ListCost"), ("ContractedUnitPrice", "ContractedCost"),
+            ("PricingCurrencyContractedUnitPrice", "PricingCurrencyEffectiveCost"))
+EVENTS = {"taximeter.request", "taximeter.correction", "taximeter.credit", "taximeter.gpu_share"}
+FORMATS = jsonschema.Draft7Validator.FORMAT_CHECKER
+assert {"date-time", "uri-reference"} <= FORMATS.checkers.keys(), "formats would not be looked at"
 wrong = []
 
 
@@ -74,9 +84,15 @@ def own_rules(columns, rows):
             expect((row[name] is not None) == sold, f"{name} of {row['ChargeCategory']}: {row}")
         for cost in ("EffectiveCost", "ContractedCost", "ListCost") if not sold else ():
             expect(row[cost] == row["BilledCost"], f"{cost} of a credit is not what it takes off: {row}")
-        for price, cost in (("ListUnitPrice", "ListCost"), ("ContractedUnitPrice", "ContractedCost")) if sold else ():
+        for price, cost in PRODUCTS if sold else ():
             product = Decimal(row[price]) * Decimal(row["PricingQuantity"])
             expect(product == Decimal(row[cost]), f"{price} × PricingQuantity is not {cost}: {row}")
+        if row["PricingCurrency"] != row["BillingCurrency"]:
+            rate = Decimal(stage.EXCHANGE["rate"])
+            for told, billed in (("PricingCurrencyListUnitPrice", "ListUnitPrice"),
+                                 ("PricingCurrencyEffectiveCost", "EffectiveCost")):
+                expect(Decimal(row[told]) * rate == Decimal(row[billed]),
+                       f"{told} is not in {row['PricingCurrency']}: {row}")
     print(f"our rules: {len(rows)} rows, {len(columns)} columns, {checked} cells")
 
 
@@ -109,9 +125,30 @@ def kinds(rows):
         found["correction of an invoiced month"] += row["ChargeClass"] == "Correction"
         found["correction before that"] += row["BilledCost"].startswith("-") and row["ChargeClass"] is None \
             and row["ChargeCategory"] == "Usage"
+        found["what is priced in another currency"] += row["PricingCurrency"] == stage.EXCHANGE["from"]
         found["idle GPUs"] += row["SubAccountId"] == "idle/gpus"
     print(f"rows: {', '.join(f'{count} of {kind}' for kind, count in found.items())}")
     expect(all(found.values()), f"not every kind of row is there: {found}")
+
+
+def cloudevents(folder, terms):
+    """Every kind of event is what the schema of CloudEvents says, and its source and id are its own."""
+    file = folder / "events.json"
+    taximeter("bill", *terms, "--format", "cloudevents", "-o", str(file))
+    events = [event for batch in file.read_text().splitlines() for event in json.loads(batch)]
+    kinds = Counter(event["type"] for event in events)
+    expect(kinds.keys() == EVENTS, f"events are of {sorted(kinds)}")
+    expect(len({(event["source"], event["id"]) for event in events}) == len(events), "an event is there twice")
+    path = os.environ.get("CLOUDEVENTS_SCHEMA", "")
+    if not os.path.exists(path):
+        print(f"CloudEvents' schema: not there ({path}); {len(events)} events were held against nothing")
+        return
+    with open(path, encoding="utf-8") as schema:
+        checker = jsonschema.Draft7Validator(json.load(schema), format_checker=FORMATS)
+    for event in events:
+        for fault in checker.iter_errors(event):
+            expect(False, f"{fault.json_path} of {event['type']}: {fault.message}")
+    print(f"CloudEvents' schema: {', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}")
 
 
 def sums(relation):
@@ -183,6 +220,7 @@ def main():
         own_rules(columns, rows)
         kinds(rows)
         rule_model(columns, rows)
+        cloudevents(folder, terms)
         in_duckdb(folder, bill, posted)
         manifests(folder)
         bucket.check(folder, ledger, expect)

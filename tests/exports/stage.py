@@ -21,6 +21,9 @@ LABELS = {f"label-{number}": "x" * 250 for number in range(1000)}
 KEYS = {"sk-acme": ("acme", {"team": "search", "env": "prod, old"}), "sk-odd": ("Zürich 50%", {})}
 GPUS = {"type": "H100", "count": 2, "hourly": "2.50 USD"}
 ALLOWANCES = {"acme": {"tokens": {"output": 50}}, "Zürich 50%": {"money": "0.00001 USD"}}
+# A model whose list prices are in another currency than the bills.
+ABROAD = {"model": "abroad", "rates": {"input": 1.1, "output": 3.3, "reasoning": 3.3}}
+EXCHANGE = {"from": "EUR", "rate": "1.09"}
 # What acme should have had, as it is found later; the second time the month is over.
 DISCOUNTS = (("25 %", None), ("40 %", "+40d"))
 
@@ -41,6 +44,7 @@ def configuration(folder, engine, discount):
             {"name": "local", "url": engine, "dialect": "openai"},
         ],
         "resource": LABELS,
+        "prices": {"exchange": [EXCHANGE], "overrides": "abroad.yaml"},
         "tenants": {"keys": [{"id": tenant[:4], "tenant": tenant, "labels": labels,
                               "sha256": hashlib.sha256(key.encode()).hexdigest()}
                              for key, (tenant, labels) in KEYS.items()],
@@ -53,6 +57,8 @@ def configuration(folder, engine, discount):
 @contextlib.contextmanager
 def gateway(folder, engine):
     file = folder / "taximeter.yaml"
+    prices = {"version": "2026-11-01", "currency": EXCHANGE["from"], "cache_without_rate": "input", "models": [ABROAD]}
+    (folder / "abroad.yaml").write_text(json.dumps(prices))
     file.write_text(json.dumps(configuration(folder, engine, "10 %")))
     with running("stderr", BINARY, "serve", "--config", str(file)) as log:
         for line in log:
@@ -82,9 +88,10 @@ def ledger(folder):
                  "--reasoning-tokens", "2", "--prefix-cache") as said:
         engine = next(word for word in said.readline().split() if word.startswith("http://"))
         with gateway(folder, engine.rstrip("/.,")) as told:
-            for number in range(48):
+            models = ["gpt-5.4-mini", "o4-mini", "home-grown", "own-llm", "abroad"]
+            for number in range(60):
                 key = list(KEYS)[number % 3 == 0]
-                model = ["gpt-5.4-mini", "o4-mini", "home-grown", "own-llm"][number % 4]
+                model = models[number % len(models)]
                 ask(told["listen"], key, *chat(model, 8 + number % 5))
             embeddings = {"model": "text-embedding-3-small", "input": ["To the station"]}
             ask(told["listen"], "sk-acme", "/v1/embeddings", embeddings)

@@ -13,6 +13,7 @@ PLACEHOLDERS = {"null", "none", "n/a", "na", "nan", "not applicable", "-"}
 NUMERIC = re.compile(r".*(Cost|Quantity|UnitPrice)")
 TIMES = ("BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd")
 KEY_VALUE = ("SkuPriceDetails", "Tags")
+CURRENCIES = ("BillingCurrency", "PricingCurrency")
 UNITS = ("ConsumedUnit", "PricingUnit")
 
 
@@ -107,7 +108,7 @@ CHECKS = {
     "ContractedCost-C-005-M": not_null("BillingCurrency"),
     "ContractedCost-C-008-C": credit_is_billed("ContractedCost"),
     "ContractedCost-C-009-C": product("ContractedUnitPrice", "ContractedCost"),
-    "CurrencyFormat-A-001-C": every(("BillingCurrency",), lambda cell: dataset.CURRENCY.fullmatch(cell) is not None),
+    "CurrencyFormat-A-001-C": every(CURRENCIES, lambda cell: dataset.CURRENCY.fullmatch(cell) is not None),
     "DateTimeFormat-A-001-M": times,
     "DateTimeFormat-A-002-M": times,
     "DateTimeFormat-A-004-M": times,
@@ -135,6 +136,12 @@ CHECKS = {
     "NumericFormat-A-010-M": numbers,
     "NumericFormat-A-011-M": numbers,
     "PricingCategory-C-008-C": every(("PricingCategory",), lambda cell: cell == "Standard"),
+    "PricingCurrencyContractedUnitPrice-C-005-C": sold_has("PricingCurrencyContractedUnitPrice"),
+    "PricingCurrencyContractedUnitPrice-C-008-C": every(("PricingCurrencyContractedUnitPrice",),
+                                                        lambda cell: dataset.number(cell) >= 0),
+    "PricingCurrencyContractedUnitPrice-C-009-C": not_null("PricingCurrency"),
+    "PricingCurrencyEffectiveCost-C-006-M": not_null("PricingCurrency"),
+    "PricingCurrencyListUnitPrice-C-009-M": not_null("PricingCurrency"),
     "PricingQuantity-C-009-C": product("ListUnitPrice", "ListCost"),
     "ServiceName-C-006-C": one_per("ServiceName", "ServiceCategory"),
     "SkuId-C-011-C": sold_has("SkuId"),

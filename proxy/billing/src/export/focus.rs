@@ -5,6 +5,7 @@
 
 mod charge;
 mod columns;
+mod pricing;
 mod words;
 mod write;
 

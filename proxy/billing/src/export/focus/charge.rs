@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
+use super::pricing::Pricing;
 use crate::credit::Credit;
 use crate::export::error::ExportError;
 use crate::hours::{Hour, HourKey, LineKey, hour_of};
@@ -25,6 +26,10 @@ pub struct Charge<'a> {
     pub cost: Decimal,
     /// The same at list price. A credit has none: FOCUS wants what is owed.
     pub list_cost: Decimal,
+    /// ISO 4217; of the price list.
+    pub(super) pricing_currency: &'a str,
+    /// What is owed, in that.
+    pub(super) pricing_cost: Decimal,
     /// When, in whole hours; start included, end not.
     pub(super) time: (Timestamp, Timestamp),
     /// The month that it is billed with, UTC.
@@ -53,6 +58,10 @@ pub(super) struct Usage<'a> {
     pub(super) unit_price: Decimal,
     /// The same at list price.
     pub(super) list_unit_price: Decimal,
+    /// The price as owed, in the currency of the price list.
+    pub(super) pricing_unit_price: Decimal,
+    /// The same at list price.
+    pub(super) pricing_list_unit_price: Decimal,
 }
 
 /// The charges of one hour, in the order of its lines.
@@ -89,6 +98,18 @@ impl<'a> Charge<'a> {
         let priced = product(consumed, inverse).ok_or(too_large("a quantity"))?;
         let cost = |price| product(priced, price).ok_or(too_large("the cost of an hour"));
         let consumed = consumed.normalize();
+        let pricing = Pricing::of(line, &key.tenant, currency);
+        let pricing_unit_price = pricing.told(unit_price);
+        let usage = Usage {
+            key,
+            line,
+            consumed,
+            priced,
+            unit_price,
+            list_unit_price,
+            pricing_unit_price,
+            pricing_list_unit_price: pricing.told(list_unit_price),
+        };
         // Of an hour that the period cuts, the key has the first instant inside.
         let hour = hour_of(key.hour);
         Ok(Self {
@@ -96,9 +117,11 @@ impl<'a> Charge<'a> {
             currency,
             cost: cost(unit_price)?,
             list_cost: cost(list_unit_price)?,
+            pricing_currency: pricing.currency,
+            pricing_cost: cost(pricing_unit_price)?,
             time: (hour, hour_after(hour)),
             billing_period: month_of(hour),
-            of: Of::Usage(Usage { key, line, consumed, priced, unit_price, list_unit_price }),
+            of: Of::Usage(usage),
         })
     }
 
@@ -114,6 +137,8 @@ impl<'a> Charge<'a> {
             currency: &credit.currency,
             cost: -credit.amount,
             list_cost: -credit.amount,
+            pricing_currency: &credit.currency,
+            pricing_cost: -credit.amount,
             time: (first.max(start), last.min(end)),
             billing_period: (start, end),
         }

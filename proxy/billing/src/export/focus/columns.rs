@@ -166,6 +166,16 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::never_null("ListCost", Kind::Cost, |charge, _| Cell::Number(charge.list_cost)),
     Column::of_usage("ListUnitPrice", Kind::Price, |usage| Cell::Number(usage.list_unit_price)),
     Column::of_usage("PricingCategory", Kind::Text, |_| text("Standard")),
+    Column::never_null("PricingCurrency", Kind::Text, |charge, _| text(charge.pricing_currency)),
+    Column::of_usage("PricingCurrencyContractedUnitPrice", Kind::Price, |usage| {
+        Cell::Number(usage.pricing_unit_price)
+    }),
+    Column::never_null("PricingCurrencyEffectiveCost", Kind::Cost, |charge, _| {
+        Cell::Number(charge.pricing_cost)
+    }),
+    Column::of_usage("PricingCurrencyListUnitPrice", Kind::Price, |usage| {
+        Cell::Number(usage.pricing_list_unit_price)
+    }),
     Column::of_usage("PricingQuantity", Kind::Quantity, |usage| Cell::Number(usage.priced)),
     Column::of_usage("PricingUnit", Kind::Text, |usage| Cell::Text(pricing_unit(usage))),
     Column::never_null("ProviderName", Kind::Text, |_, issuer| text(issuer))

@@ -103,6 +103,33 @@ fn quantity_times_unit_price_is_the_cost_exactly() {
 }
 
 #[test]
+fn prices_are_told_in_the_currency_of_their_list_too() {
+    let euros = HourKey { currency: Some("EUR".to_owned()), ..key() };
+    // 2.50 USD a million at 0.92 EUR, and ten percent less.
+    let dollars = LineKey {
+        price_id: "builtin@2026-11-20#openai/gpt-x;USD*0.92;acme, Inc.*0.9".to_owned(),
+        ..line("input", "tokens", "0.00000207", "0.0000023")
+    };
+    let row = &csv(&euros, &hour(&[(dollars.clone(), "1000")]))[0];
+    assert_eq!((&*row["BillingCurrency"], &*row["PricingCurrency"]), ("EUR", "USD"));
+    assert_eq!((&*row["ListUnitPrice"], &*row["PricingCurrencyListUnitPrice"]), ("2.3", "2.5"));
+    assert_eq!(row["ContractedUnitPrice"], "2.07");
+    assert_eq!(row["PricingCurrencyContractedUnitPrice"], "2.25");
+    assert_eq!(row["EffectiveCost"], "0.00207");
+    assert_eq!(row["PricingCurrencyEffectiveCost"], "0.00225");
+    // A further pass has a price of its own; where nothing was exchanged, both are the same.
+    let pass = LineKey { model: Some("gpt-y".to_owned()), ..dollars };
+    let same = line("input", "tokens", "0.00000207", "0.0000023");
+    for line in [pass, same] {
+        let row = &csv(&euros, &hour(&[(line, "1000")]))[0];
+        assert_eq!(row["PricingCurrency"], "EUR");
+        assert_eq!(row["PricingCurrencyListUnitPrice"], row["ListUnitPrice"]);
+        assert_eq!(row["PricingCurrencyContractedUnitPrice"], row["ContractedUnitPrice"]);
+        assert_eq!(row["PricingCurrencyEffectiveCost"], row["EffectiveCost"]);
+    }
+}
+
+#[test]
 fn a_row_lies_in_its_hour_and_in_its_month() {
     let rows = csv(&key(), &hour(&[(line("output", "tokens", "0.00001", "0.00001"), "1")]));
     let row = &rows[0];
@@ -156,7 +183,8 @@ fn a_credit_is_a_row_of_its_own_that_takes_off_and_has_no_quantity() {
     writer.add(&charge).unwrap();
     let row = &read(writer)[0];
     assert_eq!((&*row["ChargeCategory"], &*row["ChargeClass"]), ("Credit", ""));
-    for cost in ["BilledCost", "EffectiveCost", "ContractedCost", "ListCost"] {
+    let costs = ["BilledCost", "EffectiveCost", "ContractedCost", "ListCost"];
+    for cost in costs.into_iter().chain(["PricingCurrencyEffectiveCost"]) {
         assert_eq!(row[cost], "-0.00003", "{cost}");
     }
     for null in ["ConsumedQuantity", "PricingQuantity", "ListUnitPrice", "SkuId", "SkuPriceId"] {
