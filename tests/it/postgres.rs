@@ -129,6 +129,10 @@ fn nobody_bills_by_mistake_from_the_directory_of_a_gateway_that_feeds_a_database
     let (code, out, said) = run(&["verify", "--data-dir", &data_dir, "--store", &url]);
     assert_eq!(code, Some(0), "{out}{said}");
     assert!(out.contains(&format!("store: {SOME} records of ")), "{out}");
+    server.ask(&database, "UPDATE taximeter.hours SET requests = requests + 1").expect("SQL");
+    let (code, out, _) = run(&["verify", "--data-dir", &data_dir, "--store", &url]);
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("wrong: the store's hour ") && out.contains("they add up to"), "{out}");
     server
         .ask(&database, "DELETE FROM taximeter.requests WHERE record LIKE '%first-7\"%'")
         .expect("SQL");

@@ -164,6 +164,83 @@ fn an_export_is_held_against_its_manifest_and_the_ledger() {
     assert!(said(&other).contains(sums), "{}", said(&other));
 }
 
+/// Changes the store behind the gateway's back.
+fn meddle(folder: &Path, statement: &str) {
+    let store = rusqlite::Connection::open(folder.join("data/store.sqlite")).expect("open");
+    assert_ne!(store.execute(statement, []).expect(statement), 0, "{statement}");
+}
+
+#[test]
+fn an_hour_that_is_not_its_requests_is_named_also_where_an_export_agrees_with_it() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let whole = verify(folder.path(), &[]);
+    assert!(said(&whole).contains("store: 1 sums by the hour, each as its requests"), "{whole:?}");
+    meddle(folder.path(), "DELETE FROM hours");
+    let (data, file) = (folder.path().join("data"), folder.path().join("focus.csv"));
+    let [data, file] = [&data, &file].map(|path| path.to_str().expect("UTF-8"));
+    let words = ["bill", "--data-dir", data, "--format", "focus", "-o", file];
+    assert!(taximeter(words).status.success());
+    let manifest = format!("{file}.manifest.json");
+    let output = verify(folder.path(), &["--export", &manifest]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 thing is wrong."), "the export agrees with the hour: {said}");
+    for part in [
+        "wrong: the store's hour 20",
+        ":00:00Z of acme, gpt-4o-mini",
+        "has requests of nothing, ",
+        "and they add up to 0.00054 USD (3 requests, ",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+
+    let rebuilt = verify(folder.path(), &["--rebuild"]);
+    assert!(rebuilt.status.success(), "{}", self::said(&rebuilt));
+}
+
+#[test]
+fn a_correction_that_is_not_the_journals_is_named() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let (data, book) = (folder.path().join("data"), folder.path().join("book.yaml"));
+    fs::write(
+        &book,
+        "models:\n- {model: gpt-4o-mini, rates: {input: 1, cache_read: 0, output: 2}}\n",
+    )
+    .expect("write it");
+    let [data, book] = [&data, &book].map(|path| path.to_str().expect("UTF-8"));
+    let words =
+        ["rerate", "--data-dir", data, "--from", "2026-01-01", "--book", book, "--reason", "typo"];
+    let rerated = taximeter(words);
+    assert!(rerated.status.success(), "{}", said(&rerated));
+    let whole = verify(folder.path(), &[]);
+    assert!(whole.status.success(), "{}", said(&whole));
+    assert!(said(&whole).contains("store: 3 corrections, each as written"), "{}", said(&whole));
+
+    let first = "number = (SELECT min(number) FROM corrections)";
+    let statement = "UPDATE corrections SET correction = replace(correction, 'typo', 'gift')";
+    meddle(folder.path(), &format!("{statement} WHERE {first}"));
+    let output = verify(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("wrong: the store's correction "), "{}", said(&output));
+    assert!(said(&output).contains(" is not what was written"), "{}", said(&output));
+
+    let rebuilt = verify(folder.path(), &["--rebuild"]);
+    assert!(rebuilt.status.success(), "{}", said(&rebuilt));
+    meddle(
+        folder.path(),
+        "INSERT INTO corrections SELECT NULL, zeroblob(16), started_at, corrects, made_at, 0, seq,
+             replace(correction, substr(correction, 8, 36), '00000000-0000-0000-0000-000000000000')
+         FROM corrections LIMIT 1",
+    );
+    let output = verify(folder.path(), &[]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let forged = "wrong: the store has a correction 00000000-0000-0000-0000-000000000000 of";
+    assert!(said.contains(forged) && said.contains("has corrections of"), "{said}");
+}
+
 /// Makes a key and acme's statement of this month; where both are.
 fn statement(folder: &Path) -> (PathBuf, PathBuf) {
     let (private, public) = (folder.join("signing.pem"), folder.join("public.pem"));

@@ -1,9 +1,11 @@
 //! `taximeter verify`: is the ledger whole, and does all that was made of it agree with it?
 
+mod account;
 mod export;
 mod findings;
 mod journal;
 mod statement;
+mod store;
 mod tally;
 
 use std::io::Write;

@@ -7,6 +7,7 @@
 //! the same, since the journal may drop old segments that the store has.
 
 mod ask;
+mod audit;
 mod batch;
 mod cursor;
 mod database;
@@ -27,6 +28,7 @@ use jiff::Timestamp;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 pub(crate) use self::ask::Pages;
+pub(crate) use self::audit::{Audited, Sum};
 pub(crate) use self::cursor::{Cursor, Order};
 pub(crate) use self::database::Filter;
 pub(crate) use self::error::{ReadError, StoreError};

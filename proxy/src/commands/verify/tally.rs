@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use taximeter_ledger::Record;
 
@@ -34,11 +35,16 @@ impl Tally {
                 }
             }
         }
-        // A record is always JSON.
-        let hash = Sha256::digest(serde_json::to_vec(record).unwrap_or_default());
-        let (half, _) = hash.split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
-        self.hashes = self.hashes.wrapping_add(u128::from_le_bytes(*half));
+        self.hashes = self.hashes.wrapping_add(hash(record));
     }
+}
+
+/// Half the SHA-256 of an entry, as JSON.
+pub(super) fn hash(entry: &impl Serialize) -> u128 {
+    // An entry is always JSON.
+    let hash = Sha256::digest(serde_json::to_vec(entry).unwrap_or_default());
+    let (half, _) = hash.split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
+    u128::from_le_bytes(*half)
 }
 
 #[cfg(test)]

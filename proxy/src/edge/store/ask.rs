@@ -17,7 +17,7 @@ use super::grain::Grain;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
 /// up for longer.
-const PAGE_RECORDS_MAX: u32 = 512;
+pub(super) const PAGE_RECORDS_MAX: u32 = 512;
 
 /// How much of the store one page may take.
 #[derive(Debug, Clone, Copy)]
@@ -222,9 +222,7 @@ impl Store {
                 visit(record)?;
             }
             let Some((last, _)) = page.into_iter().next_back() else { return Ok(()) };
-            start = last;
-            // Nothing lies between an id and the same with a zero byte behind it.
-            start.id.push(0);
+            start = last.next();
         }
     }
 
@@ -256,8 +254,7 @@ impl Store {
             let rows = match order {
                 Order::OldestFirst => {
                     if cursor.is_some() || looked_at > 0 {
-                        // Nothing lies between an id and the same with a zero byte behind it.
-                        place.id.push(0);
+                        place = place.next();
                     }
                     self.database.admitted(filter, newest, &place, count)?
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use taximeter_billing::{Hour, HourKey, corrected};
+use taximeter_billing::{BillRow, Hour, HourKey, corrected};
 use taximeter_ledger::{Correction, Fault, Framed, Kind, Position};
 
 use super::post::Post;
@@ -81,8 +81,12 @@ impl<'a> Amendment<'a> {
 impl Hours {
     /// Adds a request that was not in the store.
     pub(super) fn add_post(&mut self, post: &Post<'_>) {
-        let row = post.row();
-        self.add(HourKey::of(&row), Hour::of(&row));
+        self.add_row(&post.row());
+    }
+
+    /// Adds a request, as bills see it.
+    pub(super) fn add_row(&mut self, row: &BillRow<'_>) {
+        self.add(HourKey::of(row), Hour::of(row));
     }
 
     /// Adds a correction that was not in the store, of the request `post`.
@@ -104,6 +108,11 @@ impl Hours {
     /// The first hour of all.
     pub(super) fn first(&self) -> Option<Timestamp> {
         self.0.first_key_value().map(|(key, _)| key.hour)
+    }
+
+    /// How many sums there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Takes all of it out, in order.

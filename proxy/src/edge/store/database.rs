@@ -168,3 +168,11 @@ pub(super) struct Place {
     /// Id, as bytes; a prefix of it is before it.
     pub(super) id: Vec<u8>,
 }
+
+impl Place {
+    /// The first place behind it: nothing lies between an id and the same with a zero byte more.
+    pub(super) fn next(mut self) -> Self {
+        self.id.push(0);
+        self
+    }
+}

@@ -59,6 +59,8 @@ pub(super) struct Postgres {
     months: BTreeSet<Month>,
     /// Whether a change is open that many batches make.
     rebuilding: bool,
+    /// Whether all is answered as of one moment.
+    held: bool,
 }
 
 impl Postgres {
@@ -76,7 +78,7 @@ impl Postgres {
         };
         let link = open().map_err(|fault: Fault| fault.of(&name))?;
         let (gateway, months) = (gateway.to_owned(), BTreeSet::new());
-        Ok(Self { link, name, gateway, months, rebuilding: false })
+        Ok(Self { link, name, gateway, months, rebuilding: false, held: false })
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Link) -> Result<T, Fault>) -> Result<T, StoreError> {
@@ -164,10 +166,13 @@ impl Database for Postgres {
     }
 
     fn hold(&mut self) -> Result<(), StoreError> {
-        self.ask(|link| link.run(HOLD))
+        self.ask(|link| link.run(HOLD))?;
+        self.held = true;
+        Ok(())
     }
 
     fn release(&mut self) -> Result<(), StoreError> {
+        self.held = false;
         self.ask(|link| link.run("ROLLBACK"))
     }
 
@@ -182,7 +187,10 @@ impl Database for Postgres {
         grain: Grain<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.ask(|link| hours::visit(link, hours, tenant, grain, visit))
+        self.ask(|link| match self.held {
+            true => hours::visit_held(link, hours, tenant, grain, visit),
+            false => hours::visit(link, hours, tenant, grain, visit),
+        })
     }
 
     fn posts(

@@ -10,6 +10,7 @@ macro_rules! on_postgres {
     };
 }
 
+mod audit;
 mod hours;
 mod pages;
 mod postgres;

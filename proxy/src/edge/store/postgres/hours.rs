@@ -117,13 +117,14 @@ pub(super) fn visit(
     grain: Grain<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
-    // What numbers stand for has to be what it was when the hours were.
     link.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let visited = visit_unchanging(link, hours, tenant, grain, visit);
+    let visited = visit_held(link, hours, tenant, grain, visit);
     visited.and(link.run("ROLLBACK"))
 }
 
-fn visit_unchanging(
+/// The same inside of a transaction that sees one moment: what numbers stand for has to be what it
+/// was when the hours were.
+pub(super) fn visit_held(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
