@@ -96,7 +96,7 @@ async fn ride(
         && let Some(allow) = identify::allowed(request.uri().path())
     {
         let answer = refuse::options(allow);
-        report::passed(gateway, arrival, request.method(), None, answer.status());
+        report::passed(gateway, arrival, request.method(), (None, Some(answer.status())));
         return Ok(answer.map(ReplyBody::whole));
     }
     let (mut head, body) = request.into_parts();
@@ -123,7 +123,7 @@ async fn ride(
     let passed = fare.is_none().then(|| head.method.clone());
     let reply = relay::open(worker, peer, head, chosen, fare).await?;
     if let Some(method) = passed {
-        report::passed(gateway, arrival, &method, Some(route.template), reply.status());
+        report::passed(gateway, arrival, &method, (Some(route.template), Some(reply.status())));
     }
     Ok(reply)
 }

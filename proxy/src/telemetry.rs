@@ -28,6 +28,7 @@ mod resource;
 mod rooms;
 mod series;
 pub(crate) mod spans;
+mod told;
 pub(crate) mod trace;
 mod trace_context;
 mod traces;
@@ -48,6 +49,7 @@ use spans::Spans;
 use trace::{Fate, Found, Place, SERVER};
 
 pub(crate) use active::Active;
+pub(crate) use exemplar::Origin;
 pub(crate) use metrics::{Metrics, Vitals};
 pub(crate) use names::log_event::LogEvent;
 pub(crate) use prometheus::{Exposition, Format};

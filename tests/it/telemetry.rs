@@ -8,7 +8,7 @@ use crate::fixtures::{
     CHAT, CHAT_ANSWER, DONE, EMBEDDINGS, EMBEDDINGS_ANSWER, HELLO, STOP, STREAM_CHAT, USAGE, WORLD,
 };
 use crate::gateway::{Gateway, Setup};
-use crate::http::{answer, bare, json_answer, post, stream_answer};
+use crate::http::{Message, answer, bare, json_answer, post, stream_answer};
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3";
 
@@ -139,7 +139,7 @@ fn a_request_that_an_engine_refuses_is_an_operation_that_failed() {
     let mut client = gateway.chat("Connection: close\r\n", CHAT);
     engine.answer_once(&answer("429 Busy", "application/json", "{}"));
     assert_eq!(client.answer().status(), 429);
-    gateway.await_metric("taximeter_voids_total{taximeter_void_reason=\"upstream_refused\"} 1");
+    gateway.await_metric("taximeter_void_reason=\"upstream_refused\"} 1");
     let (_, text) = scrape(&gateway, "");
     for name in [
         "gen_ai_client_operation_duration_seconds_count",
@@ -154,6 +154,73 @@ fn a_request_that_an_engine_refuses_is_an_operation_that_failed() {
     let input = "gen_ai_client_inference_usage_input_tokens_total{";
     assert!(text.lines().any(|line| line.starts_with(input) && line.ends_with(" 0")), "{text}");
     assert_eq!(sum(&text, "gen_ai_client_token_usage_count", &[]), Some(0.0));
+}
+
+#[test]
+fn a_request_that_never_reached_its_engine_is_an_operation_that_failed_by_its_cause() {
+    let engine = Engine::start();
+    let gateway =
+        Setup::before(&engine).upstream("dialect: openai").with("telemetry: {genai: both}").start();
+    drop(engine);
+    assert_eq!(gateway.chat("Connection: close\r\n", CHAT).answer().status(), 502);
+    let (_, text) = scrape(&gateway, "");
+    for name in [
+        "gen_ai_client_operation_duration_seconds_count",
+        "gen_ai_client_inference_duration_seconds_count",
+        "gen_ai_server_request_duration_seconds_count",
+        "http_client_request_duration_seconds_count",
+    ] {
+        let cause = "error_type=\"upstream_connect\"";
+        assert_eq!(sum(&text, name, &[cause]), Some(1.0), "{name} in {text}");
+        assert_eq!(sum(&text, name, &[]), Some(1.0), "{name} in {text}");
+    }
+}
+
+/// Holds the series of a refusal against its answer: whose it was, where, and which request.
+fn assert_refusal_is_told(gateway: &Gateway, refused: &Message, code: &str) {
+    let (_, text) = scrape(gateway, OPENMETRICS);
+    let status = format!("http_response_status_code=\"{}\"", refused.status());
+    let whose = "taximeter_tenant=\"acme\"";
+    let labels = [status.as_str(), "http_route=\"/v1/chat/completions\"", whose];
+    let http = "http_server_request_duration_seconds";
+    assert_eq!(sum(&text, &format!("{http}_count"), &labels), Some(1.0), "{text}");
+    let id = refused.header("x-taximeter-request-id").expect("an id");
+    let exemplar = format!(" # {{request_id=\"{id}\"}} ");
+    let bucket = format!("{http}_bucket{{");
+    let is_it = |line: &str| {
+        line.starts_with(&bucket) && line.contains(&status) && line.contains(&exemplar)
+    };
+    assert!(text.lines().any(is_it), "{text}");
+    let word = format!("taximeter_refusal_code=\"{code}\"");
+    assert_eq!(sum(&text, "taximeter_refusals_total", &[&word, whose]), Some(1.0), "{text}");
+}
+
+#[test]
+fn a_request_whose_engine_is_gone_is_told_with_its_tenant_its_route_and_an_example() {
+    let engine = Engine::start();
+    let gateway =
+        Setup::before(&engine).upstream("dialect: openai").with("tenants: {unknown: acme}").start();
+    drop(engine);
+    let refused = gateway.chat("Connection: close\r\n", CHAT).answer();
+    assert_eq!(refused.status(), 502);
+    assert_refusal_is_told(&gateway, &refused, "upstream_connect");
+    let text = gateway.metrics();
+    let voided = ["taximeter_void_reason=\"not_sent\"", "taximeter_tenant=\"acme\""];
+    assert_eq!(sum(&text, "taximeter_voids_total", &voided), Some(1.0), "{text}");
+}
+
+#[test]
+fn a_request_of_a_tenant_that_has_too_many_is_told_with_its_tenant_its_route_and_an_example() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("tenants: {unknown: acme}")
+        .with("limits: {requests_per_tenant_max: 1}")
+        .start();
+    let (_client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    let refused = gateway.chat("Connection: close\r\n", CHAT).answer();
+    assert_eq!(refused.status(), 429);
+    assert_refusal_is_told(&gateway, &refused, "concurrency_limited");
 }
 
 #[test]

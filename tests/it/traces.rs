@@ -1,6 +1,7 @@
 //! Spans of requests: whose trace they are in, what they say, which are kept.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value;
@@ -190,6 +191,41 @@ fn a_sample_leads_to_its_span() {
     let text = gateway.scrape("application/openmetrics-text;version=1.0.0").text().to_owned();
     let (trace, span) = (hex(&server.trace_id), hex(&server.span_id));
     assert!(text.contains(&format!("trace_id=\"{trace}\",span_id=\"{span}\",")), "{text}");
+}
+
+#[test]
+fn a_call_takes_as_long_by_its_metrics_as_by_its_span() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}, genai: both");
+    let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+    let (mut connection, _) = engine.request();
+    connection.send(&stream_answer(&[HELLO, WORLD, STOP, USAGE, DONE]));
+    assert_eq!(client.answer().status(), 200);
+    let spans = spans(&collector);
+    let text = gateway.metrics();
+    let told = |name: &str| {
+        let name = format!("gen_ai_{name}_seconds_sum{{");
+        let line = text.lines().find(|line| line.starts_with(&name)).expect("it is there");
+        line.rsplit(' ').next().and_then(|told| told.parse::<f64>().ok()).expect("a number")
+    };
+    let call = &spans["chat gpt-4o-mini"];
+    let took = Duration::from_nanos(duration(call)).as_secs_f64();
+    let first = attributes(&call.attributes)["gen_ai.response.time_to_first_chunk"]
+        .parse::<f64>()
+        .expect("a number");
+    for (name, span) in [
+        ("client_operation_duration", took),
+        ("client_inference_duration", took),
+        ("client_operation_time_to_first_chunk", first),
+        ("client_inference_time_to_first_chunk", first),
+    ] {
+        let metric = told(name);
+        assert!((metric - span).abs() < 1e-6, "{name} is {metric}, and the span's {span}");
+    }
+    // Before the engine's server stands the gateway: what it takes itself is in there.
+    let before = duration(&spans["POST /v1/chat/completions"]) - duration(call);
+    assert!(before > 0 && told("server_request_duration") > took, "{spans:?}");
+    assert!(told("server_time_to_first_token") > first, "{spans:?}");
 }
 
 #[test]

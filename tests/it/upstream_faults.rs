@@ -43,7 +43,8 @@ fn errors_of_the_engine_reach_the_client_byte_for_byte_and_cost_nothing() {
 
 /// The line of `/metrics` for reserved requests that cost nothing.
 fn voids(reason: &str, count: usize) -> String {
-    format!("taximeter_voids_total{{taximeter_void_reason=\"{reason}\"}} {count}")
+    let tenant = "taximeter_tenant=\"default\"";
+    format!("taximeter_voids_total{{{tenant},taximeter_void_reason=\"{reason}\"}} {count}")
 }
 
 #[test]

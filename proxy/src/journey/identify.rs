@@ -4,8 +4,8 @@ mod routes;
 pub(crate) mod tenant;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
@@ -72,6 +72,8 @@ pub(crate) struct Arrival {
     pub(crate) uri: Uri,
     /// The trace that it belongs to.
     pub(crate) trace: Option<TraceContext>,
+    /// Who pays, once that is known.
+    pub(crate) caller: OnceLock<Arc<Caller>>,
     /// A fare tells of it.
     pub(crate) has_fare: AtomicBool,
     /// A fare tells of it if its client leaves.
@@ -105,9 +107,15 @@ impl Arrival {
             peer,
             uri: uri.clone(),
             trace: told_trace(headers),
+            caller: OnceLock::new(),
             has_fare: AtomicBool::new(false),
             is_leaving_told: AtomicBool::new(false),
         }
+    }
+
+    /// Who pays, once that is known.
+    pub(crate) fn tenant(&self) -> Option<&str> {
+        self.caller.get().map(|caller| caller.tenant.as_str())
     }
 }
 
@@ -140,6 +148,7 @@ pub(crate) fn call(
         let fingerprint = Directory::fingerprint(headers);
         gateway.telemetry.emit(&AuthRefused { reason: refusal.code(), fingerprint });
     })?;
+    let caller = arrival.caller.get_or_init(|| caller).clone();
     let receipt = headers.get(tenant::RECEIPT).is_some_and(|value| value == "1");
     if gateway.directory.strip(&caller, headers) {
         gateway.telemetry.emit(&SpoofedHeader { tenant: &caller.tenant });

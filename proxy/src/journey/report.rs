@@ -3,7 +3,9 @@
 
 mod trace;
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
@@ -14,11 +16,12 @@ use super::refuse::Refusal;
 use super::settle::open::Open;
 use crate::edge::clock;
 use crate::gateway::Gateway;
-use crate::telemetry::Failed;
 use crate::telemetry::events::{
     Http, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
 };
-use trace::Trace;
+use crate::telemetry::trace::Found;
+use crate::telemetry::{Failed, Origin};
+use trace::{Answer, Trace};
 
 pub(crate) use trace::Closing;
 
@@ -51,15 +54,7 @@ impl Drop for Unanswered<'_> {
         if *is_answered || arrival.is_leaving_told.load(Relaxed) {
             return;
         }
-        let route = identify::template(gateway, method, arrival.uri.path());
-        trace::told(gateway, arrival, method, (route, None), None);
-        gateway.telemetry.emit(&RequestPassed(Http {
-            method,
-            route,
-            status: None,
-            tenant: None,
-            duration: clock::now() - arrival.started,
-        }));
+        passed(gateway, arrival, method, (template(gateway, arrival, method), None));
     }
 }
 
@@ -67,70 +62,97 @@ impl Drop for Unanswered<'_> {
 pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, refusal: &Refusal) {
     // Who has left is told nothing.
     let has_left = matches!(refusal, Refusal::ClientLeft);
-    let status = (!has_left).then(|| refusal.status().0.as_u16());
-    let route = identify::template(gateway, method, arrival.uri.path()).filter(|_| has_left);
-    let trace = trace::refused(gateway, arrival, method, (route, status), refusal);
+    let status = (!has_left).then(|| refusal.status().0);
+    let answer = (template(gateway, arrival, method), status);
+    let trace = trace::refused(gateway, arrival, method, answer, refusal);
     gateway.telemetry.emit(&RequestRefused {
-        http: Http {
-            method,
-            route,
-            status,
-            tenant: None,
-            duration: clock::now() - arrival.started,
-        },
+        http: told(arrival, method, answer, trace),
         request_id: &arrival.request_id,
         code: refusal.code(),
         message: refusal.to_string(),
-        trace,
     });
 }
 
-/// A request that is not on the ledger was passed on and has been answered.
-pub(super) fn passed(
-    gateway: &Gateway,
-    arrival: &Arrival,
-    method: &Method,
-    route: Option<&'static str>,
-    status: StatusCode,
-) {
-    trace::told(gateway, arrival, method, (route, Some(status.as_u16())), None);
-    gateway.telemetry.emit(&RequestPassed(Http {
+/// A request that is not on the ledger was passed on and has been answered, or its client has left.
+pub(super) fn passed(gateway: &Gateway, arrival: &Arrival, method: &Method, answer: Answer) {
+    let trace = trace::told(gateway, arrival, method, answer, None);
+    gateway.telemetry.emit(&RequestPassed(told(arrival, method, answer, trace)));
+}
+
+/// The template of the route that a request has asked for; `None` where there is none.
+fn template(gateway: &Gateway, arrival: &Arrival, method: &Method) -> Option<&'static str> {
+    identify::template(gateway, method, arrival.uri.path())
+}
+
+/// A request that no fare tells of.
+fn told<'a>(
+    arrival: &'a Arrival,
+    method: &'a Method,
+    (route, status): Answer,
+    trace: Option<Found>,
+) -> Http<'a> {
+    Http {
         method,
         route,
-        status: Some(status.as_u16()),
-        tenant: None,
+        status: status.map(|status| status.as_u16()),
+        tenant: arrival.tenant(),
         duration: clock::now() - arrival.started,
-    }));
+        origin: Origin { request: arrival.id, trace, at: clock::wall() },
+    }
 }
 
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
 pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Option<Closing> {
     let method = &open.call.method;
     let Trace { found: trace, closing } = trace::settled(open, record, measurement);
-    open.gateway.telemetry.emit(&RequestSettled { method, record, measurement, trace });
+    let waited = open.call.laps.admitted.map_or(Duration::ZERO, |at| at - open.call.started);
+    open.gateway.telemetry.emit(&RequestSettled { method, record, measurement, waited, trace });
     closing
 }
 
 /// A reserved request ended without one.
 pub(super) fn voided(open: &Open, reason: VoidReason) {
-    let Trace { found: trace, closing } = trace::voided(open, reason);
+    let (error, now) = (error(open, reason), clock::now());
+    let Trace { found: trace, closing } = trace::voided(open, reason, &error, now);
     open.gateway.telemetry.emit(&RequestVoided {
-        http: http(open),
+        http: Http {
+            method: &open.call.method,
+            route: Some(open.call.route.template),
+            status: open.status,
+            tenant: Some(open.call.caller.tenant.as_str()),
+            duration: now - open.call.started,
+            origin: Origin { request: open.call.id, trace, at: clock::wall() },
+        },
         reason,
-        request: open.call.id,
-        trace,
-        at: clock::wall(),
-        failed: failed(open, reason),
+        failed: failed(open, reason, &error, now),
     });
     drop(closing);
 }
 
-/// What an engine had of a request that used nothing.
-fn failed(open: &Open, reason: VoidReason) -> Option<Failed<'_>> {
+/// `error.type` of a request that used nothing.
+fn error(open: &Open, reason: VoidReason) -> Cow<'static, str> {
+    match (reason, open.status) {
+        (VoidReason::NotSent, _) => open.refused.map_or("not_sent", |(_, code)| code).into(),
+        (VoidReason::UpstreamRefused, Some(status)) => status.to_string().into(),
+        (VoidReason::UpstreamRefused, None) => "upstream_refused".into(),
+        (VoidReason::UpstreamAuth, _) => "401".into(),
+        (VoidReason::ClientLeft, _) => "client_disconnect".into(),
+    }
+}
+
+/// What was to be asked of an engine by a request that used nothing; `None` where it did not come
+/// onto the ledger, so that no engine was asked for anything.
+fn failed<'a>(
+    open: &'a Open,
+    reason: VoidReason,
+    error: &'a str,
+    now: Instant,
+) -> Option<Failed<'a>> {
+    let admitted = open.call.laps.admitted?;
     let status = match reason {
         VoidReason::UpstreamRefused => open.status,
         VoidReason::UpstreamAuth => Some(StatusCode::UNAUTHORIZED.as_u16()),
-        VoidReason::NotSent | VoidReason::ClientLeft => return None,
+        VoidReason::NotSent | VoidReason::ClientLeft => None,
     };
     Some(Failed {
         operation: open.call.route.operation.as_str(),
@@ -138,16 +160,8 @@ fn failed(open: &Open, reason: VoidReason) -> Option<Failed<'_>> {
         provider: open.gateway.provider(open.upstream),
         request_model: open.request_model.as_deref(),
         status,
-        duration: clock::now() - open.sent_at?,
+        error,
+        called: now - admitted,
+        sent: now - open.sent_at.unwrap_or(admitted),
     })
-}
-
-fn http(open: &Open) -> Http<'_> {
-    Http {
-        method: &open.call.method,
-        route: Some(open.call.route.template),
-        status: open.status,
-        tenant: Some(open.call.caller.tenant.as_str()),
-        duration: clock::now() - open.call.started,
-    }
 }

@@ -7,9 +7,7 @@ mod sent;
 
 use std::time::Duration;
 
-use ::metrics::HistogramFn as _;
-use jiff::Timestamp;
-use taximeter_ledger::{Record, RequestId, TenantId, VoidReason};
+use taximeter_ledger::{Record, TenantId, VoidReason};
 use taximeter_meter::Measurement;
 
 use super::event::Event;
@@ -19,6 +17,7 @@ use super::metrics::Metrics;
 use super::names::log_event::LogEvent;
 use super::names::{Instrument, key};
 use super::requests::Failed;
+use super::told::Told;
 use super::trace::Found;
 
 pub(crate) use self::access::RequestEnded;
@@ -34,8 +33,10 @@ pub(crate) struct Http<'a> {
     pub(crate) route: Option<&'static str>,
     /// `None` when the client left before there was one.
     pub(crate) status: Option<u16>,
+    /// `None` where nobody has said who it is.
     pub(crate) tenant: Option<&'a str>,
     pub(crate) duration: Duration,
+    pub(crate) origin: Origin,
 }
 
 impl Http<'_> {
@@ -43,7 +44,15 @@ impl Http<'_> {
         let labels = to.requests.http(self.method, self.route, self.status, self.tenant);
         to.instruments
             .buckets(Instrument::HttpServerRequestDuration, labels)
-            .record(self.duration.as_secs_f64());
+            .record_from(self.duration.as_secs_f64(), self.origin);
+    }
+
+    /// One more of those that are told apart by `word`, and by their tenant where that is known.
+    fn count_by(&self, to: &Metrics, instrument: Instrument, word: (&'static str, &str)) {
+        match self.tenant.map(|tenant| (key::TENANT, to.requests.tenant(tenant))) {
+            Some(tenant) => to.count(instrument, 1, &[word, tenant]),
+            None => to.count(instrument, 1, &[word]),
+        }
     }
 }
 
@@ -52,14 +61,18 @@ pub(crate) struct RequestSettled<'a> {
     pub(crate) method: &'a http::Method,
     pub(crate) record: &'a Record,
     pub(crate) measurement: &'a Measurement,
+    /// From its head until it was on the ledger: then its engine was called.
+    pub(crate) waited: Duration,
     pub(crate) trace: Option<Found>,
 }
 
 impl Event for RequestSettled<'_> {
     fn count(&self, to: &Metrics) {
-        let Self { method, record, measurement, trace } = self;
+        let Self { method, record, measurement, waited, trace } = self;
         let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
-        to.requests.record(&to.instruments, method, record, measurement, origin);
+        let waited = waited.as_secs_f64();
+        let told = Told { to: &to.instruments, record, measurement, waited, origin };
+        to.requests.record(method, told);
         let counts = &self.measurement.counts;
         for (kind, count) in [
             ("not_json", counts.not_json),
@@ -94,10 +107,7 @@ impl Event for AnswerLeft {
 pub(crate) struct RequestVoided<'a> {
     pub(crate) http: Http<'a>,
     pub(crate) reason: VoidReason,
-    pub(crate) request: RequestId,
-    pub(crate) trace: Option<Found>,
-    pub(crate) at: Timestamp,
-    /// What an engine had of it.
+    /// What an engine was asked for.
     pub(crate) failed: Option<Failed<'a>>,
 }
 
@@ -108,12 +118,11 @@ impl Event for RequestVoided<'_> {
             self.http.count(to);
         }
         if let Some(failed) = &self.failed {
-            let Http { method, tenant, duration, .. } = self.http;
-            let origin = Origin { request: self.request, trace: self.trace, at: self.at };
+            let Http { method, tenant, duration, origin, .. } = self.http;
             let tenant = tenant.unwrap_or_default();
             to.requests.fail(&to.instruments, method, tenant, failed, duration, origin);
         }
-        to.count(Instrument::Voids, 1, &[(key::REASON, self.reason.as_str())]);
+        self.http.count_by(to, Instrument::Voids, (key::REASON, self.reason.as_str()));
     }
 }
 
@@ -123,13 +132,12 @@ pub(crate) struct RequestRefused<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) code: &'static str,
     pub(crate) message: String,
-    pub(crate) trace: Option<Found>,
 }
 
 impl Event for RequestRefused<'_> {
     fn count(&self, to: &Metrics) {
         self.http.count(to);
-        to.count(Instrument::Refusals, 1, &[(key::CODE, self.code)]);
+        self.http.count_by(to, Instrument::Refusals, (key::CODE, self.code));
     }
 
     fn line(&self, to: &Log) {
@@ -138,7 +146,7 @@ impl Event for RequestRefused<'_> {
             ("request_id", self.request_id.into()),
             ("message", self.message.as_str().into()),
         ];
-        to.tell_of(self.trace, LogEvent::RequestRefused, fields);
+        to.tell_of(self.http.origin.trace, LogEvent::RequestRefused, fields);
     }
 }
 

@@ -4,14 +4,13 @@
 use std::sync::{Arc, OnceLock};
 
 use ::metrics::{CounterFn as _, Label};
-use taximeter_ledger::Record;
-use taximeter_meter::Measurement;
 use taximeter_pricing::{ByModality, Modalities};
 
 use super::attributes::Attributes;
 use super::exemplar::Origin;
 use super::instruments::{Buckets, Count, Instruments, Series};
 use super::names::{Instrument, key};
+use super::told::Told;
 
 /// `gen_ai.token.modality`.
 const MODALITIES: [&str; 4] = ["text", "image", "audio", "unknown"];
@@ -37,14 +36,8 @@ pub(super) struct Inference {
 }
 
 impl Inference {
-    pub(super) fn record(
-        &self,
-        to: &Instruments,
-        attributes: &Attributes,
-        record: &Record,
-        measurement: &Measurement,
-        origin: Origin,
-    ) {
+    pub(super) fn record(&self, attributes: &Attributes, told: Told<'_>) {
+        let Told { to, record, measurement, origin, .. } = told;
         if !to.tells(Instrument::InferenceDuration) {
             return;
         }
@@ -56,9 +49,10 @@ impl Inference {
             }
         };
         let (timing, usage) = (&record.timing, &record.usage);
-        of(&self.duration, Instrument::InferenceDuration, true, Some(timing.duration));
+        let duration = told.called(timing.duration);
+        of(&self.duration, Instrument::InferenceDuration, true, Some(duration));
         if record.stream {
-            let seconds = timing.time_to_first_chunk;
+            let seconds = timing.time_to_first_chunk.map(|seconds| told.called(seconds));
             of(&self.first_chunk, Instrument::InferenceTimeToFirstChunk, false, seconds);
             if timing.output_chunks > 1 {
                 let instrument = Instrument::InferenceTimePerOutputChunk;

@@ -109,17 +109,19 @@ instruments! {
         "Tokens per request, cached and reasoning tokens included.";
     OperationDuration: metric::GEN_AI_CLIENT_OPERATION_DURATION, Histogram(DURATIONS), "s", Any,
         &[RIDE, ERROR],
-        "Duration of an operation, from the request's head to its last byte. In `latest` only of \
-         operations that are neither inference nor embeddings.";
+        "Duration of an operation, from when the engine is called to the last byte, as its span has \
+         it. In `latest` only of operations that are neither inference nor embeddings.";
     TimeToFirstChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_TO_FIRST_CHUNK, Histogram(DURATIONS),
-        "s", V1_41, &[RIDE], "Time to the first event of a stream.";
+        "s", V1_41, &[RIDE], "Time to the first event of a stream, from when the engine is called.";
     TimePerOutputChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_PER_OUTPUT_CHUNK,
         Histogram(DURATIONS), "s", V1_41, &[RIDE],
         "Gap between two events with generated content.";
     InferenceDuration: "gen_ai.client.inference.duration", Histogram(DURATIONS), "s", Latest,
-        &[RIDE, ERROR], "Duration of an inference, from the request's head to its last byte.";
+        &[RIDE, ERROR],
+        "Duration of an inference, from when the engine is called to the last byte.";
     InferenceTimeToFirstChunk: "gen_ai.client.inference.time_to_first_chunk",
-        Histogram(DURATIONS), "s", Latest, &[RIDE], "Time to the first event of a stream.";
+        Histogram(DURATIONS), "s", Latest, &[RIDE],
+        "Time to the first event of a stream, from when the engine is called.";
     InferenceTimePerOutputChunk: "gen_ai.client.inference.time_per_output_chunk",
         Histogram(DURATIONS), "s", Latest, &[RIDE],
         "Gap between two events with generated content.";
@@ -141,11 +143,13 @@ instruments! {
     InferenceOutputSize: "gen_ai.client.inference.operation.output_tokens", Histogram(TOKENS),
         "{token}", Latest, &[RIDE, ERROR], "Output tokens of one inference.";
     EmbeddingsDuration: "gen_ai.client.embeddings.duration", Histogram(DURATIONS), "s", Latest,
-        &[RIDE, ERROR], "Duration of a request for embeddings.";
+        &[RIDE, ERROR],
+        "Duration of a request for embeddings, from when the engine is called to the last byte.";
     EmbeddingsInputSize: "gen_ai.client.embeddings.operation.input_tokens", Histogram(TOKENS),
         "{token}", Latest, &[RIDE, ERROR], "Input tokens of one request for embeddings.";
     ServerRequestDuration: metric::GEN_AI_SERVER_REQUEST_DURATION, Histogram(DURATIONS), "s", Any,
-        &[RIDE, ERROR], "Duration of a request, as seen in front of the engine.";
+        &[RIDE, ERROR],
+        "Duration of a request, as seen in front of the engine: from its head to the last byte.";
     ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Histogram(FIRST_TOKEN),
         "s", Any, &[RIDE], "Time to the first generated content of a stream.";
     ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
@@ -185,12 +189,12 @@ instruments! {
         "Requests whose cost is unknown.";
     GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[RIDE],
         "The gateway's own part of a request, until it was sent upstream.";
-    Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE]],
+    Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE, key::TENANT]],
         "Requests that were not served.";
     LimitRefusals: "taximeter.limits.refusals", Counter, "{request}", Any,
         &[&[key::TENANT, key::KIND]],
         "Requests that were not served because their tenant has as many as it may, by limit.";
-    Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON]],
+    Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON, key::TENANT]],
         "Reserved requests that used nothing, by reason.";
     UpstreamFaults: "taximeter.upstream.connect_failures", Counter, "{connection}", Any,
         &[&[key::UPSTREAM, key::CAUSE]], "Connections to an engine that failed, by cause.";

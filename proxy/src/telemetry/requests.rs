@@ -7,21 +7,20 @@ use std::time::Duration;
 use ::metrics::Label;
 use dashmap::DashMap;
 use http::Method;
-use taximeter_ledger::Record;
-use taximeter_meter::Measurement;
 
 use super::attributes::{Attributes, Kind, Server, http_server, method_label};
-use super::bounded::{Bounded, OTHER};
+use super::bounded::Bounded;
 use super::exemplar::Origin;
 use super::instruments::Instruments;
 use super::series::KindSeries;
+use super::told::Told;
 
 /// Model names that get a label of their own.
 const MODELS_MAX: usize = 200;
 /// Error words of engines that get a label of their own.
 const ERRORS_MAX: usize = 50;
 
-/// A request that an engine was sent, and that is on no record.
+/// A request for which an engine was called, and that is on no record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
     pub(crate) operation: &'a str,
@@ -30,8 +29,12 @@ pub(crate) struct Failed<'a> {
     pub(crate) request_model: Option<&'a str>,
     /// What the engine answered.
     pub(crate) status: Option<u16>,
-    /// From the first byte that was sent.
-    pub(crate) duration: Duration,
+    /// `error.type`.
+    pub(crate) error: &'a str,
+    /// Since its engine was called.
+    pub(crate) called: Duration,
+    /// Since the first byte was sent; where none was, since its engine was called.
+    pub(crate) sent: Duration,
 }
 
 /// The series of all kinds of requests seen so far.
@@ -92,14 +95,8 @@ impl Requests {
     }
 
     /// Records one request everywhere.
-    pub(super) fn record(
-        &self,
-        to: &Instruments,
-        method: &Method,
-        record: &Record,
-        measurement: &Measurement,
-        origin: Origin,
-    ) {
+    pub(super) fn record(&self, method: &Method, told: Told<'_>) {
+        let record = told.record;
         // Names that no engine has answered to never become a label.
         let served = record.status.is_some_and(|status| status < 400);
         let model = |name: &Option<String>| {
@@ -121,7 +118,7 @@ impl Requests {
             route: record.route.as_str().into(),
             status: record.status,
         };
-        self.series(kind).record(to, record, measurement, origin);
+        self.series(kind).record(told);
     }
 
     /// Records a request that used nothing.
@@ -134,7 +131,6 @@ impl Requests {
         took: Duration,
         origin: Origin,
     ) {
-        let status = failed.status.map(|status| status.to_string());
         let kind = Kind {
             tenant: self.tenants.label(tenant).into(),
             operation: failed.operation.into(),
@@ -142,13 +138,13 @@ impl Requests {
             provider: failed.provider.into(),
             request_model: failed.request_model.map(|m| self.models.label_if_known(m).into()),
             response_model: None,
-            error_type: Some(status.as_deref().unwrap_or(OTHER).into()),
+            error_type: Some(failed.error.into()),
             end: None,
             method: method_label(method),
             route: "".into(),
             status: failed.status,
         };
-        self.series(kind).fail(to, took, failed.duration, origin);
+        self.series(kind).fail(to, [took, failed.called, failed.sent], origin);
     }
 
     fn series(&self, mut kind: Kind) -> Arc<KindSeries> {
@@ -172,6 +168,7 @@ mod tests {
     use taximeter_config::GenAi;
     use taximeter_ledger::RequestId;
 
+    use super::super::bounded::OTHER;
     use super::*;
 
     #[test]
@@ -188,7 +185,9 @@ mod tests {
                 provider: "vllm",
                 request_model: Some(&model),
                 status: Some(404),
-                duration: Duration::ZERO,
+                error: "404",
+                called: Duration::ZERO,
+                sent: Duration::ZERO,
             };
             let took = Duration::ZERO;
             requests.fail(&instruments, &Method::POST, &tenant, &failed, took, origin);

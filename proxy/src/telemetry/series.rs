@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::metrics::{CounterFn as _, Label};
-use taximeter_ledger::{End, Record, RecordUsage};
-use taximeter_meter::Measurement;
+use taximeter_ledger::{End, RecordUsage};
 use taximeter_pricing::{Flag, Member, Source};
 
 use super::attributes::{Attributes, Work};
@@ -13,6 +12,7 @@ use super::exemplar::Origin;
 use super::inference::Inference;
 use super::instruments::{Buckets, Count, Instruments, Number, Series};
 use super::names::{Instrument, key};
+use super::told::Told;
 
 /// A series that is made when it is first needed.
 type Slot<T> = OnceLock<Arc<Series<T>>>;
@@ -45,14 +45,6 @@ pub(super) struct KindSeries {
     unpriced: Slot<Count>,
 }
 
-/// One request, for its series.
-#[derive(Clone, Copy)]
-struct Told<'a> {
-    to: &'a Instruments,
-    record: &'a Record,
-    origin: Origin,
-}
-
 impl KindSeries {
     pub(super) fn new(attributes: Attributes) -> Self {
         Self {
@@ -80,18 +72,13 @@ impl KindSeries {
     }
 
     /// Records a request that is on record.
-    pub(super) fn record(
-        &self,
-        to: &Instruments,
-        record: &Record,
-        measurement: &Measurement,
-        origin: Origin,
-    ) {
-        let told = Told { to, record, origin };
+    pub(super) fn record(&self, told: Told<'_>) {
+        let Told { to, record, origin, .. } = told;
         self.record_http(told);
-        self.record_durations(to, record.timing.duration, origin);
+        let whole = record.timing.duration;
+        self.record_durations(to, whole, told.called(whole), origin);
         if record.stream {
-            self.record_stream(told, measurement);
+            self.record_stream(told);
         }
         self.record_tokens(told);
         let end = record.end;
@@ -114,22 +101,18 @@ impl KindSeries {
                 .increment(1),
         }
         if let Some(inference) = &self.inference {
-            inference.record(to, &self.attributes, record, measurement, origin);
+            inference.record(&self.attributes, told);
         }
     }
 
-    /// Records one that used nothing: how long it was, and how long at the engine.
-    pub(super) fn fail(
-        &self,
-        to: &Instruments,
-        took: Duration,
-        upstream_took: Duration,
-        origin: Origin,
-    ) {
-        self.record_durations(to, took.as_secs_f64(), origin);
-        self.record_http_client(to, upstream_took.as_secs_f64(), origin);
+    /// Records one that used nothing: how long it was from its head, since its engine was called, and
+    /// since it was sent.
+    pub(super) fn fail(&self, to: &Instruments, took: [Duration; 3], origin: Origin) {
+        let [whole, called, sent] = took.map(|took| took.as_secs_f64());
+        self.record_durations(to, whole, called, origin);
+        self.record_http_client(to, sent, origin);
         if let Some(inference) = &self.inference {
-            inference.fail(to, &self.attributes, took.as_secs_f64(), origin);
+            inference.fail(to, &self.attributes, called, origin);
         }
     }
 
@@ -138,7 +121,7 @@ impl KindSeries {
     }
 
     fn record_http(&self, told: Told<'_>) {
-        let Told { to, record, origin } = told;
+        let Told { to, record, origin, .. } = told;
         let timing = &record.timing;
         // A refusal of ours is counted as an HTTP request where it is answered.
         let left = matches!(record.end, End::ClientLeft | End::ClientStalled | End::Shutdown);
@@ -160,9 +143,9 @@ impl KindSeries {
             .record_from(seconds, origin);
     }
 
-    /// How long it took, in every generation's words.
-    fn record_durations(&self, to: &Instruments, seconds: f64, origin: Origin) {
-        let of = |slot: &Slot<Buckets>, instrument| {
+    /// How long it took, whole and since its engine was called, in every generation's words.
+    fn record_durations(&self, to: &Instruments, whole: f64, called: f64, origin: Origin) {
+        let of = |slot: &Slot<Buckets>, instrument, seconds| {
             if to.tells(instrument) {
                 slot.get_or_init(|| {
                     to.buckets(instrument, self.with(self.attributes.error.clone()))
@@ -172,16 +155,16 @@ impl KindSeries {
         };
         // Of the latest generation it is only what has no instrument of its own.
         if to.tells_v1_41() || self.attributes.work == Work::Other {
-            of(&self.operation, Instrument::OperationDuration);
+            of(&self.operation, Instrument::OperationDuration, called);
         }
         if self.attributes.work == Work::Embeddings {
-            of(&self.embeddings, Instrument::EmbeddingsDuration);
+            of(&self.embeddings, Instrument::EmbeddingsDuration, called);
         }
-        of(&self.server, Instrument::ServerRequestDuration);
+        of(&self.server, Instrument::ServerRequestDuration, whole);
     }
 
-    fn record_stream(&self, told: Told<'_>, measurement: &Measurement) {
-        let Told { to, record, origin } = told;
+    fn record_stream(&self, told: Told<'_>) {
+        let Told { to, record, measurement, origin, .. } = told;
         let timing = &record.timing;
         let plain = |slot: &Slot<Buckets>, instrument, seconds: Option<f64>| {
             if let Some(seconds) = seconds.filter(|_| to.tells(instrument)) {
@@ -189,7 +172,8 @@ impl KindSeries {
                     .record_from(seconds, origin);
             }
         };
-        plain(&self.first_chunk, Instrument::TimeToFirstChunk, timing.time_to_first_chunk);
+        let first = timing.time_to_first_chunk.map(|seconds| told.called(seconds));
+        plain(&self.first_chunk, Instrument::TimeToFirstChunk, first);
         if timing.output_chunks > 1 && to.tells(Instrument::TimePerOutputChunk) {
             self.per_chunk
                 .get_or_init(|| to.buckets(Instrument::TimePerOutputChunk, self.with([])))
@@ -203,7 +187,7 @@ impl KindSeries {
     }
 
     fn record_tokens(&self, told: Told<'_>) {
-        let Told { to, record, origin } = told;
+        let Told { to, record, origin, .. } = told;
         self.gateway
             .get_or_init(|| to.buckets(Instrument::GatewayDuration, self.with([])))
             .record_from(record.timing.gateway, origin);

@@ -110,7 +110,7 @@ impl Ended<'_> {
             Some(model) => format!("{} {}", attempt.operation, chosen(model)),
             None => attempt.operation.to_owned(),
         };
-        let mut attributes = attempt.attributes(genai);
+        let mut attributes = attempt.attributes(genai, from - self.started);
         attributes.extend(self.tenant.map(|tenant| text(key::TENANT, tenant)));
         attributes.extend(self.error.map(|word| text(key::ERROR_TYPE, &chosen(word))));
         Span {
@@ -175,7 +175,8 @@ impl Stages<'_> {
 }
 
 impl Attempt<'_> {
-    fn attributes(&self, genai: GenAi) -> Vec<KeyValue> {
+    /// `waited` from the request's head before its engine was called.
+    fn attributes(&self, genai: GenAi, waited: Duration) -> Vec<KeyValue> {
         let (address, port) = self.server;
         let mut all = vec![
             text(key::GEN_AI_OPERATION_NAME, self.operation),
@@ -191,7 +192,7 @@ impl Attempt<'_> {
         all.extend(self.max_tokens.map(|tokens| int(key::GEN_AI_REQUEST_MAX_TOKENS, tokens)));
         stated(self.parameters, genai, &mut all);
         if let Some(record) = self.record {
-            said(record, &mut all);
+            said(record, waited, &mut all);
             used(record, genai, &mut all);
         }
         all
@@ -252,7 +253,7 @@ fn signed(key: &str, written: &str) -> Option<KeyValue> {
 }
 
 /// What the engine said of its answer.
-fn said(record: &Record, all: &mut Vec<KeyValue>) {
+fn said(record: &Record, waited: Duration, all: &mut Vec<KeyValue>) {
     for (key, value) in [
         (key::GEN_AI_RESPONSE_MODEL, &record.response_model),
         (key::GEN_AI_RESPONSE_ID, &record.response_id),
@@ -266,6 +267,7 @@ fn said(record: &Record, all: &mut Vec<KeyValue>) {
         all.push(pair(key::GEN_AI_REQUEST_STREAM, Value::BoolValue(true)));
         let first = record.timing.time_to_first_chunk;
         all.extend(first.map(|seconds| {
+            let seconds = (seconds - waited.as_secs_f64()).max(0.0);
             pair(key::GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Value::DoubleValue(seconds))
         }));
     }

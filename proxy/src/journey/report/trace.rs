@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use http::Method;
+use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
 
@@ -20,6 +20,9 @@ use crate::telemetry::ended::{Attempt, Ended, Laps};
 use crate::telemetry::events::RequestEnded;
 use crate::telemetry::spans::Spans;
 use crate::telemetry::trace::{Fate, Found, Place};
+
+/// The route's template, where there is one, and what the client was told, if it did not leave.
+pub(super) type Answer = (Option<&'static str>, Option<StatusCode>);
 
 /// Spans of a request that is still being written to the ledger; they end when this is dropped.
 pub(crate) struct Closing {
@@ -59,7 +62,7 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
 }
 
 /// Of a reserved request that ended without one.
-pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
+pub(super) fn voided(open: &Open, reason: VoidReason, error: &str, now: Instant) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let fate = telemetry.fate(open.call.id, open.call.trace, true, None);
     let has_line = open.gateway.config.telemetry.access_log.wants(true);
@@ -68,14 +71,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) -> Trace {
     if is_refused || !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
     }
-    let status = open.status.map(|status| status.to_string());
-    let error = match reason {
-        VoidReason::NotSent => open.refused.map_or("not_sent", |(_, code)| code),
-        VoidReason::UpstreamRefused => status.as_deref().unwrap_or("upstream_refused"),
-        VoidReason::UpstreamAuth => "401",
-        VoidReason::ClientLeft => "client_disconnect",
-    };
-    let ended = Ended { error: Some(error), ..ended(open, fate.place, None, clock::now()) };
+    let ended = Ended { error: Some(error), ..ended(open, fate.place, None, now) };
     tell(telemetry, fate, has_line, &ended, open.captured.clone())
 }
 
@@ -84,7 +80,7 @@ pub(super) fn refused(
     gateway: &Gateway,
     arrival: &Arrival,
     method: &Method,
-    answer: (Option<&'static str>, Option<u16>),
+    answer: Answer,
     refusal: &Refusal,
 ) -> Option<Found> {
     // Its fare tells of it.
@@ -99,10 +95,11 @@ pub(super) fn told(
     gateway: &Gateway,
     arrival: &Arrival,
     method: &Method,
-    (route, status): (Option<&'static str>, Option<u16>),
+    (route, status): Answer,
     refusal: Option<&Refusal>,
 ) -> Option<Found> {
     let telemetry = &gateway.telemetry;
+    let status = status.map(|status| status.as_u16());
     // Without a status the client has left.
     let is_over = |limit| status.is_none_or(|status| status >= limit);
     let fate = telemetry.fate(arrival.id, arrival.trace, is_over(500), None);
@@ -124,7 +121,7 @@ pub(super) fn told(
         scheme: gateway.config.scheme(),
         path: arrival.uri.path(),
         route,
-        tenant: None,
+        tenant: arrival.tenant(),
         status,
         error: if status.is_none() { Some("client_disconnect") } else { code },
         code,

@@ -42,7 +42,8 @@ keys! {
     URL_SCHEME: attribute::URL_SCHEME, Text, "`http`, or `https` with `tls`.";
     NETWORK_PROTOCOL_VERSION: attribute::NETWORK_PROTOCOL_VERSION, Text, "`1.1`.";
     CPU_MODE: attribute::CPU_MODE, Text, "`user` or `system`.";
-    TENANT: "taximeter.tenant", Text, "Who pays; `other` beyond `tenants_max`.";
+    TENANT: "taximeter.tenant", Text,
+        "Who pays; `other` beyond `tenants_max`. Absent where nobody has said who it is.";
     GEN_AI_REQUEST_CHOICE_COUNT: attribute::GEN_AI_REQUEST_CHOICE_COUNT, Int,
         "How many answers were asked for at once, if not one.";
     GEN_AI_REQUEST_STREAM: attribute::GEN_AI_REQUEST_STREAM, Text, "`true`; absent otherwise.";
@@ -76,7 +77,7 @@ keys! {
     GEN_AI_RESPONSE_FINISH_REASONS: attribute::GEN_AI_RESPONSE_FINISH_REASONS, Text,
         "One per choice.";
     GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: attribute::GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Text,
-        "Seconds, of a stream.";
+        "Seconds, of a stream, from when the engine is called.";
     GEN_AI_USAGE_INPUT_TOKENS: attribute::GEN_AI_USAGE_INPUT_TOKENS, Int, "Cached ones included.";
     GEN_AI_USAGE_OUTPUT_TOKENS: attribute::GEN_AI_USAGE_OUTPUT_TOKENS, Int, "Reasoning included.";
     GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: attribute::GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Int,
