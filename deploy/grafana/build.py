@@ -13,17 +13,18 @@ WIDTH = 24
 
 # What a series of most instruments must be, by the choices above a dashboard.
 ANY = 'job=~"$job", instance=~"$instance"'
-REQUEST = ANY + ', taximeter_tenant=~"$tenant", gen_ai_request_model=~"$model"'
+TENANT = ANY + ', taximeter_tenant=~"$tenant"'
+REQUEST = TENANT + ', gen_ai_request_model=~"$model"'
 
 
 def rate(name, labels=REQUEST, by="", over="$__rate_interval"):
     return f"sum{f' by ({by})' if by else ''} (rate({name}{{{labels}}}[{over}]))"
 
 
-def quantiles(name, labels=REQUEST):
-    """The middle, and the slow ends that people notice."""
-    return [(f"histogram_quantile({q}, {rate(name + '_bucket', labels, 'le')})", word)
-            for q, word in [(0.5, "p50"), (0.95, "p95"), (0.99, "p99")]]
+def quantiles(*names):
+    """The middle, and the slow ends that people notice; of the first of these names that there is."""
+    buckets = " or ".join(rate(f"{name}_bucket", by="le") for name in names)
+    return [(f"histogram_quantile({q}, {buckets})", word) for q, word in [(0.5, "p50"), (0.95, "p95"), (0.99, "p99")]]
 
 
 def share(part, whole, by=""):
@@ -96,10 +97,15 @@ def laid_out(rows):
 
 
 def choice(name, label, series, key):
+    """Any number of what a label says, and all of it where nothing is chosen."""
+    all_of_it = {"multi": True, "includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}}
+    return {**choice_of_one(name, label, series, key), **all_of_it}
+
+
+def choice_of_one(name, label, series, key):
     query = f"label_values({series}, {key})"
     return {"name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query,
-            "refresh": 2, "multi": True, "includeAll": True, "allValue": ".*", "sort": 1,
-            "current": {"text": "All", "value": "$__all"}}
+            "refresh": 2, "sort": 1}
 
 
 CHOICES = [
@@ -124,33 +130,37 @@ def dashboard(name, title, about, rows, choices, **more):
     (FOLDER / f"{name}.json").write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
 
 
-BROKEN = 'taximeter_end=~"truncated|upstream_error|upstream_stalled|upstream_refused|deadline"'
+ANSWERS = f"http_server_request_duration_seconds_count{{{TENANT}}}"
+# As the objective of availability has it: 5xx, and answers that broke off although the client waited.
+BROKEN = f'http_server_request_duration_seconds_count{{{TENANT}, error_type!~"|client_disconnect"}}'
+# By the names of both generations of the GenAI conventions.
+GAPS = quantiles("gen_ai_client_operation_time_per_output_chunk_seconds", "gen_ai_client_inference_time_per_output_chunk_seconds")
 STALLED = 'taximeter_end=~"upstream_stalled|client_stalled"'
 REQUESTS = f"taximeter_requests_total{{{REQUEST}}}"
 
 dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines, and what the gateway itself costs.", [
     ("Now", [
-        stat("Requests", rate("taximeter_requests_total"), "reqps"),
-        stat("Broken answers", share(f"taximeter_requests_total{{{REQUEST}, {BROKEN}}}", REQUESTS) + " or vector(0)",
-             "percentunit", "Answers that an engine refused, broke off, or never finished."),
+        stat("Requests", f"sum (rate({ANSWERS}[$__rate_interval]))", "reqps", "All that were asked, of any model."),
+        stat("Broken answers", f"({share(BROKEN, ANSWERS)}) or vector(0)", "percentunit",
+             "Requests of any model that were answered 5xx, by an engine or by the gateway, or whose answer broke off."),
         stat("Open requests", f"sum(taximeter_requests_open{{{ANY}}})", "short", "Reserved on the ledger, not ended."),
         stat("First token, p95", quantiles("gen_ai_server_time_to_first_token_seconds")[1][0], "s"),
-        stat("Gap between chunks, p95", quantiles("gen_ai_client_operation_time_per_output_chunk_seconds")[1][0], "s"),
+        stat("Gap between chunks, p95", GAPS[1][0], "s"),
         health("Ledger", f"min(taximeter_ledger_healthy{{{ANY}}})", "Whether every gateway can write its ledger."),
     ]),
     ("Requests", [
         graph("Requests by how they ended", [(rate("taximeter_requests_total", by="taximeter_end"), "{{taximeter_end}}")],
               "reqps", stacked=True),
-        graph("Answers by status", [(rate("http_server_request_duration_seconds_count", ANY, "http_response_status_code"),
+        graph("Answers by status", [(rate("http_server_request_duration_seconds_count", TENANT, "http_response_status_code"),
                                      "{{http_response_status_code}}")], "reqps", stacked=True),
-        graph("Not served", [(rate("taximeter_refusals_total", ANY, "taximeter_refusal_code"), "{{taximeter_refusal_code}}"),
-                             (rate("taximeter_voids_total", ANY, "taximeter_void_reason"), "void: {{taximeter_void_reason}}")],
+        graph("Not served", [(rate("taximeter_refusals_total", TENANT, "taximeter_refusal_code"), "{{taximeter_refusal_code}}"),
+                             (rate("taximeter_voids_total", TENANT, "taximeter_void_reason"), "void: {{taximeter_void_reason}}")],
               "reqps", "Refused by the gateway, by the code that the client was told; and reserved requests that used nothing."),
     ]),
     ("Times", [
         graph("Time to first token", quantiles("gen_ai_server_time_to_first_token_seconds"), "s",
               "Until the first event with generated content; queue and prefill of the engine are in it."),
-        graph("Gap between chunks", quantiles("gen_ai_client_operation_time_per_output_chunk_seconds"), "s"),
+        graph("Gap between chunks", GAPS, "s"),
         graph("Time per output token", quantiles("gen_ai_server_time_per_output_token_seconds"), "s"),
         graph("Whole request", quantiles("gen_ai_server_request_duration_seconds"), "s"),
         graph("First token by model, p95",
@@ -182,42 +192,53 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines,
         graph("Ledger", [(rate("taximeter_ledger_entries_total", ANY, "instance"), "{{instance}}: entries")], "ops"),
         graph("Not yet in the store", [(f"taximeter_store_lag{{{ANY}}}", "{{instance}}")], "short",
               "Entries of the journal that the store has not got: what bills are late by."),
-        graph("Faults of ledger, store and receivers",
+        graph("Faults of ledger, store, receivers and our own",
               [(f"sum(increase({name}{{{ANY}}}[$__rate_interval])) or vector(0)", word) for name, word in [
-                  ("taximeter_ledger_entries_lost_total", "entries lost"), ("taximeter_ledger_slow_total", "slow disk"),
+                  ("taximeter_ledger_entries_lost_total", "entries lost"),
+                  ("taximeter_ledger_entries_rejected_total", "entries rejected"), ("taximeter_ledger_slow_total", "slow disk"),
                   ("taximeter_store_faults_total", "store"), ("taximeter_push_faults_total", "events"),
-                  ("taximeter_otlp_faults_total", "OTLP")]], "short"),
+                  ("taximeter_otlp_faults_total", "OTLP"), ("taximeter_panics_total", "panics")]], "short"),
     ]),
 ], CHOICES)
 
-COST = f"taximeter_cost_total{{{REQUEST}}}"
+COST = f'taximeter_cost_total{{{REQUEST}, taximeter_currency="$currency"}}'
 TOKENS = f"taximeter_tokens_total{{{REQUEST}}}"
 # Seconds of this month that are over, and that it has.
 GONE = "((day_of_month() - 1) * 86400 + hour() * 3600 + minute() * 60)"
 MONTH = "(days_in_month() * 86400)"
 TO_DATE = {"timeFrom": "now/M", "hideTimeOverride": False}
-MILLION = "1e6 * sum{by} (rate({cost}[$__rate_interval])) / (sum{by} (rate({tokens}[$__rate_interval])) > 0)"
+# Tokens of gateways that reckon in another currency cost nothing in this one.
+MILLION = ("1e6 * sum{by} (rate({cost}[$__rate_interval])) "
+           "/ (sum{by} (rate({tokens}[$__rate_interval]) and on (job, instance) {cost}) > 0)")
+# In the currency that is chosen, and so without a sign.
+MONEY = "short"
+CURRENCY = choice_of_one("currency", "Currency", 'taximeter_cost_total{job=~"$job"}', "taximeter_currency")
+
+# One histogram with both types, or one for each, by generation.
+SIZES = " or ".join([rate("gen_ai_client_token_usage_bucket", by="le, gen_ai_token_type")] + [
+    f"label_replace({rate(f'gen_ai_client_inference_operation_{kind}_tokens_bucket', by='le')}, 'gen_ai_token_type', '{kind}', '', '')"
+    for kind in ("input", "output")])
 
 dashboard("money", "Taximeter: tokens and money",
           "Who spends what on which model. Numbers here are approximations; the ledger has them exactly: taximeter bill.", [
     ("Spend", [
-        stat("Spend per hour", f"sum(rate({COST}[$__rate_interval])) * 3600", "currencyUSD"),
-        stat("Month to date", f"sum(increase({COST}[$__range]))", "currencyUSD", "Of the calendar month in UTC.", **TO_DATE),
-        stat("Month at this rate", f"sum(increase({COST}[$__range])) / scalar({GONE}) * scalar({MONTH})", "currencyUSD",
+        stat("Spend per hour, $currency", f"sum(rate({COST}[$__rate_interval])) * 3600", MONEY),
+        stat("Month to date, $currency", f"sum(increase({COST}[$__range]))", MONEY, "Of the calendar month in UTC.", **TO_DATE),
+        stat("Month at this rate, $currency", f"sum(increase({COST}[$__range])) / scalar({GONE}) * scalar({MONTH})", MONEY,
              "Month to date, drawn out to its end.", **TO_DATE),
-        stat("Per million tokens", MILLION.format(by="", cost=COST, tokens=TOKENS), "currencyUSD", "Input and output."),
+        stat("Per million tokens, $currency", MILLION.format(by="", cost=COST, tokens=TOKENS), MONEY, "Input and output."),
         stat("Reported by engines", share(f'taximeter_tokens_total{{{REQUEST}, taximeter_usage_source="reported"}}', TOKENS),
              "percentunit", "Share of tokens that engines have reported; the others we have counted."),
         stat("Without a price", f"({share(f'taximeter_unpriced_total{{{REQUEST}}}', REQUESTS)}) or vector(0)", "percentunit",
              "Share of requests whose cost is unknown."),
-        graph("Spend per hour by tenant", [(f"sum by (taximeter_tenant) (rate({COST}[$__rate_interval])) * 3600",
-                                            "{{taximeter_tenant}}")], "currencyUSD", stacked=True),
-        graph("Spend per hour by model", [(f"sum by (gen_ai_response_model) (rate({COST}[$__rate_interval])) * 3600",
-                                           "{{gen_ai_response_model}}")], "currencyUSD", stacked=True),
-        graph("Per million tokens by model", [(MILLION.format(by=" by (gen_ai_response_model)", cost=COST, tokens=TOKENS),
-                                               "{{gen_ai_response_model}}")], "currencyUSD"),
-        table("Spend by tenant", f"sort_desc(sum by (taximeter_tenant) (increase({COST}[$__range])))", "currencyUSD"),
-        table("Spend by model", f"sort_desc(sum by (gen_ai_response_model) (increase({COST}[$__range])))", "currencyUSD"),
+        graph("Spend per hour by tenant, $currency", [(f"sum by (taximeter_tenant) (rate({COST}[$__rate_interval])) * 3600",
+                                            "{{taximeter_tenant}}")], MONEY, stacked=True),
+        graph("Spend per hour by model, $currency", [(f"sum by (gen_ai_response_model) (rate({COST}[$__rate_interval])) * 3600",
+                                           "{{gen_ai_response_model}}")], MONEY, stacked=True),
+        graph("Per million tokens by model, $currency", [(MILLION.format(by=" by (gen_ai_response_model)", cost=COST, tokens=TOKENS),
+                                               "{{gen_ai_response_model}}")], MONEY),
+        table("Spend by tenant, $currency", f"sort_desc(sum by (taximeter_tenant) (increase({COST}[$__range])))", MONEY),
+        table("Spend by model, $currency", f"sort_desc(sum by (gen_ai_response_model) (increase({COST}[$__range])))", MONEY),
         table("Tokens by tenant", f"sort_desc(sum by (taximeter_tenant) (increase({TOKENS}[$__range])))", "short"),
     ]),
     ("Tokens", [
@@ -232,16 +253,14 @@ dashboard("money", "Taximeter: tokens and money",
                 "input from a cache"),
                (f"{rate('taximeter_reasoning_output_tokens_total')} / ({rate('taximeter_tokens_total', REQUEST + ', gen_ai_token_type=' + chr(34) + 'output' + chr(34))} > 0)",
                 "output that is reasoning")], "percentunit"),
-        graph("Tokens of a request", [(f"histogram_quantile(0.95, {rate('gen_ai_client_token_usage_bucket', by='le, gen_ai_token_type')})",
-                                       "{{gen_ai_token_type}}, p95"),
-                                      (f"histogram_quantile(0.5, {rate('gen_ai_client_token_usage_bucket', by='le, gen_ai_token_type')})",
-                                       "{{gen_ai_token_type}}, p50")], "short"),
+        graph("Tokens of a request", [(f"histogram_quantile({q}, {SIZES})", f"{{{{gen_ai_token_type}}}}, {word}")
+                                      for q, word in [(0.95, "p95"), (0.5, "p50")]], "short"),
         graph("Where numbers come from",
               [(rate("taximeter_tokens_total", by="taximeter_usage_source"), "{{taximeter_usage_source}}"),
                (f"{rate('taximeter_usage_recounts_total', ANY + ', taximeter_usage_agrees=' + chr(34) + 'false' + chr(34))}",
                 "reports that differ from our count")], "short"),
     ]),
-], CHOICES)
+], [*CHOICES, CURRENCY], timezone="utc")
 
 TARGET = "taximeter:slo_target:ratio"
 

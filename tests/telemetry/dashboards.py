@@ -1,6 +1,6 @@
-"""Dashboards, alerts and runbooks of deploy/, with a real Prometheus that watches a gateway in all kinds of trouble.
+"""Dashboards, alerts and runbooks of deploy/, with a real Prometheus that watches gateways in all kinds of trouble.
 
-Each panel's query must answer, each alert must have fired and been silent in deploy/prometheus/taximeter.test.yaml, and
+Each panel's query must answer for a gateway of each generation of the GenAI conventions, each alert must have fired and been silent in deploy/prometheus/taximeter.test.yaml, and
 have a page that says what to do. Ends with 1 where anything is wrong.
 """
 
@@ -24,7 +24,9 @@ RULES = DEPLOY / "prometheus" / "taximeter.rules.yaml"
 RUNBOOKS = DEPLOY / "prometheus" / "runbooks"
 MODELS = ["gpt-4o-mini", "claude-sonnet-4-5"]
 # What Grafana puts in place of its own words.
-MACROS = {"$__rate_interval": "30s", "$__range": "1h", "$job": ".*", "$instance": ".*", "$tenant": ".*", "$model": ".*"}
+MACROS = {"$__rate_interval": "30s", "$__range": "1h", "$instance": ".*", "$tenant": ".*", "$model": ".*", "$currency": "USD"}
+# Of requests that are all refused by their engine, this much is broken; the first seconds of a series show nothing.
+BROKEN_MIN = 0.9
 wrong = []
 
 
@@ -128,8 +130,8 @@ def setting(folder, nobody, strange):
 
 
 @contextlib.contextmanager
-def prometheus(folder, gateway):
-    """It scrapes each second, and evaluates our rules as often; its address."""
+def prometheus(folder, gateways):
+    """It scrapes these by the names of their jobs each second, and evaluates our rules as often; its address."""
     address = f"127.0.0.1:{stage.free_port()}"
     rules = yaml.safe_load(RULES.read_text())
     for group in rules["groups"]:
@@ -137,7 +139,8 @@ def prometheus(folder, gateway):
     (folder / "rules.yaml").write_text(json.dumps(rules))
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [str(folder / "rules.yaml")],
-        "scrape_configs": [{"job_name": "taximeter", "static_configs": [{"targets": [gateway.admin.removeprefix("http://")]}]}],
+        "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [gateway.admin.removeprefix("http://")]}]}
+                           for job, gateway in gateways.items()],
     }
     (folder / "prometheus.json").write_text(json.dumps(config))
     words = ["prometheus", f"--config.file={folder / 'prometheus.json'}", f"--storage.tsdb.path={folder / 'data'}",
@@ -149,7 +152,7 @@ def prometheus(folder, gateway):
 
 
 def ask(prometheus, query):
-    """Whether Prometheus has an answer, with a number in it.
+    """The numbers that Prometheus has for an answer, those left out that are none.
 
     Errors: a query that it does not understand.
     """
@@ -158,17 +161,19 @@ def ask(prometheus, query):
     if status != 200 or answer["status"] != "success":
         raise ValueError(answer.get("error", body))
     found = answer["data"]["result"]
-    return any(not isinstance(sample, dict) or sample["value"][1] != "NaN" for sample in found)
+    values = [sample["value"] if isinstance(sample, dict) else sample for sample in
+              (found if answer["data"]["resultType"] == "vector" else [found])]
+    return [float(value) for _, value in values if value != "NaN"]
 
 
-def queries(made):
+def queries(made, job):
     for name, dashboard in made.items():
         for panel in dashboard["panels"]:
             for target in panel.get("targets", []):
                 query = target["expr"]
-                for word, value in MACROS.items():
+                for word, value in {**MACROS, "$job": job}.items():
                     query = query.replace(word, value)
-                yield f"{name}: {panel['title']}: {target['legendFormat']}", query
+                yield f"{job}: {name}: {panel['title']}: {target['legendFormat']}", query
 
 
 def queries_of_pages():
@@ -178,36 +183,55 @@ def queries_of_pages():
 
 
 def check_queries(folder, made):
-    asked = dict(queries(made))
-    with stage.engine(folder) as engine, strange_engine() as strange:
+    generations = ("v1_41", "latest")
+    asked = {title: query for genai in generations for title, query in queries(made, genai)}
+    with stage.engine(folder) as engine, strange_engine() as strange, contextlib.ExitStack() as gateways:
         more = setting(folder, f"127.0.0.1:{stage.free_port()}", strange)
         more["upstreams"].append({"name": "local", "url": f"http://{engine}", "dialect": "vllm"})
-        with stage.gateway(folder, "watched", engine, {}, more) as gateway, prometheus(folder, gateway) as url:
-            waiting = set(asked)
+        watched = {job: gateways.enter_context(stage.gateway(folder, job, engine, telemetry, more)) for job, telemetry in
+                   [*((genai, {"genai": genai}) for genai in generations), ("refused", {})]}
+        url = gateways.enter_context(prometheus(folder, watched))
+        waiting = set(asked)
 
-            def all_answer():
-                trouble(gateway)
-                for title in sorted(waiting):
-                    try:
-                        if ask(url, asked[title]):
-                            waiting.discard(title)
-                    except ValueError as fault:
-                        expect(False, f"{title}: {fault}")
-                        waiting.discard(title)
-                return not waiting
-
-            with contextlib.suppress(AssertionError):
-                stage.patiently(all_answer, "an answer to every query")
+        def all_answer():
+            for genai in generations:
+                trouble(watched[genai])
             for title in sorted(waiting):
-                expect(False, f"{title}: no answer to {asked[title]}")
-            # What they ask for may not have happened here.
-            for page, query in queries_of_pages():
                 try:
-                    ask(url, query)
+                    if ask(url, asked[title]):
+                        waiting.discard(title)
                 except ValueError as fault:
-                    expect(False, f"{page}: {query}: {fault}")
+                    expect(False, f"{title}: {fault}")
+                    waiting.discard(title)
+            return not waiting
+
+        with contextlib.suppress(AssertionError):
+            stage.patiently(all_answer, "an answer to every query")
+        for title in sorted(waiting):
+            expect(False, f"{title}: no answer to {asked[title]}")
+        check_headline(url, made, watched["refused"])
+        # What they ask for may not have happened here.
+        for page, query in queries_of_pages():
+            try:
+                ask(url, query)
+            except ValueError as fault:
+                expect(False, f"{page}: {query}: {fault}")
     panels = sum("targets" in panel for dashboard in made.values() for panel in dashboard["panels"])
     return f"{len(made)} dashboards, {panels} panels, {len(asked)} queries, each answered by Prometheus"
+
+
+def check_headline(prometheus, made, gateway):
+    """An engine that refuses everything is what the operations dashboard shows first, and the objective of availability."""
+    headline = dict(queries({"operations": made["operations"]}, "refused"))["refused: operations: Broken answers: "]
+    for query in (headline, 'taximeter:slo_bad:ratio5m{job="refused", slo="availability"}'):
+        def most_is_broken():
+            assert gateway.ask("/v1/chat/completions", stage.CHAT, x_simulate="status=503") == 503
+            return any(value > BROKEN_MIN for value in ask(prometheus, query))
+
+        with contextlib.suppress(AssertionError):
+            stage.patiently(most_is_broken, query)
+            continue
+        expect(False, f"all is refused, and {query} is {ask(prometheus, query)}")
 
 
 with tempfile.TemporaryDirectory() as name:

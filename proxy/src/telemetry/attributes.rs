@@ -102,7 +102,7 @@ impl Attributes {
             http_server: http_server(
                 (scheme, kind.method),
                 Some(&kind.route),
-                kind.status,
+                (kind.status, kind.error_type.as_deref()),
                 &kind.tenant,
             ),
             http_client: place.map(|place| http_client(kind, place, error.clone())),
@@ -156,11 +156,12 @@ pub(super) fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// Attributes of `http.server.request.duration`; an empty tenant is none.
+/// Attributes of `http.server.request.duration`, `error.type` as the span has it: what a client did
+/// wrong is no failure, and an answer that began well may break off. An empty tenant is none.
 pub(super) fn http_server(
     (scheme, method): (&'static str, &'static str),
     route: Option<&str>,
-    status: Option<u16>,
+    (status, error): (Option<u16>, Option<&str>),
     tenant: &str,
 ) -> Vec<Label> {
     let mut labels =
@@ -169,12 +170,15 @@ pub(super) fn http_server(
     match status {
         Some(status) => {
             let status_text = status.to_string();
-            if status >= 500 {
-                labels.push(Label::new(key::ERROR_TYPE, status_text.clone()));
-            }
+            let error = match status {
+                500.. => Some(status_text.as_str()),
+                400.. => None,
+                _ => error,
+            };
+            labels.extend(error.map(|error| label(key::ERROR_TYPE, error)));
             labels.push(Label::new(key::HTTP_RESPONSE_STATUS_CODE, status_text));
         }
-        None => labels.push(Label::new(key::ERROR_TYPE, "client_disconnect")),
+        None => labels.push(label(key::ERROR_TYPE, error.unwrap_or("client_disconnect"))),
     }
     labels.extend((!tenant.is_empty()).then(|| label(key::TENANT, tenant)));
     labels

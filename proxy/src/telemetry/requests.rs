@@ -91,7 +91,7 @@ impl Requests {
         tenant: Option<&str>,
     ) -> Vec<Label> {
         let tenant = tenant.map_or("", |tenant| self.tenants.label(tenant));
-        http_server((self.scheme, method_label(method)), route, status, tenant)
+        http_server((self.scheme, method_label(method)), route, (status, None), tenant)
     }
 
     /// Records one request everywhere.
