@@ -256,7 +256,22 @@ fn the_scope_is_on_every_series_and_what_emits_in_one() {
     assert!(series[0].starts_with("target_info{k8s_pod_name=\"pod-7\",service_instance_id="));
     assert!(series[1..].iter().all(|line| line.contains("{otel_scope_name=\"taximeter\"")));
     let plain = Setup::before(&engine).with("telemetry: {scope_labels: off}").start();
-    assert!(!scrape(&plain, "").1.contains("otel_scope_name"));
+    assert!(!scrape(&plain, "").1.contains("otel_scope_"));
+    for (genai, schema) in
+        [("v1_41", Some("1.41.1")), ("latest", Some("gen-ai-dev/1.42.0-dev")), ("both", None)]
+    {
+        let gateway =
+            Setup::before(&engine).with(&format!("telemetry: {{genai: {genai}}}")).start();
+        let (_, text) = scrape(&gateway, "");
+        let is_series = |line: &&str| !line.starts_with('#') && !line.starts_with("target_info");
+        let series = text.lines().filter(is_series);
+        let url =
+            |schema| format!("otel_scope_schema_url=\"https://opentelemetry.io/schemas/{schema}\"");
+        for line in series {
+            let told = line.contains("otel_scope_schema_url");
+            assert!(schema.map_or(!told, |schema| line.contains(&url(schema))), "{genai}: {line}");
+        }
+    }
 }
 
 #[test]

@@ -18,6 +18,8 @@ import stage
 from receivers import Collector, prometheus, rotel_agent, victoria_metrics
 
 TENANTS, SERIES = 500, 100_000
+# Spans have whole nanoseconds.
+SECONDS_APART_MAX = 1e-6
 MANY = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.0.0.1"]}}}
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 wrong = []
@@ -54,11 +56,32 @@ def conforms(folder, engine, genai):
         expect(all(key in known or key.startswith("taximeter.") for key in keys), f"{name}: {sorted(keys)}")
     for key in ("service.name", "service.instance.id", "service.version"):
         expect(collector.resource.get(key), f"{genai}: the resource has no {key}")
+    schemas = {(signal, conventions.RESOURCE_SCHEMA, conventions.SCHEMAS[genai]) for signal in ("metrics", "traces", "logs")}
+    expect(collector.schemas == schemas, f"{genai}: the schemas are {sorted(collector.schemas)}")
+    calls_last_as_long(genai, collector)
     promtool(text, genai)
     kinds = spans.faults(genai, collector.spans, expect)
     records = logs.faults(genai, collector.records, collector.spans, expect)
     number = sum(len(points(metric)) for metric in collector.metrics.values())
     return f"{genai:7} {len(seen)} of {len(wanted)} metrics of the conventions, {len(ours)} of ours, {number} data points, {kinds}, {records}"
+
+
+def calls_last_as_long(genai, collector):
+    """By their metrics as by their spans, of each operation."""
+    names = ["gen_ai.client.operation.duration"]
+    if genai == "latest":
+        names += ["gen_ai.client.inference.duration", "gen_ai.client.embeddings.duration"]
+    told, seen = Counter(), Counter()
+    for point in (point for name in names if name in collector.metrics for point in points(collector.metrics[name])):
+        told[operation(point)] += point.sum
+    for span in (span for span in collector.spans if span.kind == spans.CLIENT):
+        seen[operation(span)] += (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9
+    same = set(told) == set(seen) and all(abs(told[name] - seen[name]) < SECONDS_APART_MAX for name in told)
+    expect(same and told, f"{genai}: calls last {dict(told)} by metrics, {dict(seen)} by spans")
+
+
+def operation(of):
+    return next(pair.value.string_value for pair in of.attributes if pair.key == "gen_ai.operation.name")
 
 
 def points(metric):

@@ -84,6 +84,10 @@ GENERATIONS = {
     },
 }
 GENERATIONS["both"] = GENERATIONS["v1_41"] | GENERATIONS["latest"]
+# What follows two generations at once names neither.
+SCHEMAS = {"v1_41": "https://opentelemetry.io/schemas/1.41.1", "both": "",
+           "latest": "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"}
+RESOURCE_SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 # On the newest pages of the conventions, and not in any registry that was kept.
 PAGES = {"gen_ai.client.embeddings.duration", "gen_ai.client.embeddings.operation.input_tokens"}
 INTEGERS = {"server.port", "http.response.status_code"}

@@ -40,6 +40,8 @@ class Collector:
                 pass
 
         self.metrics, self.resource, self.spans, self.records = {}, {}, [], []
+        # Of each signal's resources and scopes.
+        self.schemas = set()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -48,16 +50,19 @@ class Collector:
         for resource in request.resource_metrics:
             self.resource = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
             for scope in resource.scope_metrics:
+                self.schemas.add(("metrics", resource.schema_url, scope.schema_url))
                 self.metrics |= {metric.name: metric for metric in scope.metrics}
 
     def keep_spans(self, request):
         for resource in request.resource_spans:
             for scope in resource.scope_spans:
+                self.schemas.add(("traces", resource.schema_url, scope.schema_url))
                 self.spans += scope.spans
 
     def keep_records(self, request):
         for resource in request.resource_logs:
             for scope in resource.scope_logs:
+                self.schemas.add(("logs", resource.schema_url, scope.schema_url))
                 self.records += scope.log_records
 
     def close(self):

@@ -50,7 +50,7 @@ pub(crate) trait Source: Send {
     /// The collector has the last batch that was given.
     fn taken(&mut self);
 
-    /// Ends the round; how many items it had that were never given.
+    /// Ends the round, also one that panicked; how many items it had that were never given.
     fn abandon(&mut self) -> usize;
 }
 
@@ -164,7 +164,10 @@ impl<S: Source> Rounds<S> {
         match round {
             Ok(Ok(())) => {}
             Ok(Err(_)) => self.drop_rest("the next round begins"),
-            Err(_) => (self.tell)(&Told::Panicked),
+            Err(_) => {
+                (self.tell)(&Told::Panicked);
+                self.drop_rest("panicked");
+            }
         }
     }
 
@@ -217,3 +220,6 @@ impl<S: Source> Rounds<S> {
         (self.tell)(&Told::Dropped { signal: self.signal, items, reason });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ use super::message::{chosen, nanoseconds, pair, resource, scope};
 use super::names::key;
 use super::names::log_event::{FIELDS, Level};
 use super::queue::Queue;
+use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
 use crate::edge::otlp::{Batch, Source};
 
 /// Lines that may wait for the collector; those beyond it are dropped and counted.
@@ -54,6 +55,7 @@ impl Logs {
             queue: self.queue.clone(),
             resource: resource(of),
             round: VecDeque::new(),
+            making: 0,
         }
     }
 }
@@ -65,6 +67,8 @@ struct LinesSource {
     resource: Resource,
     /// What is left of the round.
     round: VecDeque<Arc<Line>>,
+    /// Lines of the batch that is being made.
+    making: usize,
 }
 
 impl Source for LinesSource {
@@ -76,6 +80,7 @@ impl Source for LinesSource {
 
     fn next(&mut self) -> Option<Batch> {
         let items = self.round.len().min(BATCH_LINES_MAX);
+        self.making = items;
         let log_records: Vec<_> =
             self.round.drain(..items).map(|line| record(&line, self.genai)).collect();
         let request = || ExportLogsServiceRequest {
@@ -84,18 +89,20 @@ impl Source for LinesSource {
                 scope_logs: vec![ScopeLogs {
                     scope: Some(scope()),
                     log_records,
-                    ..ScopeLogs::default()
+                    schema_url: schema_url(self.genai).to_owned(),
                 }],
-                ..ResourceLogs::default()
+                schema_url: RESOURCE_SCHEMA_URL.to_owned(),
             }],
         };
-        (items > 0).then(|| Batch { body: request().encode_to_vec().into(), items })
+        let batch = (items > 0).then(|| Batch { body: request().encode_to_vec().into(), items });
+        self.making = 0;
+        batch
     }
 
     fn taken(&mut self) {}
 
     fn abandon(&mut self) -> usize {
-        std::mem::take(&mut self.round).len()
+        std::mem::take(&mut self.round).len() + std::mem::take(&mut self.making)
     }
 }
 

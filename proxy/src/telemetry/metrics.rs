@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
-use taximeter_config::{Config, Emission, Upstream};
+use taximeter_config::{Config, Emission, GenAi, Upstream};
 
 use super::active::{Active, ActiveRequests};
 use super::attributes::Server;
@@ -28,6 +28,8 @@ pub(crate) struct Metrics {
     open: Arc<Series<Number>>,
     active: ActiveRequests,
     scheme: &'static str,
+    /// The generation of the GenAI conventions that names follow.
+    pub(crate) genai: GenAi,
     scope_labels: bool,
     /// Whether histograms have native buckets too.
     pub(crate) has_native: bool,
@@ -79,6 +81,7 @@ impl Metrics {
             active: ActiveRequests::default(),
             scheme: config.scheme(),
             instruments,
+            genai: emission.genai,
             scope_labels: emission.scope_labels,
             has_native: config.telemetry.native_histograms,
         }
@@ -159,7 +162,8 @@ impl Metrics {
 
     /// A scrape.
     pub(crate) fn exposition(&self, vitals: &Vitals, format: Format) -> Exposition {
-        Exposition::new(format, self.scope_labels, &self.resource, self.readings(vitals))
+        let scope = self.scope_labels.then_some(self.genai);
+        Exposition::new(format, scope, &self.resource, self.readings(vitals))
     }
 }
 

@@ -14,12 +14,13 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
-use taximeter_config::Temporality;
+use taximeter_config::{GenAi, Temporality};
 
 use super::exemplar::Exemplar;
 use super::instruments::{Reading, Value};
 use super::message::{self, nanoseconds, pair, scope, text};
 use super::names::{Instrument, Kind, Spec, key};
+use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
 use crate::edge::otlp::{Batch, Source};
 
 /// Data points in one request: far below what collectors take, which is 4 MiB.
@@ -29,6 +30,7 @@ const BATCH_POINTS_MAX: usize = 1_000;
 pub(crate) struct MetricsSource<R> {
     /// Every series, and what time it is.
     read: R,
+    genai: GenAi,
     resource: Resource,
     since: u64,
     temporality: Temporality,
@@ -51,6 +53,7 @@ struct Sent {
 impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource<R> {
     /// Numbers that count since then.
     pub(crate) fn new(
+        genai: GenAi,
         resource: &BTreeMap<String, String>,
         since: Timestamp,
         temporality: Temporality,
@@ -58,6 +61,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
     ) -> Self {
         Self {
             read,
+            genai,
             resource: message::resource(resource),
             since: nanoseconds(since),
             temporality,
@@ -121,9 +125,9 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
                 scope_metrics: vec![ScopeMetrics {
                     scope: Some(scope()),
                     metrics,
-                    ..ScopeMetrics::default()
+                    schema_url: schema_url(self.genai).to_owned(),
                 }],
-                ..ResourceMetrics::default()
+                schema_url: RESOURCE_SCHEMA_URL.to_owned(),
             }],
         }
     }
@@ -228,6 +232,8 @@ fn difference(new: &Value, old: &Value) -> Option<Value> {
                 *count = count.saturating_sub(*old);
             }
             more.sum -= old.sum;
+            // The collector has those already.
+            more.exemplars.retain(|exemplar| !old.exemplars.contains(exemplar));
             Value::Distribution(more)
         }
         (new, _) => new.clone(),

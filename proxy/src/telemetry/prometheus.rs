@@ -6,19 +6,18 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::vec;
 
+use taximeter_config::GenAi;
+
 use super::exemplar::Exemplar;
 use super::instruments::{Distribution, Reading, Value};
 use super::names::{Instrument, Kind, Spec, escaped};
-use super::resource::{SCOPE, VERSION};
+use super::resource::{SCOPE, VERSION, schema_url};
 use super::trace::Found;
 
 /// A piece is handed on when it is this long, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 /// Most series in one message of protobuf; of more, the family comes again.
 const MESSAGE_SERIES_MAX: usize = 64;
-
-const SCOPE_LABELS: &[(&str, &str)] =
-    &[("otel_scope_name", SCOPE), ("otel_scope_version", VERSION)];
 
 /// How a scrape is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +81,7 @@ impl Format {
 pub(crate) struct Exposition {
     format: Format,
     /// The scope, where each series names it.
-    scope: &'static [(&'static str, &'static str)],
+    scope: Vec<(&'static str, &'static str)>,
     /// Families and series in a fixed order.
     readings: vec::IntoIter<(Instrument, Reading)>,
     family: Option<(Instrument, String)>,
@@ -91,15 +90,16 @@ pub(crate) struct Exposition {
 }
 
 impl Exposition {
+    /// Of these readings, each with the scope of this generation's names as labels, where there is one.
     pub(super) fn new(
         format: Format,
-        scope_labels: bool,
+        scope_of: Option<GenAi>,
         resource: &BTreeMap<String, String>,
         readings: Vec<(Instrument, Reading)>,
     ) -> Self {
         let mut new = Self {
             format,
-            scope: if scope_labels { SCOPE_LABELS } else { &[] },
+            scope: scope_of.map(scope).unwrap_or_default(),
             readings: readings.into_iter(),
             family: None,
             piece: Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4),
@@ -164,7 +164,7 @@ impl Exposition {
     /// Writes a few series of one family as protobuf.
     fn write_message(&mut self, instrument: Instrument, first: &Reading) {
         let mut message = protobuf::Message::of(&instrument.spec());
-        let scope = self.scope.iter().copied();
+        let scope = self.scope.clone().into_iter();
         message.add(scope.clone().chain(own_labels(first)), first);
         for _ in 1..MESSAGE_SERIES_MAX {
             let is_same = |(next, _): &&(Instrument, Reading)| *next == instrument;
@@ -277,6 +277,16 @@ fn write_exemplar(out: &mut Vec<u8>, exemplar: &Exemplar) {
     let (request, at) = (origin.request.0, origin.at);
     let (seconds, millis) = (at.as_second(), at.subsec_millisecond());
     let _ = write!(out, "request_id=\"{request}\"}} {value} {seconds}.{millis:03}");
+}
+
+/// The scope as labels; one that is empty is none.
+fn scope(genai: GenAi) -> Vec<(&'static str, &'static str)> {
+    let all = [
+        ("otel_scope_name", SCOPE),
+        ("otel_scope_schema_url", schema_url(genai)),
+        ("otel_scope_version", VERSION),
+    ];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 fn own_labels(reading: &Reading) -> impl Iterator<Item = (&str, &str)> {

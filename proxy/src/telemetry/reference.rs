@@ -20,7 +20,8 @@ others says who pays, `taximeter.tenant`. Parts are never told beside their whol
 the input, reasoning is part of the output, and each has an instrument of its own.
 
 In Prometheus, every `.` of a name or a key is a `_`; a histogram has `_bucket`, `_sum` and `_count` behind its name. Series
-have `otel_scope_name` and `otel_scope_version`, unless `telemetry.scope_labels` is `off`; what emits them is in `target_info`.
+have `otel_scope_name`, `otel_scope_version` and, but for `both`, which follows two, `otel_scope_schema_url`, unless
+`telemetry.scope_labels` is `off`; what emits them is in `target_info`.
 Asked for OpenMetrics, `/metrics` shows with each bucket of a histogram the last request that fell into it: `request_id`, its
 record's `id`, and `trace_id` and `span_id` if its spans are kept ([traces.md](traces.md); without spans of ours, `trace_id` if the
 caller keeps it).

@@ -18,6 +18,7 @@ use taximeter_ledger::{RecordTiming, RequestId};
 use super::content::Captured;
 use super::message::{resource, scope};
 use super::queue::Queue;
+use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
 use super::trace::Place;
 use super::trace_context::TraceContext;
 use crate::edge::otlp::{Batch, Source};
@@ -122,16 +123,25 @@ impl Traces {
 
     /// What is on its way, as batches.
     pub(crate) fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
-        SpansSource { queue: self.queue.clone(), resource: resource(of), round: VecDeque::new() }
+        SpansSource {
+            genai: self.genai,
+            queue: self.queue.clone(),
+            resource: resource(of),
+            round: VecDeque::new(),
+            making: 0,
+        }
     }
 }
 
 /// Spans as a source of batches.
 struct SpansSource {
+    genai: GenAi,
     queue: Arc<Queue<Told>>,
     resource: Resource,
     /// What is left of the round.
     round: VecDeque<Told>,
+    /// Spans of the batch that is being made.
+    making: usize,
 }
 
 impl Source for SpansSource {
@@ -148,6 +158,7 @@ impl Source for SpansSource {
                 break;
             }
             let Some(told) = self.round.pop_front() else { break };
+            self.making += told.spans.len();
             said += told.tell(&mut spans);
         }
         let items = spans.len();
@@ -157,18 +168,21 @@ impl Source for SpansSource {
                 scope_spans: vec![ScopeSpans {
                     scope: Some(scope()),
                     spans,
-                    ..ScopeSpans::default()
+                    schema_url: schema_url(self.genai).to_owned(),
                 }],
-                ..ResourceSpans::default()
+                schema_url: RESOURCE_SCHEMA_URL.to_owned(),
             }],
         };
-        (items > 0).then(|| Batch { body: request().encode_to_vec().into(), items })
+        let batch = (items > 0).then(|| Batch { body: request().encode_to_vec().into(), items });
+        self.making = 0;
+        batch
     }
 
     fn taken(&mut self) {}
 
     fn abandon(&mut self) -> usize {
-        std::mem::take(&mut self.round).iter().map(|told| told.spans.len()).sum()
+        let left: usize = std::mem::take(&mut self.round).iter().map(|told| told.spans.len()).sum();
+        left + std::mem::take(&mut self.making)
     }
 }
 

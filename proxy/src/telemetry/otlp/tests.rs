@@ -21,7 +21,7 @@ fn nanos(seconds: i64) -> u64 {
 fn source(instruments: &Instruments, temporality: Temporality) -> impl Source + use<'_> {
     let resource = [("service.name".to_owned(), "t".to_owned())].into();
     let mut minutes = 0;
-    MetricsSource::new(&resource, at(0), temporality, move || {
+    MetricsSource::new(GenAi::V1_41, &resource, at(0), temporality, move || {
         minutes += 1;
         (instruments.readings(), at(60 * minutes))
     })
@@ -127,6 +127,9 @@ fn a_delta_counts_from_what_the_collector_has() {
     source.begin();
     let read = histogram(&metrics(&mut source).unwrap(), "taximeter.gateway.duration");
     assert_eq!((read.count, read.sum, read.bucket_counts.iter().sum()), (1, Some(0.25), 1));
+    // The example of the other bucket went with the first push.
+    let values: Vec<_> = read.exemplars.iter().map(|exemplar| exemplar.value).collect();
+    assert_eq!(values, [Some(exemplar::Value::AsDouble(0.25))]);
 }
 
 #[test]

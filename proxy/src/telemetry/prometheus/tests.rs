@@ -10,7 +10,8 @@ use super::*;
 
 fn written(format: Format, scope_labels: bool, instruments: &Instruments) -> String {
     let resource = [("service.name".to_owned(), "t".to_owned())].into();
-    text(Exposition::new(format, scope_labels, &resource, instruments.readings()))
+    let scope = scope_labels.then_some(GenAi::V1_41);
+    text(Exposition::new(format, scope, &resource, instruments.readings()))
 }
 
 fn text(exposition: Exposition) -> String {
@@ -45,7 +46,7 @@ fn a_scrape_of_some_names_has_these_families_alone() {
     let of = |names: &[&str]| -> String {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let readings = instruments.readings();
-        text(Exposition::new(Format::Text, false, &BTreeMap::new(), readings).only(&names))
+        text(Exposition::new(Format::Text, None, &BTreeMap::new(), readings).only(&names))
     };
     let two = of(&["taximeter_bad_framing_total", "taximeter_gateway_duration_seconds"]);
     assert!(two.contains("\ntaximeter_bad_framing_total{taximeter_cause=\"a\"} 2\n"), "{two}");
@@ -66,7 +67,8 @@ fn openmetrics_has_units_exemplars_and_an_end() {
     buckets.record_from(99.0, Origin { request, trace: None, at });
     instruments.count(Instrument::StoreFaults, Vec::new()).increment(1);
     let text = written(Format::OpenMetrics, true, &instruments);
-    let scope = format!("otel_scope_name=\"taximeter\",otel_scope_version=\"{VERSION}\"");
+    let schema = "otel_scope_schema_url=\"https://opentelemetry.io/schemas/1.41.1\"";
+    let scope = format!("otel_scope_name=\"taximeter\",{schema},otel_scope_version=\"{VERSION}\"");
     for line in [
         "# TYPE target info".to_owned(),
         "# TYPE taximeter_store_faults counter".to_owned(),
@@ -96,9 +98,10 @@ fn pieces_are_of_one_size_and_lose_nothing() {
     }
     let resource = BTreeMap::new();
     let pieces: Vec<_> =
-        Exposition::new(Format::Text, true, &resource, instruments.readings()).collect();
+        Exposition::new(Format::Text, Some(GenAi::V1_41), &resource, instruments.readings())
+            .collect();
     assert!(pieces.len() > 5, "{}", pieces.len());
-    assert!(pieces.iter().all(|piece| piece.len() < PIECE_BYTES + 200));
+    assert!(pieces.iter().all(|piece| piece.len() < PIECE_BYTES + 300));
     let text = String::from_utf8(pieces.concat()).unwrap();
     let causes: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
     assert_eq!(causes.len(), 5_000);
