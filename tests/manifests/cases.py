@@ -19,6 +19,12 @@ GATEWAY = {
         "priorityClassName": "high", "nodeSelector": {"pool": "cpu"}, "tolerations": [{"operator": "Exists"}],
         "affinity": {"podAntiAffinity": {}}, "imagePullSecrets": [{"name": "registry"}],
     },
+    "own-objectives": {
+        **ENGINE, "prometheusRule": {
+            "enabled": True, "targets": {"first_token": 0.9, "availability": 0.9995}, "bounds": {"first_token": 0.5},
+            "runbooks": "https://runbooks.example/taximeter/",
+        },
+    },
     "postgres": {
         **ENGINE, "replicas": 3, **POSTGRES,
     },
@@ -143,6 +149,8 @@ BAD_GATEWAY = [
     ({**ENGINE, "config": ENGINES}, "/config/upstreams"),
     ({**ENGINE, "upstrem": "x"}, "upstrem"),
     ({**ENGINE, "kind": "Pod"}, "/kind"),
+    ({**ENGINE, "prometheusRule": {"targets": {"first_token": 95}}}, "/prometheusRule/targets/first_token"),
+    ({**ENGINE, "prometheusRule": {"bounds": {"duration": 30}}}, "/prometheusRule/bounds/duration"),
     ({**ENGINE, "kind": "Deployment"}, "'ledger'"),
     ({**ENGINE, "kind": "DaemonSet", "config": {"ledger": {"store": "sqlite"}}}, "/config/ledger/store"),
     ({**ENGINE, "kind": "DaemonSet", "persistence": {"mayBeLost": True}, "autoscaling": {"enabled": True}},

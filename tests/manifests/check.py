@@ -382,6 +382,25 @@ def check_files(sets):
     return f"{len(dashboards)} dashboards, {len(groups['groups'])} groups of rules"
 
 
+def check_objectives(things):
+    """Of the rules that other objectives are told to, the targets and bounds are theirs, and pages have an address."""
+    both = yaml.safe_load((DEPLOY / "prometheus" / "taximeter.rules.yaml").read_text()), one(things, "PrometheusRule")["spec"]
+    ours, theirs = ([rule for group in of["groups"] for rule in group["rules"]] for of in both)
+    changed = {}
+    for before, after in zip(ours, theirs, strict=True):
+        if "alert" in before:
+            page = pathlib.Path(before["annotations"]["runbook"]).name
+            address = after["annotations"].pop("runbook_url", None)
+            expect(address == f"https://runbooks.example/taximeter/{page}", f"{before['alert']} has its page at {address}")
+        if before != after:
+            changed[before["record"], before["labels"]["slo"]] = after["expr"]
+            expect({**before, "expr": after["expr"]} == after, f"{before} has become {after}")
+    bound = changed.pop(("taximeter:slo_bad:total", "first_token"), "")
+    expect('{le="0.5"}' in bound and "0.25" not in bound, f"the bound of the first token is in {bound}")
+    targets = {("taximeter:slo_target:ratio", slo): f"vector({part})" for slo, part in (("first_token", 0.9), ("availability", 0.9995))}
+    expect(changed == targets, f"of the rules these are others: {changed}")
+
+
 def check_compose():
     """Whatever Docker Compose is to mount is there, and is said to be there."""
     folder = DEPLOY / "examples" / "compose"
@@ -466,6 +485,7 @@ def main():
         print(f"helm lint refuses each of {check_kinds()} values by its key where it is of another kind")
         waiting = check_restarts()
         print(f"pods are made anew for what is read at a start ({len(waiting)} keys), and for nothing else")
+        check_objectives(sets["gateway-own-objectives"])
         check_compose()
         print(f"the same in Helm, Kustomize and {len(examples)} examples: sidecars, gateways, {check_files(sets)}")
         summary, failed = searching.result()
