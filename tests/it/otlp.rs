@@ -188,6 +188,32 @@ fn a_collector_that_is_not_there_costs_requests_nothing() {
 }
 
 #[test]
+fn a_collector_that_takes_a_push_and_never_answers_costs_requests_nothing() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let otlp = format!("endpoint: 'http://{}', interval_seconds: 0.05", collector.address());
+    let telemetry = format!(
+        "{{otlp: {{{otlp}, timeout_seconds: 0.5, logs: on}}, traces: {{}}, access_log: all}}"
+    );
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with(&format!("telemetry: {telemetry}"))
+        .start();
+    ride(&gateway, &engine);
+    // It holds this push until the end.
+    let (_unanswered, ..) = collector.request();
+    for _ in 0..20 {
+        ride(&gateway, &engine);
+    }
+    // What it does not take makes room for what comes.
+    for signal in ["metrics", "traces", "logs"] {
+        let signal = format!("taximeter_otlp_signal=\"{signal}\"");
+        gateway.await_metric(&format!("{{{signal},taximeter_outcome=\"dropped\"}} "));
+    }
+    ride(&gateway, &engine);
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+}
+
+#[test]
 fn the_environment_says_where_to_push_and_what() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let upstream = format!("http://{}", engine.address());

@@ -176,6 +176,37 @@ fn a_request_that_never_reached_its_engine_is_an_operation_that_failed_by_its_ca
     }
 }
 
+#[test]
+fn where_input_and_output_are_known_from_is_told_and_that_nobody_knows() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {sse_line_bytes_max: 1024}")
+        .start();
+    let long = HELLO.replace("To the", &"a".repeat(2_000));
+    for events in [vec![HELLO, WORLD, STOP, USAGE, DONE], vec![&long, STOP, DONE]] {
+        let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+        engine.answer_once(&stream_answer(&events));
+        client.answer();
+    }
+    gateway.await_records(2);
+    let (_, text) = scrape(&gateway, "");
+    for (kind, source) in
+        [("input", "reported"), ("output", "reported"), ("input", "counted"), ("output", "unknown")]
+    {
+        let labels = [
+            format!("gen_ai_token_type=\"{kind}\""),
+            format!("taximeter_usage_source=\"{source}\""),
+        ];
+        let labels = labels.each_ref().map(String::as_str);
+        let told = sum(&text, "taximeter_usage_sources_total", &labels);
+        assert_eq!(told, Some(1.0), "{kind} {source}: {text}");
+    }
+    assert_eq!(sum(&text, "taximeter_usage_sources_total", &[]), Some(4.0), "{text}");
+    let missing = sum(&text, "taximeter_usage_flags_total", &["taximeter_usage_flag=\"missing\""]);
+    assert_eq!(missing, Some(1.0), "{text}");
+}
+
 /// Holds the series of a refusal against its answer: whose it was, where, and which request.
 fn assert_refusal_is_told(gateway: &Gateway, refused: &Message, code: &str) {
     let (_, text) = scrape(gateway, OPENMETRICS);

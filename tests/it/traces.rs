@@ -14,7 +14,7 @@ use crate::collector::attributes;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{Message, json_answer, post, stream_answer};
+use crate::http::{LAST_CHUNK, Message, chunks, json_answer, post, stream_answer};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
@@ -105,6 +105,8 @@ fn a_stream_is_told_in_its_caller_s_trace_by_stages_that_add_up() {
         ("gen_ai.response.finish_reasons", "stop"),
         ("gen_ai.usage.output_tokens", "100"),
         ("taximeter.usage.source", "reported"),
+        ("taximeter.usage.input.source", "reported"),
+        ("taximeter.usage.output.source", "reported"),
         ("taximeter.tenant", "default"),
         ("taximeter.currency", "USD"),
     ] {
@@ -179,6 +181,34 @@ fn of_what_is_not_sampled_only_failures_are_kept() {
         attributes(&spans["chat gpt-4o-mini"].attributes)["error.type"]
     );
     assert!(!spans.contains_key("answer"), "{spans:?}");
+}
+
+#[test]
+fn of_what_is_not_sampled_streams_that_begin_late_or_fall_silent_are_kept() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let always = "errors: off, slow_first_token_seconds: 2, stall_seconds: 2";
+    let gateway = gateway(&engine, &collector, &format!("{{ratio: 0, always: {{{always}}}}}"));
+    let of = |model: &str| STREAM_CHAT.replace("gpt-4o-mini", model);
+    let rest = [chunks(&[WORLD, STOP, USAGE, DONE]).as_slice(), LAST_CHUNK].concat();
+    let (mut client, mut connection) = gateway.streaming(&engine, &of("quick"), &[HELLO]);
+    connection.send(&rest);
+    client.expect(DONE);
+    let (mut stalled, mut silent) = gateway.streaming(&engine, &of("stalled"), &[HELLO]);
+    let mut late = gateway.chat("", of("late"));
+    let (mut slow, _) = engine.request();
+    // Longer than either may take.
+    let (_sender, nothing) = std::sync::mpsc::channel::<()>();
+    let _ = nothing.recv_timeout(Duration::from_millis(2_500));
+    slow.send(&stream_answer(&[HELLO, WORLD, STOP, USAGE, DONE]));
+    silent.send(&rest);
+    late.answer();
+    stalled.expect(DONE);
+    let mut kept = BTreeMap::new();
+    while !(kept.contains_key("chat late") && kept.contains_key("chat stalled")) {
+        kept.extend(spans(&collector));
+    }
+    assert!(!kept.contains_key("chat quick"), "{kept:?}");
+    assert!(kept.values().all(|span| span.status.is_none()), "{kept:?}");
 }
 
 #[test]

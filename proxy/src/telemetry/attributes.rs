@@ -3,6 +3,7 @@
 use ::metrics::Label;
 use http::Method;
 use taximeter_ledger::End;
+use taximeter_pricing::Flag;
 
 use super::bounded::OTHER;
 use super::names::key;
@@ -134,6 +135,13 @@ fn http_client(kind: &Kind, place: [Label; 2], error: Option<Label>) -> Vec<Labe
     }
     labels.extend(status);
     labels
+}
+
+/// Flags by the words that records have for them.
+pub(super) fn words(flags: &[Flag]) -> impl Iterator<Item = String> {
+    let words = serde_json::to_value(flags).ok();
+    let words: Option<Vec<String>> = words.and_then(|words| serde_json::from_value(words).ok());
+    words.unwrap_or_default().into_iter()
 }
 
 /// Methods that OpenTelemetry knows, and one word for all others.

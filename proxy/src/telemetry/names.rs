@@ -174,6 +174,11 @@ instruments! {
     Tokens: "taximeter.tokens", Counter, "{token}", Any,
         &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
         "Tokens by type and by where the number comes from.";
+    Sources: "taximeter.usage.sources", Counter, "{request}", Any,
+        &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
+        "Requests by token type and by where its number comes from, or that nobody knows it.";
+    Flags: "taximeter.usage.flags", Counter, "{request}", Any, &[RIDE, &[key::FLAG]],
+        "Requests whose usage has a flag, by flag.";
     Recounts: "taximeter.usage.recounts", Counter, "{count}", Any,
         &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::AGREES]],
         "Reported numbers of tokens that were also counted, by type and by whether both agree.";

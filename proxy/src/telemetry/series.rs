@@ -7,12 +7,20 @@ use ::metrics::{CounterFn as _, Label};
 use taximeter_ledger::{End, RecordUsage};
 use taximeter_pricing::{Flag, Member, Source};
 
-use super::attributes::{Attributes, Work};
+use super::attributes::{Attributes, Work, words};
 use super::exemplar::Origin;
 use super::inference::Inference;
 use super::instruments::{Buckets, Count, Instruments, Number, Series};
 use super::names::{Instrument, key};
 use super::told::Told;
+
+/// `gen_ai.token.type`.
+const INPUT: &str = "input";
+const OUTPUT: &str = "output";
+/// Where a number may be known from.
+const SOURCES: [Source; 3] = [Source::Reported, Source::Counted, Source::Unknown];
+/// How many flags there are.
+const FLAGS: usize = Flag::Pending as usize + 1;
 
 /// A series that is made when it is first needed.
 type Slot<T> = OnceLock<Arc<Series<T>>>;
@@ -38,6 +46,9 @@ pub(super) struct KindSeries {
     requests: Slot<Count>,
     /// Input and output, each reported and counted.
     tokens: [[Slot<Count>; 2]; 2],
+    /// Input and output, each by where it is known from.
+    sources: [[Slot<Count>; SOURCES.len()]; 2],
+    flags: [Slot<Count>; FLAGS],
     /// Input and output, each as reported and otherwise.
     recounts: [[Slot<Count>; 2]; 2],
     parts: [Slot<Count>; 3],
@@ -64,6 +75,8 @@ impl KindSeries {
             gateway: Slot::new(),
             requests: Slot::new(),
             tokens: Default::default(),
+            sources: Default::default(),
+            flags: Default::default(),
             recounts: Default::default(),
             parts: Default::default(),
             cost: Slot::new(),
@@ -193,10 +206,22 @@ impl KindSeries {
             .record_from(record.timing.gateway, origin);
         let usage = &record.usage;
         let [input, output] = &self.usage;
-        for (slot, counts, member, kind, tokens) in [
-            (input, &self.tokens[0], Member::InputTokens, "input", usage.input_tokens),
-            (output, &self.tokens[1], Member::OutputTokens, "output", usage.output_tokens),
+        let [from_input, from_output] = &self.sources;
+        for (slot, counts, sources, member, kind, tokens) in [
+            (input, &self.tokens[0], from_input, Member::InputTokens, INPUT, usage.input_tokens),
+            (
+                output,
+                &self.tokens[1],
+                from_output,
+                Member::OutputTokens,
+                OUTPUT,
+                usage.output_tokens,
+            ),
         ] {
+            let told = usage.sources.get(&member).copied();
+            if let Some(source) = told {
+                self.record_source(to, sources, kind, source);
+            }
             let Some(tokens) = tokens else { continue };
             let kind = Label::new(key::GEN_AI_TOKEN_TYPE, kind);
             if to.tells(Instrument::TokenUsage) {
@@ -204,7 +229,7 @@ impl KindSeries {
                     .record_from(sample(tokens), origin);
             }
             // A number that is there was reported or counted.
-            let source = usage.sources.get(&member).copied().unwrap_or(usage.source);
+            let source = told.unwrap_or(usage.source);
             let [reported, counted] = counts;
             let count = if source == Source::Reported { reported } else { counted };
             count
@@ -224,6 +249,12 @@ impl KindSeries {
                 .record_from(sample(tokens), origin);
         }
         self.record_recounts(to, usage);
+        for flag in &usage.flags {
+            if let Some(slot) = self.flags.get(*flag as usize) {
+                let labels = || self.with(words(&[*flag]).map(|word| Label::new(key::FLAG, word)));
+                slot.get_or_init(|| to.count(Instrument::Flags, labels())).increment(1);
+            }
+        }
         let parts = [
             (Instrument::CacheReadTokens, usage.cache_read_input_tokens),
             (Instrument::CacheWriteTokens, usage.cache_write_input_tokens),
@@ -236,13 +267,31 @@ impl KindSeries {
         }
     }
 
+    /// Where a number is known from, or that it is not.
+    fn record_source(
+        &self,
+        to: &Instruments,
+        slots: &[Slot<Count>; SOURCES.len()],
+        kind: &'static str,
+        source: Source,
+    ) {
+        if let Some((slot, _)) = slots.iter().zip(SOURCES).find(|(_, of)| *of == source) {
+            slot.get_or_init(|| {
+                let kind = Label::new(key::GEN_AI_TOKEN_TYPE, kind);
+                let source = Label::new(key::SOURCE, source.as_str());
+                to.count(Instrument::Sources, self.with([kind, source]))
+            })
+            .increment(1);
+        }
+    }
+
     /// What is there twice, reported and counted.
     fn record_recounts(&self, to: &Instruments, usage: &RecordUsage) {
         let Some(counted) = usage.counted else { return };
         let [input, output] = &self.recounts;
         for (slots, member, kind, counted) in [
-            (input, Member::InputTokens, "input", counted.input_tokens),
-            (output, Member::OutputTokens, "output", counted.output_tokens),
+            (input, Member::InputTokens, INPUT, counted.input_tokens),
+            (output, Member::OutputTokens, OUTPUT, counted.output_tokens),
         ] {
             let is_reported = usage.sources.get(&member) == Some(&Source::Reported);
             if counted.is_none() || !is_reported {

@@ -11,9 +11,9 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use taximeter_config::GenAi;
 use taximeter_ledger::Record;
 use taximeter_meter::Parameter;
-use taximeter_pricing::Flag;
+use taximeter_pricing::Member;
 
-use super::attributes::method_label;
+use super::attributes::{method_label, words};
 use super::ended::{Attempt, Ended};
 use super::message::{chosen, int, lines, nanoseconds, pair, text, texts};
 use super::names::key;
@@ -289,21 +289,19 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
         all.extend(tokens.filter(|_| is_told).map(|tokens| int(key, tokens)));
     }
     all.push(text(key::SOURCE, usage.source.as_str()));
+    for (key, member) in
+        [(key::INPUT_SOURCE, Member::InputTokens), (key::OUTPUT_SOURCE, Member::OutputTokens)]
+    {
+        all.extend(usage.sources.get(&member).map(|source| text(key, source.as_str())));
+    }
     if !usage.flags.is_empty() {
-        all.push(texts(key::FLAGS, &words(&usage.flags)));
+        all.push(texts(key::FLAGS, &words(&usage.flags).collect::<Vec<_>>()));
     }
     if let Some(cost) = &record.cost {
         // A decimal number is exact as text, and as nothing else.
         all.push(text(key::COST_AMOUNT, &cost.amount.normalize().to_string()));
         all.push(text(key::CURRENCY, &cost.currency));
     }
-}
-
-/// Flags by the words that records have for them.
-fn words(flags: &[Flag]) -> Vec<String> {
-    let words = serde_json::to_value(flags).unwrap_or_default();
-    let words = words.as_array().into_iter().flatten();
-    words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
 fn status(failed: bool) -> Option<Status> {

@@ -110,7 +110,12 @@ keys! {
     FLAGS: "taximeter.usage.flags", Text, "What to know about the usage, as its record has it.";
     COST_AMOUNT: "taximeter.cost.amount", Text, "A decimal number, exact.";
     END: "taximeter.end", Text, "How the request ended, as its record has it.";
-    SOURCE: "taximeter.usage.source", Text, "Who counted: `reported` or `counted`.";
+    SOURCE: "taximeter.usage.source", Text,
+        "Who counted: `reported` or `counted`; `unknown` where nobody did. Of a span the weaker one of \
+         input and output.";
+    INPUT_SOURCE: "taximeter.usage.input.source", Text, "The same of the input.";
+    OUTPUT_SOURCE: "taximeter.usage.output.source", Text, "The same of the output.";
+    FLAG: "taximeter.usage.flag", Text, "What to know about the usage, as its record has it.";
     AGREES: "taximeter.usage.agrees", Text, "`true` or `false`.";
     CURRENCY: "taximeter.currency", Text, "ISO 4217.";
     CODE: "taximeter.refusal.code", Text, "The code that the client is told.";
