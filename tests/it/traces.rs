@@ -35,18 +35,24 @@ pub(crate) fn gateway(engine: &Engine, collector: &Engine, traces: &str) -> Gate
 
 /// The next push of spans, by their names.
 pub(crate) fn spans(collector: &Engine) -> BTreeMap<String, Span> {
+    pushed(collector).into_iter().map(|span| (span.name.clone(), span)).collect()
+}
+
+/// The next push of spans.
+fn pushed(collector: &Engine) -> Vec<Span> {
     let (mut connection, request) = collector.request();
     connection.send(TAKEN);
     assert_eq!(request.first_line, "POST /v1/traces HTTP/1.1");
     let pushed = ExportTraceServiceRequest::decode(&*request.body).expect("OTLP");
-    let spans = pushed.resource_spans.into_iter().flat_map(|resource| {
+    let resources = pushed.resource_spans.into_iter();
+    let spans = resources.flat_map(|resource| {
         assert!(resource.resource.is_some());
         resource.scope_spans.into_iter().flat_map(|scope| {
             assert_eq!(scope.scope.expect("a scope").name, "taximeter");
             scope.spans
         })
     });
-    spans.map(|span| (span.name.clone(), span)).collect()
+    spans.collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -209,6 +215,29 @@ fn of_what_is_not_sampled_streams_that_begin_late_or_fall_silent_are_kept() {
     }
     assert!(!kept.contains_key("chat quick"), "{kept:?}");
     assert!(kept.values().all(|span| span.status.is_none()), "{kept:?}");
+}
+
+#[test]
+fn each_attempt_to_reach_an_engine_is_a_stage_of_its_call() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    drop(engine);
+    assert_eq!(gateway.chat("Connection: close\r\n", CHAT).answer().status(), 502);
+    let spans = pushed(&collector);
+    let call = spans.iter().find(|span| span.name == "chat gpt-4o-mini").expect("a call");
+    let stages: Vec<_> = spans.iter().filter(|span| span.parent_span_id == call.span_id).collect();
+    let told = |span: &Span| {
+        let told = attributes(&span.attributes);
+        let of = |key: &str| told.get(key).cloned();
+        (span.name.clone(), of("error.type"), of("http.request.resend_count"))
+    };
+    let connect = |cause: &str, resent: Option<&str>| {
+        ("connect".to_owned(), Some(cause.to_owned()), resent.map(str::to_owned))
+    };
+    let told: Vec<_> = stages.iter().map(|span| told(span)).collect();
+    assert_eq!(told, [connect("connect", None), connect("upstream_connect", Some("1"))]);
+    assert!(stages.iter().all(|span| span.status.as_ref().is_some_and(|it| it.code == ERROR)));
+    assert_eq!(stages.iter().map(|span| duration(span)).sum::<u64>(), duration(call));
 }
 
 #[test]

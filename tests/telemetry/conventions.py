@@ -90,7 +90,7 @@ SCHEMAS = {"v1_41": "https://opentelemetry.io/schemas/1.41.1", "both": "",
 RESOURCE_SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 # On the newest pages of the conventions, and not in any registry that was kept.
 PAGES = {"gen_ai.client.embeddings.duration", "gen_ai.client.embeddings.operation.input_tokens"}
-INTEGERS = {"server.port", "http.response.status_code"}
+INTEGERS = {"server.port", "http.response.status_code", "http.request.resend_count"}
 # Values for what the registry has no word for, which it allows; all of them are the gateway's own.
 OPERATIONS = {value.value for value in gen_ai_attributes.GenAiOperationNameValues} | {
     "fetch_response", "rerank", "count_tokens", "moderation", "image_generation", "speech", "transcription", "other"}

@@ -32,6 +32,7 @@ use crate::edge::upstream::RequestBody;
 use crate::gateway::Gateway;
 use crate::live::{Boarding, Stage};
 use crate::telemetry::content::Captured;
+use crate::telemetry::ended::Try;
 use crate::telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
 use open::{Open, read_limits};
@@ -100,7 +101,7 @@ impl Fare {
             captured: chosen.captured.take(),
             passing: Passing::default(),
             held: Some(Arc::new(chosen.held.take())),
-            attempt: 1,
+            tries: Vec::new(),
             sent_at: None,
             status: None,
             refused: None,
@@ -134,10 +135,10 @@ impl Fare {
         }
     }
 
-    /// Nothing of it was taken after all; it is tried once more.
-    pub(crate) fn tried(&mut self) {
+    /// Nothing of it was taken after all, by this cause; it is tried once more.
+    pub(crate) fn tried(&mut self, cause: &'static str) {
         if let Some(open) = &mut self.0 {
-            open.attempt += 1;
+            open.tries.push(Try { ended: clock::now(), cause });
             open.sent_at = None;
             open.seat.reached(Stage::Reserved);
         }

@@ -56,6 +56,14 @@ pub(crate) struct Ended<'a> {
     pub(crate) attempt: Option<Attempt<'a>>,
 }
 
+/// An attempt to send a request that brought it nowhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Try {
+    pub(crate) ended: Instant,
+    /// A fixed word.
+    pub(crate) cause: &'static str,
+}
+
 /// What an engine had of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
@@ -70,6 +78,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) parameters: &'a [(Parameter, String)],
     /// The most tokens that each answer may have.
     pub(crate) max_tokens: Option<u64>,
+    /// Attempts before the last one, which brought it nowhere.
+    pub(crate) tries: &'a [Try],
     /// When its first byte was sent; `None` where nothing was.
     pub(crate) sent_at: Option<Instant>,
     /// `None` where it used nothing.

@@ -50,7 +50,14 @@ impl Ended<'_> {
             return Spans { all: spans, last, began };
         };
         spans.push(self.client(attempt, stages.at, genai));
-        spans.extend(stages.next("connect", attempt.sent_at.or(Some(self.ended_at)), CLIENT));
+        for (resent, failed) in (0..).zip(attempt.tries) {
+            let connect = stages.next("connect", Some(failed.ended), CLIENT);
+            spans.extend(connect.map(|span| tried(span, resent, Some(failed.cause))));
+        }
+        let resent = attempt.tries.len() as u64;
+        let connect = stages.next("connect", attempt.sent_at.or(Some(self.ended_at)), CLIENT);
+        let unsent = self.error.filter(|_| attempt.sent_at.is_none());
+        spans.extend(connect.map(|span| tried(span, resent, unsent)));
         if attempt.sent_at.is_some() {
             let stream = attempt.record.filter(|record| record.stream);
             let first = stream.and_then(|record| record.timing.time_to_first_chunk);
@@ -302,6 +309,17 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
         all.push(text(key::COST_AMOUNT, &cost.amount.normalize().to_string()));
         all.push(text(key::CURRENCY, &cost.currency));
     }
+}
+
+/// An attempt to send a request, after so many others, and what ended it where it brought the request
+/// nowhere.
+fn tried(span: Span, resent: u64, cause: Option<&str>) -> Span {
+    let mut attributes = Vec::new();
+    if resent > 0 {
+        attributes.push(int(key::HTTP_REQUEST_RESEND_COUNT, resent));
+    }
+    attributes.extend(cause.map(|cause| text(key::ERROR_TYPE, cause)));
+    Span { attributes, status: status(cause.is_some()), ..span }
 }
 
 fn status(failed: bool) -> Option<Status> {

@@ -65,15 +65,15 @@ pub(super) async fn send(
         let Some(again) = failed.again.filter(|_| may_go_again) else {
             return Err((failed.refusal, failed.becomes));
         };
+        if let Some(fare) = fare {
+            fare.tried(again.cause);
+        }
         if again.rests {
             let rest = REST * tries;
             let rest = fare.as_ref().map_or(rest, |fare| fare.time_left(rest));
             tokio::time::sleep(rest).await;
         }
         tries += 1;
-        if let Some(fare) = fare {
-            fare.tried();
-        }
         let name = &worker.gateway.upstream(upstream).name;
         worker.gateway.telemetry.emit(&UpstreamRetried { upstream: name, cause: again.cause });
         request = *again.request;

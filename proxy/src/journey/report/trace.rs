@@ -181,6 +181,7 @@ fn ended<'a>(
             choices: open.choices,
             parameters: &open.parameters,
             max_tokens: open.max_tokens,
+            tries: &open.tries,
             sent_at: open.sent_at,
             record,
         }),

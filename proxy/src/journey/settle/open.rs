@@ -16,6 +16,7 @@ use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
 use crate::live::Seat;
 use crate::telemetry::content::Captured;
+use crate::telemetry::ended::Try;
 
 /// Everything that a record is made of, while its request runs.
 pub(crate) struct Open {
@@ -53,8 +54,9 @@ pub(crate) struct Open {
     pub(super) passing: Passing,
     /// Counts what the client sent while it is held.
     pub(super) held: Option<Arc<HeldBytes>>,
-    /// Which attempt to send it this is, from 1.
-    pub(super) attempt: u32,
+    /// When attempts to send it ended that brought it nowhere, and by what; at most
+    /// `attempts_max` of them.
+    pub(crate) tries: Vec<Try>,
     /// When the first byte went upstream.
     pub(crate) sent_at: Option<Instant>,
     pub(crate) status: Option<u16>,
@@ -77,6 +79,11 @@ pub(super) const fn read_limits(limits: &Limits) -> ReadLimits {
 }
 
 impl Open {
+    /// Which attempt to send it this is, from 1.
+    pub(super) fn attempt(&self) -> u32 {
+        u32::try_from(self.tries.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     /// Who ended a request that was dropped.
     pub(super) fn ended_by(&self) -> StreamEnd {
         if std::thread::panicking() {

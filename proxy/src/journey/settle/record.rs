@@ -84,7 +84,7 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
     Record {
         id: call.id,
         request_id: call.request_id.to_string(),
-        attempt: open.attempt,
+        attempt: open.attempt(),
         seq: 0,
         gateway: gateway.id.clone(),
         started_at: micros(call.started_at),

@@ -38,6 +38,8 @@ keys! {
         "One of the known methods, else `_OTHER`.";
     HTTP_RESPONSE_STATUS_CODE: attribute::HTTP_RESPONSE_STATUS_CODE, Int,
         "Absent where nothing was answered.";
+    HTTP_REQUEST_RESEND_COUNT: attribute::HTTP_REQUEST_RESEND_COUNT, Int,
+        "Which further attempt to send it this is, from 1; absent on the first.";
     HTTP_ROUTE: attribute::HTTP_ROUTE, Text, "The route's template; absent where none matched.";
     URL_SCHEME: attribute::URL_SCHEME, Text, "`http`, or `https` with `tls`.";
     NETWORK_PROTOCOL_VERSION: attribute::NETWORK_PROTOCOL_VERSION, Text, "`1.1`.";
