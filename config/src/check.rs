@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use taximeter_meter::{Dialect, UsageAsk};
@@ -15,8 +16,8 @@ use taximeter_pricing::Currency;
 use crate::content::{Content, captures};
 use crate::mistake::Invalid;
 use crate::model::{
-    ApiKey, Billing, Config, Export, Ledger, ModelPattern, OnClientLeft, OtlpKeys, Push, Telemetry,
-    Tenants, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
+    ApiKey, Billing, ClientCertificate, Config, Export, Ledger, ModelPattern, OnClientLeft,
+    OtlpKeys, Push, Telemetry, Tenants, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
 use crate::otel::{CAPTURE_VARIABLE, header_name};
 use crate::prices::prices;
@@ -316,10 +317,30 @@ fn otlp(raw: RawOtlp, reader: &mut Reader<'_>) -> OtlpKeys {
         gzip: raw.compression.given().map(|at| at.value.0),
         timeout: raw.timeout_seconds.given().map(|at| at.value),
         ca: raw.ca.given().map(|at| reader.resolve(&at.value)),
+        client: client(raw.cert, raw.key, reader),
         interval: raw.interval_seconds.given().map(|at| at.value),
         temporality: raw.temporality.given().map(|at| at.value),
         logs: raw.logs.given().map(|at| at.value),
     }
+}
+
+/// A certificate with its key: one without the other is a mistake.
+fn client(
+    cert: Optional<At<PathBuf>>,
+    key: Optional<At<PathBuf>>,
+    reader: &mut Reader<'_>,
+) -> Option<ClientCertificate> {
+    let (alone, other) = match (cert, key) {
+        (Optional::Given(cert), Optional::Given(key)) => {
+            let [cert, key] = [cert, key].map(|at| reader.resolve(&at.value));
+            return Some(ClientCertificate { cert, key });
+        }
+        (Optional::Given(cert), Optional::Absent) => (cert, "`key`"),
+        (Optional::Absent, Optional::Given(key)) => (key, "`cert`"),
+        _ => return None,
+    };
+    reader.report(&alone.spot, "stands alone", format!("expected {other} beside it"));
+    None
 }
 
 /// Headers by their names in lower case, as HTTP/2 wants them.

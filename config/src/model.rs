@@ -448,6 +448,15 @@ pub enum Temporality {
     Delta,
 }
 
+/// A certificate that is shown to a server, and its key: files in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The certificate, with those between it and one that is trusted.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
 /// `telemetry.otlp`, as far as the file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtlpKeys {
@@ -463,6 +472,8 @@ pub struct OtlpKeys {
     pub timeout: Option<Duration>,
     /// A file of certificates that are trusted in place of the system's.
     pub ca: Option<PathBuf>,
+    /// What is shown to a collector that asks who pushes.
+    pub client: Option<ClientCertificate>,
     /// Time between two pushes of metrics.
     pub interval: Option<Duration>,
     /// What their numbers count from.

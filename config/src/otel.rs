@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use crate::content::captures;
 use crate::mistake::Invalid;
-use crate::model::{Config, GenAi, OtlpKeys, OtlpProtocol, Telemetry, Temporality, UpstreamUrl};
+use crate::model::{
+    ClientCertificate, Config, GenAi, OtlpKeys, OtlpProtocol, Telemetry, Temporality, UpstreamUrl,
+};
 use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
 use crate::values::{Gzip, HeaderText, Receiver, Value};
@@ -62,6 +64,8 @@ pub struct Exporter {
     pub timeout: Duration,
     /// A file of certificates that are trusted in place of the system's.
     pub ca: Option<PathBuf>,
+    /// What is shown to a collector that asks who pushes.
+    pub client: Option<ClientCertificate>,
 }
 
 /// How metrics are pushed.
@@ -162,16 +166,18 @@ impl Environment<'_> {
             };
             match parse(text.trim()) {
                 Ok(value) => return Some((value, place)),
-                Err(why) => {
-                    let ignored = Ignored { variable: (*name).to_owned(), why };
-                    // One that is for all signals is read for each of them.
-                    if !self.ignored.contains(&ignored) {
-                        self.ignored.push(ignored);
-                    }
-                }
+                Err(why) => self.ignore((*name).to_owned(), why),
             }
         }
         None
+    }
+
+    /// Leaves one out; one that is for all signals is read for each of them.
+    fn ignore(&mut self, variable: String, why: Invalid) {
+        let ignored = Ignored { variable, why };
+        if !self.ignored.contains(&ignored) {
+            self.ignored.push(ignored);
+        }
     }
 
     /// The value of one that is said for this signal, or for all.
@@ -284,6 +290,7 @@ fn exporter(
     let gzip = env.of_signal(signal, "COMPRESSION", Gzip::parse).map(|(gzip, _)| gzip.0);
     let timeout = env.of_signal(signal, "TIMEOUT", milliseconds).map(first);
     let ca = env.of_signal(signal, "CERTIFICATE", PathBuf::parse).map(first);
+    let client = client(signal, env);
     if env.is_true("OTEL_SDK_DISABLED") {
         return None;
     }
@@ -314,7 +321,24 @@ fn exporter(
         gzip: keys.gzip.or(gzip).unwrap_or(true),
         timeout: keys.timeout.or(timeout).unwrap_or(TIMEOUT),
         ca: keys.ca.clone().or(ca),
+        client: keys.client.clone().or(client),
     })
+}
+
+/// What is shown to a collector; a certificate without its key is nothing.
+fn client(signal: &Signal, env: &mut Environment<'_>) -> Option<ClientCertificate> {
+    let [cert, key] = ["CLIENT_CERTIFICATE", "CLIENT_KEY"]
+        .map(|what| env.of_signal(signal, what, PathBuf::parse).map(|told| (told, what)));
+    match (cert, key) {
+        (Some(((cert, _), _)), Some(((key, _), _))) => Some(ClientCertificate { cert, key }),
+        (Some((_, what)), None) | (None, Some((_, what))) => {
+            let expected = "a certificate and its key";
+            let variable = format!("OTEL_EXPORTER_OTLP_{what}");
+            env.ignore(variable, Invalid::new("stands alone", expected));
+            None
+        }
+        (None, None) => None,
+    }
 }
 
 fn first<T>((value, _): (T, usize)) -> T {

@@ -410,6 +410,11 @@ keys! {
         timeout_seconds: Optional<At<Duration>>,
         /// A file of certificates, in PEM, that are trusted in place of the system's. Default: none.
         ca: Optional<At<PathBuf>>,
+        /// A file with a certificate, in PEM, that is shown to a collector that asks who pushes; with
+        /// `key`. Default: none.
+        cert: Optional<At<PathBuf>>,
+        /// A file with its key, in PEM.
+        key: Optional<At<PathBuf>>,
         /// Time between two pushes of metrics. Default: 60.
         interval_seconds: Optional<At<Duration>>,
         /// What their numbers count from: `cumulative` from the gateway's start, `delta` from the

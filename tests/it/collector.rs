@@ -23,7 +23,9 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::metrics::v1::{Metric, metric, number_data_point};
 use prost::Message as _;
+use rustls::RootCertStore;
 use rustls::pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -132,9 +134,19 @@ pub(crate) struct Collector {
 impl Collector {
     /// On loopback, with a certificate for `localhost` where `tls` is on.
     pub(crate) fn start(tls: bool) -> Self {
+        Self::start_with(tls.then_some(false))
+    }
+
+    /// One with a certificate, for those alone who show the same, whose key lies beside it.
+    pub(crate) fn start_for_the_certified() -> Self {
+        Self::start_with(Some(true))
+    }
+
+    /// With a certificate where `tls` says whether clients must show one.
+    fn start_with(tls: Option<bool>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let certificate = folder.path().join("ca.pem");
-        let acceptor = tls.then(|| acceptor(&certificate));
+        let acceptor = tls.map(|asks| acceptor(&certificate, asks));
         let (to_test, calls) = channel();
         let (answers, told) = channel();
         let told = Arc::new(Mutex::new(told));
@@ -148,6 +160,11 @@ impl Collector {
             }
         });
         Self { address, calls, answers, certificate, _folder: folder, _runtime: runtime }
+    }
+
+    /// The key of its certificate.
+    pub(crate) fn key(&self) -> PathBuf {
+        self.certificate.with_extension("key")
     }
 
     /// The next call.
@@ -164,13 +181,19 @@ impl Collector {
     }
 }
 
-fn acceptor(certificate: &Path) -> TlsAcceptor {
+fn acceptor(certificate: &Path, asks: bool) -> TlsAcceptor {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])
         .expect("a certificate for localhost");
     std::fs::write(certificate, signed.cert.pem()).expect("write the certificate");
+    let key = certificate.with_extension("key");
+    std::fs::write(key, signed.signing_key.serialize_pem()).expect("write the key");
     let key = PrivateKeyDer::Pkcs8(signed.signing_key.serialize_der().into());
+    let mut roots = RootCertStore::empty();
+    roots.add(signed.cert.der().clone()).expect("a certificate to trust");
+    let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().expect("a verifier");
+    let verifier = if asks { verifier } else { WebPkiClientVerifier::no_client_auth() };
     let mut config = rustls::ServerConfig::builder()
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(vec![signed.cert.der().clone()], key)
         .expect("a matching key");
     config.alpn_protocols = vec![b"h2".to_vec()];

@@ -135,6 +135,24 @@ fn a_collector_gets_by_grpc_and_tls_what_it_gets_by_http() {
 }
 
 #[test]
+fn a_collector_that_asks_who_pushes_is_shown_a_certificate() {
+    let engine = Engine::start();
+    let collector = Collector::start_for_the_certified();
+    let (certificate, key) = (collector.certificate.display(), collector.key());
+    let endpoint = format!("https://localhost:{}", collector.address.port());
+    let trusts = format!(
+        "endpoint: '{endpoint}', protocol: grpc, ca: '{certificate}', interval_seconds: 0.1"
+    );
+    let stranger = setup(&engine, &trusts).start();
+    stranger.await_metric("taximeter_otlp_faults_total{taximeter_otlp_signal=\"metrics\"} 1");
+    drop(stranger);
+    let shows = format!("{trusts}, cert: '{certificate}', key: '{}'", key.display());
+    let gateway = setup(&engine, &shows).start();
+    assert_eq!(collector.call().pushed().resource["service.name"], "taximeter");
+    gateway.await_metric("{taximeter_otlp_signal=\"metrics\",taximeter_outcome=\"sent\"} ");
+}
+
+#[test]
 fn whoever_is_not_trusted_gets_nothing() {
     let (engine, collector) = (Engine::start(), Collector::start(true));
     let endpoint = format!("endpoint: 'https://localhost:{}'", collector.address.port());

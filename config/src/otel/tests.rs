@@ -101,6 +101,9 @@ fn every_variable_is_read_and_the_one_for_metrics_wins() {
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500"),
             ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "2500"),
             ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+            ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/all.pem"),
+            ("OTEL_EXPORTER_OTLP_METRICS_CLIENT_CERTIFICATE", "/own.pem"),
+            ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/own.key"),
             ("OTEL_METRIC_EXPORT_INTERVAL", "5000"),
             ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "DELTA"),
         ],
@@ -110,6 +113,8 @@ fn every_variable_is_read_and_the_one_for_metrics_wins() {
     assert_eq!((exporter.url.host.as_str(), exporter.protocol), ("own", OtlpProtocol::Grpc));
     assert_eq!((exporter.gzip, exporter.timeout.as_millis()), (false, 2500));
     assert_eq!(exporter.ca, Some(PathBuf::from("/ca.pem")));
+    let (cert, key) = ("/own.pem".into(), "/own.key".into());
+    assert_eq!(exporter.client, Some(ClientCertificate { cert, key }));
     let headers: Vec<_> = exporter.headers.iter().map(|(k, v)| (k.as_str(), v.expose())).collect();
     assert_eq!(headers, [("api-key", "a b,c"), ("x-scope", "t")]);
 }
@@ -125,6 +130,8 @@ fn a_key_of_the_file_wins_over_variables() {
     compression: none
     timeout_seconds: 3
     ca: ca.pem
+    cert: own.pem
+    key: own.key
     interval_seconds: 0.5
     temporality: delta
 ";
@@ -135,6 +142,8 @@ fn a_key_of_the_file_wins_over_variables() {
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "1"),
         ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/other"),
+        ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/other"),
+        ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/other"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "1"),
         ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "cumulative"),
         ("OTEL_SEMCONV_STABILITY_OPT_IN", "http,gen_ai_latest_experimental"),
@@ -142,6 +151,8 @@ fn a_key_of_the_file_wins_over_variables() {
     assert_eq!(emission(yaml, &others), emission(yaml, &[]));
     let export = emission(yaml, &[]).0.metrics.unwrap();
     assert_eq!(export.exporter.ca, Some(PathBuf::from("/etc/ca.pem")));
+    let (cert, key) = ("/etc/own.pem".into(), "/etc/own.key".into());
+    assert_eq!(export.exporter.client, Some(ClientCertificate { cert, key }));
     assert_eq!(export.exporter.headers["api-key"].expose(), "two words");
     assert_eq!((export.interval.as_millis(), export.temporality), (500, Temporality::Delta));
 }
@@ -182,10 +193,11 @@ fn what_does_not_do_is_left_out_and_told_without_a_secret() {
             ("OTEL_METRICS_EXPORTER", "console"),
             ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "none"),
             ("OTEL_RESOURCE_ATTRIBUTES", "a=%zz"),
+            ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/alone.key"),
         ],
     );
     assert_eq!(told, emission("telemetry: {otlp: {endpoint: 'http://c:4318'}}", &[]).0);
-    assert_eq!(ignored.len(), 10, "{ignored:#?}");
+    assert_eq!(ignored.len(), 11, "{ignored:#?}");
     assert!(!format!("{ignored:?}").contains("hunter2"));
 }
 

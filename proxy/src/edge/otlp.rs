@@ -97,7 +97,7 @@ pub(crate) struct Pusher(Sending);
 impl Pusher {
     /// Starts a round of `source` at each `period`.
     ///
-    /// Errors: the certificates to trust cannot be read, or the system has no thread for it.
+    /// Errors: the certificates to trust or to show cannot be read, or the system has no thread for it.
     pub(crate) fn start(
         exporter: &Exporter,
         signal: Signal,

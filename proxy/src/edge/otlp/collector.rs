@@ -8,14 +8,14 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use taximeter_config::{Exporter, OtlpProtocol, UpstreamUrl};
+use taximeter_config::{ClientCertificate, Exporter, OtlpProtocol, UpstreamUrl};
 use tokio::time::timeout;
 
 use super::answer::{Answer, of_http};
 use super::grpc;
 use super::signal::Signal;
 use crate::edge::fetch::fetch;
-use crate::edge::upstream::{Dialer, HTTP_1, HTTP_2, RequestBody};
+use crate::edge::upstream::{Dialer, HTTP_1, HTTP_2, Pair, RequestBody};
 
 /// Longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -35,12 +35,18 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Errors: the certificates to trust cannot be read.
+    /// Errors: the certificates to trust or to show cannot be read.
     pub(super) fn new(exporter: &Exporter, signal: Signal) -> io::Result<Self> {
-        let Exporter { url, protocol, headers, gzip, timeout, ca } = exporter;
+        let Exporter { url, protocol, headers, gzip, timeout, ca, client } = exporter;
         let dialer = if url.tls {
             let spoken = if *protocol == OtlpProtocol::Grpc { HTTP_2 } else { HTTP_1 };
-            Dialer::trusting(ca.as_deref(), spoken, *timeout)?
+            match client {
+                Some(ClientCertificate { cert, key }) => {
+                    let pair = Pair { certificate: cert, key };
+                    Dialer::certified(ca.as_deref(), pair, spoken, *timeout)?
+                }
+                None => Dialer::trusting(ca.as_deref(), spoken, *timeout)?,
+            }
         } else {
             Dialer::new(false, *timeout)
         };

@@ -37,6 +37,7 @@ fn rounds(source: Batches) -> (Rounds<Batches>, Arc<Mutex<Vec<String>>>) {
         gzip: false,
         timeout: Duration::from_secs(1),
         ca: None,
+        client: None,
     };
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = told.clone();
