@@ -1,18 +1,20 @@
 //! HTTP/2 requests that are not what they should be, and clients that do not read, frame by frame.
 
 use crate::engine::Engine;
-use crate::fixtures::{HELLO, STREAM_CHAT};
+use crate::fixtures::{CHAT, CHAT_ANSWER, HELLO, STREAM_CHAT};
 use crate::frames::{
-    DATA, END_HEADERS, END_STREAM, Framer, GOAWAY, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE,
-    chat_head, frame, header,
+    DATA, END_HEADERS, END_STREAM, END_STREAM_AND_HEADERS, Framer, GOAWAY, HEADERS, RST_STREAM,
+    SETTINGS, WINDOW_UPDATE, chat_head, frame, header,
 };
 use crate::gateway::{Gateway, Setup};
-use crate::http::chunk;
+use crate::http::{chunk, json_answer};
 
 const PROTOCOL_ERROR: u32 = 1;
 const REFUSED_STREAM: u32 = 7;
 /// The setting of how much may be sent on a stream before it is read.
 const INITIAL_WINDOW_SIZE: u8 = 4;
+/// `:status: 200`, by HPACK's static table.
+const STATUS_200: u8 = 0x88;
 /// `:status: 400`, by HPACK's static table.
 const STATUS_400: u8 = 0x8c;
 
@@ -70,6 +72,46 @@ fn a_body_of_another_length_than_it_says_reaches_no_engine() {
     }
     engine.assert_untouched();
     assert!(gateway.records().is_empty());
+}
+
+#[test]
+fn trailers_of_a_request_are_dropped_and_say_nothing_of_who_asks() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("tenants: {header: {name: x-tenant-id, trusted_peers: [127.0.0.0/8]}}")
+        .start();
+    let mut client = Framer::connect(&gateway, &[]);
+    let head = [chat_head(""), header("x-tenant-id", "acme")].concat();
+    client.send(&frame(HEADERS, END_HEADERS, 1, &head));
+    client.send(&frame(DATA, 0, 1, CHAT.as_bytes()));
+    let trailers = [header("x-tenant-id", "globex"), header("x-note", "late")].concat();
+    client.send(&frame(HEADERS, END_STREAM_AND_HEADERS, 1, &trailers));
+    let request = engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(request.body, CHAT.as_bytes());
+    for name in ["x-tenant-id", "x-note", "trailer"] {
+        assert_eq!(request.header(name), None, "{name}");
+    }
+    assert_eq!(client.await_kind(HEADERS).expect("an answer").payload[0], STATUS_200);
+    assert_eq!(gateway.record()["tenant"], "acme");
+}
+
+#[test]
+fn a_head_that_comes_too_slowly_ends_the_connection() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {header_read_timeout_seconds: 0.3}")
+        .start();
+    let goes_on = frame(HEADERS, 0, 1, &chat_head(""));
+    let whole = frame(HEADERS, END_HEADERS, 1, &chat_head(""));
+    for part in [&goes_on[..], &whole[..whole.len() / 2]] {
+        let mut client = Framer::connect(&gateway, &[]);
+        client.send(part);
+        client.end();
+    }
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"slow_header\"} 2");
+    engine.assert_untouched();
 }
 
 #[test]

@@ -5,20 +5,23 @@ use crate::fixtures::{CHAT, CHAT_ANSWER, MESSAGE, MESSAGE_ANSWER};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{bare, json_answer, post};
 
-/// `sk-acme` and `sk-zeta`, by SHA-256.
-const KEYS: &str = "tenants:
-  unknown: refuse
-  keys:
-    - id: acme-prod
-      tenant: acme
-      sha256: 5f8eee912cd7c0ccb238560e8a22e7f78909e6dac18288188f7f4ea35112700d
-      labels: {team: search}
-    - id: zeta-prod
-      tenant: zeta
-      sha256: 16422804d7f04dc09a09acd55df31a9eb7ebec480adfbac7c27c9916611c55dc";
+/// `sk-acme`, by SHA-256.
+pub(crate) const ACME: &str = "{id: acme-prod, tenant: acme, labels: {team: search},
+      sha256: 5f8eee912cd7c0ccb238560e8a22e7f78909e6dac18288188f7f4ea35112700d}";
+/// `sk-zeta`, by SHA-256.
+pub(crate) const ZETA: &str = "{id: zeta-prod, tenant: zeta,
+      sha256: 16422804d7f04dc09a09acd55df31a9eb7ebec480adfbac7c27c9916611c55dc}";
+
+/// A gateway that only who has one of these keys may ask.
+pub(crate) fn keyed(engine: &Engine, keys: &[&str]) -> Setup {
+    let keys = keys.join(",\n      ");
+    Setup::before(engine)
+        .upstream("dialect: openai")
+        .with(&format!("tenants:\n  unknown: refuse\n  keys: [{keys}]"))
+}
 
 fn with_keys(engine: &Engine) -> Gateway {
-    Setup::before(engine).upstream("dialect: openai").with(KEYS).start()
+    keyed(engine, &[ACME, ZETA]).start()
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -20,6 +21,7 @@ use crate::http::{
     read_message,
 };
 use crate::patience::PATIENCE;
+use crate::simulated::Simulated;
 
 /// The gateway's certificate and key, and who signs those of clients.
 pub(crate) struct Papers {
@@ -247,6 +249,49 @@ fn certificates_change_under_connections_that_stay() {
     fs::write(papers.path("tls.crt"), other).expect("write a file");
     gateway.await_event("tls_refused");
     assert_eq!(papers.connect(&gateway).shown(), after.shown());
+}
+
+/// Times that the certificate changes under load; `tests/soak` has more of them.
+const ROTATIONS: &str = "TAXIMETER_TEST_ROTATIONS";
+/// Clients that ask all the time, on one connection or each time on a new one.
+const CLIENTS_STAY: [bool; 3] = [true, false, false];
+
+#[test]
+fn no_request_fails_while_certificates_are_renewed() {
+    let rotations: u32 = std::env::var(ROTATIONS).map_or(5, |n| n.parse().expect("a number"));
+    let (papers, engine) = (Papers::new(), Simulated::start());
+    let url = format!("name: engine, url: \"http://{}\", dialect: openai", engine.address);
+    let gateway = Setup::with_upstream(&url).with(&papers.tls("")).start();
+    let address = gateway.address();
+    let connect = || Secured::connect(address, papers.client(false));
+    let over = AtomicBool::new(false);
+    let asked = |stays: bool| {
+        let (mut client, mut asked) = (connect(), 0);
+        while !over.load(Relaxed) {
+            client.send("", if asked % 2 == 0 { CHAT } else { STREAM_CHAT });
+            let answer = client.answer();
+            assert!(answer.status() == 200 && answer.complete, "request {asked}: {answer:?}");
+            asked += 1;
+            if !stays {
+                client = connect();
+            }
+        }
+        asked
+    };
+    let asked: usize = std::thread::scope(|scope| {
+        let clients = CLIENTS_STAY.map(|stays| scope.spawn(move || asked(stays)));
+        for _ in 0..rotations {
+            let before = connect().shown();
+            papers.renew();
+            let renewed = || (connect().shown() != before).then_some(());
+            assert!(patiently(renewed).is_some(), "the old certificate is shown");
+        }
+        over.store(true, Relaxed);
+        clients.into_iter().map(|client| client.join().expect("a client")).sum()
+    });
+    println!("{rotations} certificates, {asked} requests, 0 failed");
+    let records = gateway.await_records(asked);
+    assert!(records.iter().all(|record| record["end"] == "complete"));
 }
 
 #[test]

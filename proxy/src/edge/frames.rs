@@ -4,6 +4,8 @@
 /// Before the first frame of a client.
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
+/// The flag of the last frame of a head.
+const END_HEADERS: u8 = 4;
 /// A head, and the error code behind that of a RST_STREAM.
 const KEPT_BYTES: usize = HEAD_BYTES + 4;
 
@@ -37,6 +39,10 @@ pub(crate) struct Frames {
     kept: [u8; KEPT_BYTES],
     len: usize,
     payload: usize,
+    /// The last frame is of a request's head or trailers.
+    in_headers: bool,
+    /// These go on in the next frame.
+    headers_go_on: bool,
 }
 
 impl Frames {
@@ -47,12 +53,25 @@ impl Frames {
 
     /// What a server sends.
     pub(crate) const fn of_server() -> Self {
-        Self { preface: 0, kept: [0; KEPT_BYTES], len: 0, payload: 0 }
+        Self {
+            preface: 0,
+            kept: [0; KEPT_BYTES],
+            len: 0,
+            payload: 0,
+            in_headers: false,
+            headers_go_on: false,
+        }
     }
 
     /// Whether the next byte begins a frame.
     pub(crate) const fn is_between(&self) -> bool {
         self.preface == 0 && self.len == 0 && self.payload == 0
+    }
+
+    /// Whether a part of a head has come, or of the preface, and the rest has not.
+    pub(crate) const fn is_in_head(&self) -> bool {
+        let in_headers = self.in_headers && self.payload > 0;
+        self.preface > 0 || self.headers_go_on || in_headers
     }
 
     /// Reads on; `each` hears of every frame once. Where reads begin and end carries no meaning.
@@ -84,8 +103,11 @@ impl Frames {
             let [s1, s2, s3, s4] = stream;
             let length = u32::from_be_bytes([0, l1, l2, l3]) as usize;
             let code = u32::from_be_bytes([c1, c2, c3, c4]);
+            let kind = Kind::of(kind, code);
+            self.in_headers = matches!(kind, Kind::Headers | Kind::Continuation);
+            self.headers_go_on = self.in_headers && flags & END_HEADERS == 0;
             each(Frame {
-                kind: Kind::of(kind, code),
+                kind,
                 stream: u32::from_be_bytes([s1 & 0x7f, s2, s3, s4]),
                 idle: length == 0 && flags & 1 == 0,
             });
@@ -154,6 +176,25 @@ mod tests {
             assert_eq!(heard, told, "split at {cut}");
             assert!(frames.is_between());
         }
+    }
+
+    #[test]
+    fn a_head_is_being_read_from_its_first_byte_to_its_last() {
+        let mut frames = Frames::of_client();
+        let mut read = |bytes: &[u8]| {
+            frames.read(bytes, |_| {});
+            frames.is_in_head()
+        };
+        assert!(read(&[b'x'; PREFACE_BYTES - 1]));
+        assert!(!read(b"x"));
+        assert!(!read(&frame(4, 0, 0, &[])));
+        let (whole, part) = (frame(1, END_HEADERS, 1, b"abc"), frame(1, 0, 3, b"abc"));
+        assert!(read(&whole[..whole.len() - 1]));
+        assert!(!read(&whole[whole.len() - 1..]));
+        assert!(read(&part));
+        assert!(read(&frame(9, 0, 3, b"d")));
+        assert!(!read(&frame(9, END_HEADERS, 3, b"e")));
+        assert!(!read(&frame(0, 0, 3, &[7; 100])[..50]), "that is no head");
     }
 
     #[test]

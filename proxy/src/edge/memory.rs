@@ -25,6 +25,9 @@ const EASY: u64 = 850;
 pub(crate) struct Memory {
     /// As the container says, in bytes; `None` where nobody does.
     container: Option<u64>,
+    /// Files of our own group that tell what it takes, where its limit is the one that counts. What
+    /// groups around it take is not ours to refuse requests for.
+    own: Option<(PathBuf, PathBuf)>,
     tight: AtomicBool,
 }
 
@@ -32,11 +35,29 @@ impl Memory {
     /// As the system says now.
     pub(crate) fn of_container() -> Self {
         let group = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let container = files(Path::new(GROUPS), &group)
+        let files = files(Path::new(GROUPS), &group);
+        let limits: Vec<_> = files
             .iter()
-            .filter_map(|file| limit(&fs::read_to_string(file).ok()?))
-            .min();
-        Self { container, tight: AtomicBool::new(false) }
+            .filter_map(|file| Some((limit(&fs::read_to_string(file).ok()?)?, file)))
+            .collect();
+        let lowest = limits.iter().min_by_key(|(limit, _)| *limit);
+        let own = lowest.filter(|(_, file)| files.first() == Some(file));
+        Self {
+            container: lowest.map(|(limit, _)| *limit),
+            own: own.map(|(_, file)| takings(file)),
+            tight: AtomicBool::new(false),
+        }
+    }
+
+    /// What counts against the limit, in bytes: this process, or all of its group that the kernel
+    /// cannot take back, such as buffers of sockets and files in memory.
+    fn used(&self, configured: bool) -> u64 {
+        let resident = process::resident_bytes().unwrap_or_default();
+        let own = self.own.as_ref().filter(|_| !configured).and_then(|(usage, stat)| {
+            let usage = fs::read_to_string(usage).ok()?.trim().parse().ok()?;
+            Some(unreclaimable(usage, &fs::read_to_string(stat).ok()?))
+        });
+        own.unwrap_or_default().max(resident)
     }
 
     /// What we may take, in bytes: what the configuration says, or else the container.
@@ -62,8 +83,9 @@ pub(crate) async fn watch(memory: Arc<Memory>, configured: impl Fn() -> Option<u
     let mut period = tokio::time::interval(LOOK_PERIOD);
     loop {
         period.tick().await;
-        match memory.limit(configured()) {
-            Some(limit) => memory.note(process::resident_bytes().unwrap_or_default(), limit),
+        let configured = configured();
+        match memory.limit(configured) {
+            Some(limit) => memory.note(memory.used(configured.is_some()), limit),
             None => memory.tight.store(false, Relaxed),
         }
     }
@@ -92,6 +114,23 @@ fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < NO_LIMIT_BYTES)
 }
 
+/// The files beside a limit that tell what its group takes, and of what kind that is.
+fn takings(limit: &Path) -> (PathBuf, PathBuf) {
+    let is_old = limit.ends_with("memory.limit_in_bytes");
+    let usage = if is_old { "memory.usage_in_bytes" } else { "memory.current" };
+    (limit.with_file_name(usage), limit.with_file_name("memory.stat"))
+}
+
+/// Of `usage` bytes what is no cache of files, which the kernel drops before it ends anybody.
+fn unreclaimable(usage: u64, stat: &str) -> u64 {
+    let cached = stat.lines().filter_map(|line| {
+        let (name, bytes) = line.split_once(' ')?;
+        let is_cache = matches!(name, "inactive_file" | "active_file");
+        if is_cache { bytes.trim().parse().ok() } else { None }
+    });
+    cached.fold(usage, u64::saturating_sub)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +151,21 @@ mod tests {
         for none in ["max\n", "9223372036854771712\n", "", "-1"] {
             assert_eq!(limit(none), None, "{none:?}");
         }
+    }
+
+    #[test]
+    fn what_a_group_takes_is_told_beside_its_limit_and_caches_of_files_are_not_part_of_it() {
+        let paths = |file: &str| {
+            let (usage, stat) = takings(Path::new(file));
+            [usage.display().to_string(), stat.display().to_string()]
+        };
+        assert_eq!(paths("/g/a/memory.max"), ["/g/a/memory.current", "/g/a/memory.stat"]);
+        let old = ["/m/memory.usage_in_bytes", "/m/memory.stat"];
+        assert_eq!(paths("/m/memory.limit_in_bytes"), old);
+        let stat = "anon 300\nfile 650\nshmem 50\ninactive_file 400\nactive_file 200\nsock 70\n";
+        assert_eq!(unreclaimable(1_000, stat), 400);
+        assert_eq!(unreclaimable(500, stat), 0, "both change while they are read");
+        assert_eq!(unreclaimable(500, ""), 500);
     }
 
     #[test]

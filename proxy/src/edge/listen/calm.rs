@@ -69,6 +69,11 @@ impl Calm {
         }
     }
 
+    /// Whether the client has sent a part of a head and not its rest.
+    pub(super) const fn is_in_head(&self) -> bool {
+        self.came.is_in_head()
+    }
+
     /// The client sent this.
     ///
     /// Errors: it has sent too much of what is good for nothing.

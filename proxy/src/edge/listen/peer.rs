@@ -172,6 +172,11 @@ impl Peer {
         }
     }
 
+    /// No part of a head is there without its rest.
+    fn head_came(&self) {
+        self.reading_since.store(NOT_READING, Relaxed);
+    }
+
     pub(super) fn judge(&self, now: Instant, limits: &Limits) -> Verdict {
         for stream in self.streams() {
             stream.judge(now, limits.client_write_timeout);
@@ -304,9 +309,15 @@ impl PeerSocket {
                 // It is told once; nothing is read after it.
                 let _ = self.peer.broken.set(unread);
             }
-            // On HTTP/2 bytes between requests are housekeeping, not the start of a head.
             Spoken::Http2(calm) => {
-                let Err(excess) = calm.came(clock::now(), new) else { return };
+                let came = calm.came(clock::now(), new);
+                // Other bytes between requests are housekeeping, not the start of a head.
+                if calm.is_in_head() {
+                    self.peer.bytes_came();
+                } else {
+                    self.peer.head_came();
+                }
+                let Err(excess) = came else { return };
                 buf.set_filled(before);
                 let unread = Unread { cause: excess.cause(), first_line: Vec::new() };
                 let _ = self.peer.broken.set(unread);
