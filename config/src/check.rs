@@ -242,6 +242,7 @@ fn ledger(raw: RawLedger, reader: &mut Reader<'_>) -> Ledger {
         recovery: raw.recovery.or(default.recovery),
         unavailable: raw.unavailable.or(default.unavailable),
         keep_days: raw.keep_days.or(default.keep_days),
+        dir_bytes_max: raw.dir_bytes_max.given().map(|at| at.value.get()),
         store: raw.store.or(default.store),
     }
 }

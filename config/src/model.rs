@@ -303,6 +303,8 @@ pub struct Ledger {
     pub unavailable: OnUnavailable,
     /// How long the journal is kept once the store has it, in days.
     pub keep_days: u32,
+    /// What the data directory may take, in bytes; `None` where nobody says.
+    pub dir_bytes_max: Option<usize>,
     /// Where requests can be asked for and bills come from.
     pub store: Store,
 }
@@ -315,6 +317,7 @@ impl Default for Ledger {
             unavailable: OnUnavailable::default(),
             // A year, and a month to find out that it is needed.
             keep_days: 400,
+            dir_bytes_max: None,
             store: Store::default(),
         }
     }

@@ -294,6 +294,10 @@ keys! {
         unavailable: Optional<At<OnUnavailable>>,
         /// Days for which the journal is kept once the store has it; at most 36500. Default: 400.
         keep_days: Optional<At<NonZeroU32>>,
+        /// What the data directory may take, in bytes: less than the volume that it is on. From 80 %
+        /// on files of the journal go before their days are over, as soon as the store has them;
+        /// from 95 % on requests get 503 `ledger_unavailable`. Default: no maximum.
+        dir_bytes_max: Optional<At<NonZeroUsize>>,
         /// Where requests can be asked for: `sqlite` in the data directory, or a database that
         /// several gateways share, `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE`, with
         /// `?sslmode=` disable, prefer, require or verify-full and `&sslrootcert=FILE`. Default:

@@ -80,7 +80,7 @@ prices:
   overrides: [prices.yaml, more/]
   unknown: refuse
 billing: {zone: europe/berlin}
-ledger: {durability: sync, recovery: salvage, unavailable: serve, keep_days: 31, store: "postgres://me:${env:POD}@db/bills?sslmode=require"}
+ledger: {durability: sync, recovery: salvage, unavailable: serve, keep_days: 31, dir_bytes_max: 966367641, store: "postgres://me:${env:POD}@db/bills?sslmode=require"}
 export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max: 7}}
 telemetry:
   genai: both

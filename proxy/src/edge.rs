@@ -20,6 +20,7 @@ pub(crate) mod process;
 pub(crate) mod push;
 pub(crate) mod recognise;
 pub(crate) mod retry;
+pub(crate) mod room;
 mod sending;
 pub(crate) mod serving;
 pub(crate) mod signals;

@@ -20,6 +20,7 @@ use crate::edge::feeder::Feeding;
 use crate::edge::journal::Journal;
 use crate::edge::memory::Memory;
 use crate::edge::process::Footprint;
+use crate::edge::room::Room;
 use crate::edge::upstream::Dialer;
 use crate::health::Health;
 use crate::journey::identify::tenant::Directory;
@@ -68,6 +69,8 @@ pub(crate) struct Lasting {
     pub(crate) tenants: Arc<Crowd<TenantId>>,
     /// How much of it we may take, and whether there is little left.
     pub(crate) memory: Arc<Memory>,
+    /// How full the data directory is.
+    pub(crate) room: Arc<Room>,
     /// Whether the threads turn that carry requests.
     pub(crate) pulse: Pulse,
     pub(crate) telemetry: Arc<Telemetry>,
@@ -126,6 +129,7 @@ impl Gateway {
             live: Live::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
+            room: Arc::default(),
             pulse: Pulse::new(rules.config.workers, clock::now()),
             telemetry,
             background,
@@ -298,11 +302,17 @@ impl Lasting {
         let (fed, entries) = (self.feeding.state(), self.journal.sequence());
         Vitals {
             entries,
-            healthy: self.journal.is_healthy(),
+            healthy: self.journal.is_healthy() && !self.room.is_full(),
+            dir_bytes: self.room.bytes(),
             store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
         }
+    }
+
+    /// Whether requests can be reserved: what is written, and where to.
+    pub(crate) fn takes_entries(&self) -> bool {
+        self.journal.is_open() && !self.room.is_full()
     }
 
     /// Readiness off, and everything served.

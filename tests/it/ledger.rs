@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
@@ -302,6 +303,63 @@ fn old_files_go_once_the_store_has_them() {
     serve(&engine, &gateway, 1);
     let gateway = before(&engine).start_in(gateway.kill());
     assert_eq!(gateway.records().len(), 13);
+}
+
+#[test]
+fn young_files_go_early_where_there_is_little_room_and_nothing_is_missing() {
+    let engine = Engine::start();
+    let limits = "limits: {ledger_segment_bytes: 4096}";
+    let gateway = before(&engine).with(limits).start();
+    serve(&engine, &gateway, 12);
+    let all = gateway.records();
+    let folder = gateway.kill();
+    let data_dir = folder.path().join("data");
+    let old = segments(&data_dir);
+    assert!(old.len() > 3, "{old:?}");
+    // So much that what a start writes is little beside it.
+    fs::write(data_dir.join("something else"), vec![0; 4 << 20]).expect("fill the directory");
+    let sections = format!("ledger: {{dir_bytes_max: {}}}\n{limits}", room(&data_dir, 88));
+    let gateway = before(&engine).with(&sections).start_in(folder);
+    let gone = patiently(|| (!segments(&data_dir).contains(&old[0])).then_some(()));
+    assert!(gone.is_some(), "the oldest file stays");
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+    assert_eq!(gateway.records(), all);
+}
+
+#[test]
+fn a_directory_that_takes_what_it_may_refuses_until_it_takes_less() {
+    const MOST: usize = 8 << 20;
+    let engine = Engine::start();
+    let gateway = before(&engine).with(&format!("ledger: {{dir_bytes_max: {MOST}}}")).start();
+    serve(&engine, &gateway, 1);
+    let more = gateway.data_dir().join("something else");
+    fs::write(&more, vec![0; MOST]).expect("fill the directory");
+    assert_eq!(gateway.await_event("ledger_full")["level"], "critical");
+    assert_eq!(gateway.admin("/readyz").status(), 503);
+    let refusal = gateway.chat("", CHAT).answer();
+    assert_eq!(refusal.status(), 503);
+    assert_eq!(refusal.json()["error"]["code"], "ledger_unavailable");
+    gateway.await_metric("taximeter_ledger_healthy 0");
+    gateway.await_metric(&format!("taximeter_ledger_size_max_bytes {MOST}"));
+    fs::remove_file(more).expect("make room");
+    gateway.await_event("ledger_has_room");
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+    serve(&engine, &gateway, 1);
+    assert_eq!(gateway.await_records(2).len(), 2);
+}
+
+/// What a directory may take of which this part in a hundred is taken.
+fn room(dir: &Path, percent: u64) -> u64 {
+    fn taken(dir: &Path) -> u64 {
+        let entries = fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry"));
+        entries
+            .map(|entry| match entry.metadata().expect("it is there") {
+                metadata if metadata.is_dir() => taken(&entry.path()),
+                metadata => metadata.blocks() * 512,
+            })
+            .sum()
+    }
+    taken(dir) * 100 / percent
 }
 
 #[test]

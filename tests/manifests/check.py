@@ -207,6 +207,11 @@ def check_fit(what, text, pod):
         expect(str(pathlib.PurePath(path).parent) in mounted, f"{what}: the pod has no secret at {path}")
     writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
     expect(writable == [config["data_dir"]], f"{what}: data in {config['data_dir']}, room in {writable}")
+    data = next(volume for volume in [*pod["volumes"], {"name": "taximeter-data"}] if volume["name"] == "taximeter-data")
+    if "emptyDir" in data:
+        # Whoever takes more is evicted, with all that is in its pod.
+        size, most = data["emptyDir"]["sizeLimit"], config.get("ledger", {}).get("dir_bytes_max", 0)
+        expect(0.85 <= most / rules.bytes_of(size) <= 0.95, f"{what}: the ledger takes {most} of {size}")
     ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
     for port, address in (("http", config["listen"]), ("admin", config.get("admin", "127.0.0.1:9464"))):
         host, number = address.rsplit(":", 1)
@@ -221,7 +226,8 @@ def check_fit(what, text, pod):
             told = [entry["value"] for entry in container["env"] if entry["name"] == "TAXIMETER_ADMIN"]
             expect(told == ["127.0.0.1:9464"], f"{what}: a probe runs {command}, and the sidecar is at {told}")
             continue
-        asked = probe.get("httpGet") or probe.get("tcpSocket")
+        # A connection tells nothing: the kernel takes it, whatever the ledger says.
+        asked = probe["httpGet"]
         port = asked["port"]
         private = port == "admin" and "admin_tls" in config
         expect((asked.get("scheme") == "HTTPS") == private, f"{what}: a probe asks {asked}, and TLS is {private}")

@@ -140,3 +140,10 @@ def restricted(pod):
             "readOnlyRootFilesystem": own.get("readOnlyRootFilesystem") is True,
         }
         yield from (f"{container['name']}: {name}" for name, good in kept.items() if not good)
+
+
+def bytes_of(quantity):
+    """Bytes of a quantity such as 1Gi."""
+    units = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+    number = quantity.rstrip("kKMGTi")
+    return float(number) * units[quantity.removeprefix(number)]

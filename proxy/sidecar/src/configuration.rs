@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) tenant: bool,
     /// The admin address is open, and asks for a token.
     pub(crate) admin: bool,
+    /// What the data directory may take, in bytes; `None` where the pod brings its volume.
+    pub(crate) room: Option<u64>,
 }
 
 /// What is asked.
@@ -50,6 +52,9 @@ impl Settings {
             line(format_args!("admin_token: ${{file:{ADMIN_FOLDER}/token}}"));
         }
         line(format_args!("data_dir: {DATA_FOLDER}"));
+        if let Some(bytes) = self.room {
+            line(format_args!("ledger: {{dir_bytes_max: {bytes}}}"));
+        }
         line(format_args!("upstreams:"));
         for Upstream { name, url, dialect, models } in &self.upstreams {
             // What JSON quotes, YAML reads.
@@ -95,11 +100,14 @@ mod tests {
             upstreams: vec![upstream("engine", "http://127.0.0.1:8000", None)],
             tenant: false,
             admin: false,
+            room: None,
         };
         let engine = read(&settings);
+        assert_eq!(engine.ledger.dir_bytes_max, None);
         assert_eq!(engine.listen.to_string(), "0.0.0.0:8080");
         assert!(engine.admin.ip().is_loopback());
         settings.admin = true;
+        settings.room = Some(966_367_641);
         settings.tenant = true;
         settings.beside = Beside::Application;
         settings.upstreams = vec![
@@ -109,6 +117,7 @@ mod tests {
         let application = read(&settings);
         assert_eq!(application.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(application.admin.to_string(), "0.0.0.0:9464");
+        assert_eq!(application.ledger.dir_bytes_max, Some(966_367_641));
         assert_eq!(application.tenants.unknown, UnknownCaller::Tenant("shop".to_owned()));
         assert!(application.upstreams.iter().all(|upstream| upstream.forward_credential));
     }

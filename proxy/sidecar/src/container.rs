@@ -111,23 +111,20 @@ impl Container<'_> {
         ports
     }
 
-    /// Whether it listens on loopback alone, where no probe comes but one of its own container.
-    fn is_asked_from_within(&self) -> bool {
-        self.sidecar.beside == Beside::Application && self.sidecar.admin_secret.is_none()
+    /// Whether its admin address is on loopback, where no probe comes but one of its own container.
+    const fn is_asked_from_within(&self) -> bool {
+        self.sidecar.admin_secret.is_none()
     }
 
     /// None of them waits for the engine, which starts only when this container has.
     fn probes(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        let handlers = if self.sidecar.admin_secret.is_some() {
-            let ask = |path: &str| json!({"httpGet": {"path": path, "port": "admin"}});
-            [ask("/healthz"), ask("/readyz"), ask("/healthz")]
-        } else if !self.is_asked_from_within() {
-            let ask = || json!({"tcpSocket": {"port": self.port_name}});
-            [ask(), ask(), ask()]
-        } else {
+        let handlers = if self.is_asked_from_within() {
             let ask = |words: &[&str]| json!({"exec": {"command": words}, "timeoutSeconds": 5});
             let alive = ask(&[PROGRAM, "healthy"]);
             [alive.clone(), ask(&[PROGRAM, "healthy", "--ready"]), alive]
+        } else {
+            let ask = |path: &str| json!({"httpGet": {"path": path, "port": "admin"}});
+            [ask("/healthz"), ask("/readyz"), ask("/healthz")]
         };
         let names = [
             ("startupProbe", 1, Some(600)),
@@ -168,6 +165,12 @@ pub(crate) fn volumes(sidecar: &Sidecar) -> Vec<Value> {
 /// Outlives restarts of the container, not the pod.
 pub(crate) fn data_volume() -> Value {
     json!({"name": DATA_VOLUME, "emptyDir": {"sizeLimit": "1Gi"}})
+}
+
+/// What the journal and all beside it may take, in bytes: nine tenths of our own volume, for a pod that
+/// goes beyond it is evicted. `None` where one of these is the pod's own, of whatever size.
+pub(crate) fn room(volumes: &[Value]) -> Option<u64> {
+    volumes.contains(&data_volume()).then_some((1 << 30) * 9 / 10)
 }
 
 /// Whether a volume is one that we make, and may take away.

@@ -113,6 +113,7 @@ pub fn inject(
         upstreams: work.upstreams,
         tenant: tenant.is_some(),
         admin: sidecar.admin_secret.is_some(),
+        room: container::room(list_in(spec, "volumes")?),
     }
     .text();
     annotate(&mut pod, &sidecar, text, &work.before)?;

@@ -1,5 +1,6 @@
 //! `taximeter serve`: the gateway, from start to drained.
 
+mod keeping;
 mod reload;
 mod senders;
 mod signals;
@@ -21,17 +22,16 @@ use tokio::time::{sleep, timeout};
 
 use super::load::{self, LoadError};
 use crate::edge::feeder::Feeder;
-use crate::edge::journal::{Event, Journal, JournalError, Options, Retention};
+use crate::edge::journal::{Event, Journal, JournalError, Options};
 use crate::edge::listen::Workers;
 use crate::edge::look::Look;
 use crate::edge::push::Delivery;
 use crate::edge::signals::{Hangup, Stop};
-use crate::edge::store::{Fed, Location, StoreError};
 use crate::edge::tls::{Tls, Told, Watch};
-use crate::edge::{admin, clock, journal, memory, otlp, panics, push, recognise};
+use crate::edge::{admin, clock, journal, memory, otlp, panics, recognise};
 use crate::exit::{self, Exit};
 use crate::gateway::{Current, Gateway, Parts, Rules};
-use crate::telemetry::events::{EntryRejected, LedgerTold, Panicked, StoreFailed};
+use crate::telemetry::events::{EntryRejected, LedgerTold, Panicked};
 use crate::telemetry::log::{Format, Log};
 use crate::telemetry::{LogEvent, Telemetry};
 use reload::{Reloader, Source};
@@ -39,8 +39,6 @@ use signals::Signals;
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
-/// How often the store looks whether the journal has grown.
-const FEED_PERIOD: Duration = Duration::from_millis(500);
 /// How long streams have to end after they were told to.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 /// How long what they owe may take to be counted: the first count loads a vocabulary.
@@ -246,7 +244,8 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         move || current.get().config.limits.memory_bytes_max
     };
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
-    let feeder = feeder(&gateway)?;
+    keeping::watch_room(&gateway);
+    let feeder = keeping::feeder(&gateway)?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &emission)?;
     // Whoever is told that we are ready can connect.
@@ -258,62 +257,6 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     recognise::start(&gateway);
     let listen = workers.address;
     Ok(Running { current, replace, workers, feeder, delivery, otlp, runtime, listen, admin })
-}
-
-/// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
-fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
-    let location = Location::of(&gateway.config, &gateway.id);
-    let dir = &gateway.config.data_dir;
-    location
-        .leave_word(dir)
-        .with_context(|| format!("cannot write which store is fed to {}", dir.display()))?;
-    let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
-    let feeding = gateway.feeding.clone();
-    let keep_days = gateway.config.ledger.keep_days;
-    let push = gateway.config.export.push.as_ref().map(|_| dir.clone());
-    let sent = move || push.as_deref().map_or((u64::MAX, u64::MAX), push::sent);
-    let mut retention = Retention::new(dir, keep_days, journal.sequence());
-    let rejected = telemetry.clone();
-    let feeds = journal::feeds_with(dir, move |fault, path| {
-        rejected.emit(&EntryRejected { fault, path });
-    });
-    let told = move |fed: Result<Fed, StoreError>| {
-        feeding.note(&fed, clock::wall());
-        match fed {
-            Ok(fed) => match retention.fed(
-                journal.sequence(),
-                &sent,
-                fed.stored_corrections,
-                clock::now(),
-                clock::wall(),
-            ) {
-                Ok(removed) if removed.is_empty() => {}
-                Ok(removed) => {
-                    telemetry
-                        .log
-                        .tell(LogEvent::LedgerRetired, [("segments", removed.len().into())]);
-                }
-                Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
-            },
-            Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
-        }
-    };
-    let feeder = Feeder::start(move || location.open(), feeds, told)?;
-    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.lasting()));
-    gateway.background.spawn(async move {
-        let mut fed = 0;
-        let mut period = tokio::time::interval(FEED_PERIOD);
-        loop {
-            period.tick().await;
-            let Some(gateway) = weak.upgrade() else { return };
-            let written = gateway.journal.sequence();
-            if written > fed {
-                fed = written;
-                bell.ring();
-            }
-        }
-    });
-    Ok(feeder)
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {

@@ -39,7 +39,7 @@ pub(crate) fn permit(
     if gateway.memory.is_tight() {
         return Err(Refusal::Overloaded);
     }
-    if call.route.billing == Billing::Ledger && !gateway.journal.is_open() {
+    if call.route.billing == Billing::Ledger && !gateway.takes_entries() {
         return Err(Refusal::LedgerUnavailable);
     }
     let tenant = &call.caller.tenant;

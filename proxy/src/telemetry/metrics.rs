@@ -42,6 +42,8 @@ pub(crate) struct Vitals {
     pub(crate) entries: u64,
     /// Whether the ledger can be written.
     pub(crate) healthy: bool,
+    /// What the data directory takes, in bytes; `None` before the first look.
+    pub(crate) dir_bytes: Option<u64>,
     /// Entries that the store has not got; `None` until it was fed.
     pub(crate) store_lag: Option<u64>,
     /// Lines of the log that could not be written since the start.
@@ -113,6 +115,11 @@ impl Metrics {
         self.open.decrement(1.0);
     }
 
+    /// What the data directory may take, in bytes.
+    pub(crate) fn ledger_may_take(&self, bytes: u64) {
+        self.instruments.number(Instrument::LedgerSizeMax, Vec::new()).set(float(bytes));
+    }
+
     /// Whether a reserved request is not settled yet.
     pub(crate) fn has_open_fares(&self) -> bool {
         Number::value(&self.open) > 0.0
@@ -126,11 +133,12 @@ impl Metrics {
 
     /// Every series, by instrument and then by attributes; `vitals` are as they are now.
     pub(crate) fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
-        let Vitals { entries, healthy, store_lag, log_lines_lost, process } = vitals;
+        let Vitals { entries, healthy, dir_bytes, store_lag, log_lines_lost, process } = vitals;
         self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
         self.instruments.count(Instrument::LogLinesLost, Vec::new()).absolute(*log_lines_lost);
         for (instrument, value) in [
             (Instrument::LedgerHealthy, Some(f64::from(u8::from(*healthy)))),
+            (Instrument::LedgerSize, dir_bytes.map(float)),
             (Instrument::StoreLag, store_lag.map(float)),
             (Instrument::ProcessMemory, process.memory_bytes.map(float)),
             (Instrument::ProcessFiles, process.file_descriptors.map(float)),

@@ -247,7 +247,11 @@ instruments! {
     StoreLag: "taximeter.store.lag", Gauge, "{entry}", Any, &[],
         "Entries in the journal that the store has not got; absent until it was fed.";
     LedgerHealthy: "taximeter.ledger.healthy", Gauge, "1", Any, &[],
-        "1 while the ledger can be written.";
+        "1 while the ledger can be written, and has room.";
+    LedgerSize: "taximeter.ledger.size", Gauge, "By", Any, &[],
+        "What the data directory takes: journal, store and all else.";
+    LedgerSizeMax: "taximeter.ledger.size_max", Gauge, "By", Any, &[],
+        "What it may take, as `ledger.dir_bytes_max` says; absent without it.";
     OtlpItems: "taximeter.otlp.items", Counter, "{item}", Any, &[&[key::SIGNAL, key::OUTCOME]],
         "What was pushed by OTLP, by what became of it: sent, rejected by the collector, dropped.";
     OtlpFaults: "taximeter.otlp.faults", Counter, "{fault}", Any, &[&[key::SIGNAL]],

@@ -20,7 +20,7 @@
       valueFrom: {fieldRef: {fieldPath: {{ $values.tenant.fieldPath | quote }}}}
       {{- end }}
     {{- end }}
-    {{- if not (or $engine $values.admin.secret) }}
+    {{- if not $values.admin.secret }}
     # What the probes ask, whatever the file says of it.
     - {name: TAXIMETER_ADMIN, value: "127.0.0.1:9464"}
     {{- end }}
@@ -38,19 +38,6 @@
   {{- end }}
   {{- if $values.admin.secret }}
   {{- include "taximeter.pod.probes" (dict "admin" $values.admin) | nindent 2 }}
-  {{- else if $engine }}
-  # Clients are let in once the ledger is whole.
-  startupProbe:
-    tcpSocket: {port: http}
-    periodSeconds: 1
-    failureThreshold: 600
-  readinessProbe:
-    tcpSocket: {port: http}
-    periodSeconds: 5
-  livenessProbe:
-    tcpSocket: {port: http}
-    periodSeconds: 10
-    failureThreshold: 6
   {{- else }}
   # Its admin address is on the pod's loopback, where only the container itself can ask.
   startupProbe:
@@ -176,6 +163,9 @@ spec:
   "resource" (include "taximeter.pod.resource" . | fromYaml)
   "limits" (dict "drain_seconds" (int $values.drainSeconds) "bodies_total_bytes_max" (include "taximeter.pod.bodies" $values.resources | int64))
 -}}
+{{- if not $values.persistence.claim -}}
+{{- $_ := set $ours "ledger" (dict "dir_bytes_max" (include "taximeter.pod.room" $values.persistence.size | int64)) -}}
+{{- end -}}
 {{- if $values.admin.secret -}}
 {{- $_ := set $ours "admin" "0.0.0.0:9464" -}}
 {{- $_ := set $ours "admin_token" "${file:/run/secrets/taximeter/token}" -}}

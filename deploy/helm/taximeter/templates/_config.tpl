@@ -11,6 +11,7 @@
   "admin" (printf "%s:9464" .Values.address)
   "admin_token" "${file:/run/secrets/taximeter/token}"
   "data_dir" "/var/lib/taximeter"
+  "ledger" (dict "dir_bytes_max" (include "taximeter.pod.room" .Values.persistence.size | int64))
   "resource" (include "taximeter.pod.resource" . | fromYaml)
   "limits" (dict "drain_grace_seconds" (int .Values.drainGraceSeconds) "drain_seconds" (int .Values.drainSeconds) "bodies_total_bytes_max" (include "taximeter.pod.bodies" .Values.resources | int64))
 -}}

@@ -53,9 +53,9 @@ fn beside_an_engine_the_name_of_its_port_becomes_ours_and_its_probes_keep_asking
     let ours = ours(&pod);
     assert_eq!(ours["restartPolicy"], "Always");
     assert_eq!(ours["ports"], json!([{"name": "http", "containerPort": 8080}]));
-    for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
-        assert_eq!(ours[probe]["tcpSocket"]["port"], "http", "asks us, never the engine");
-    }
+    let words = ["startupProbe", "readinessProbe", "livenessProbe"]
+        .map(|probe| ours[probe]["exec"]["command"].as_array().expect("asks us").len());
+    assert_eq!(words, [2, 3, 2], "whether it lives, and once whether it is ready");
     assert!(configuration(&pod).contains("{name: engine, url: \"http://127.0.0.1:8000\"}"));
     assert!(configuration(&pod).starts_with("listen: 0.0.0.0:8080\n"));
     assert_eq!(pod["metadata"]["labels"][SIDECAR], "engine");

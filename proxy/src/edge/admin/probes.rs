@@ -31,7 +31,7 @@ pub(super) async fn alive(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &
 pub(super) async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
     if gateway.is_leaving() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else if !gateway.journal.is_open() {
+    } else if !gateway.takes_entries() {
         (StatusCode::SERVICE_UNAVAILABLE, "the ledger cannot be written\n")
     } else {
         (StatusCode::OK, "ready\n")

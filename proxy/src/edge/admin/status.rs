@@ -296,7 +296,7 @@ fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
             Durability::Group => "group",
             Durability::Sync => "sync",
         },
-        is_open: journal.is_open(),
+        is_open: gateway.takes_entries(),
         is_healthy: journal.is_healthy(),
         entries,
         synced_entries: state.synced.map(|(seq, _)| seq),

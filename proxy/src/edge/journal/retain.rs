@@ -36,8 +36,9 @@ impl Retention {
 
     /// The store has been fed: it has what was written before that. `written` is the last entry
     /// now; `sent` tells the last request and the last correction that a receiver has, `u64::MAX`
-    /// where there is none; `corrections` is the last correction that the store has. The segments
-    /// that were removed.
+    /// where there is none; `corrections` is the last correction that the store has. Where the
+    /// directory is `crowded`, age does not count, and nothing is put off. The segments that were
+    /// removed.
     ///
     /// # Errors
     /// As [`retire`].
@@ -46,15 +47,16 @@ impl Retention {
         written: u64,
         sent: impl Fn() -> (u64, u64),
         corrections: u64,
-        now: Instant,
-        at: Timestamp,
+        crowded: bool,
+        (now, at): (Instant, Timestamp),
     ) -> Result<Vec<PathBuf>, JournalError> {
         let stored = mem::replace(&mut self.written, written);
-        if self.due.is_some_and(|due| now < due) {
+        if !crowded && self.due.is_some_and(|due| now < due) {
             return Ok(Vec::new());
         }
         self.due = Some(now + PERIOD);
-        let until = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
+        let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
+        let until = if crowded { Timestamp::MAX } else { kept };
         let (sent, sent_corrections) = sent();
         let mut removed = retire(&self.dir, until, stored.min(sent))?;
         let dir = self.dir.join(CORRECTIONS);

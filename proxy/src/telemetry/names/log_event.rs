@@ -135,7 +135,11 @@ log_events! {
         "The journal was opened; what of it had to be mended.";
     LedgerRecovered: "ledger_recovered", Info, [], "The ledger can be written again.";
     LedgerRetired: "ledger_retired", Info, ["segments"],
-        "Segments of the journal were removed, as `keep_days` says.";
+        "Segments of the journal were removed, as `keep_days` says, or `dir_bytes_max`.";
+    LedgerFull: "ledger_full", Critical, ["bytes", "bytes_max", "hint"],
+        "The data directory has no room for more: requests are refused.";
+    LedgerHasRoom: "ledger_has_room", Info, ["bytes", "bytes_max"],
+        "The data directory has room again.";
     LedgerSlow: "ledger_slow", Critical, ["action", "seconds"],
         "The disk takes longer than a request waits for it.";
     LedgerWriteFailed: "ledger_write_failed", Critical, ["path", "error"],

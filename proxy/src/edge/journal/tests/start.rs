@@ -138,7 +138,7 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     let mut retention = Retention::new(bench.dir.path(), 1, 0);
     let mut fed = |sent: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
-        retention.fed(u64::MAX, || (sent, 0), 0, now, at).unwrap().len()
+        retention.fed(u64::MAX, || (sent, 0), 0, false, (now, at)).unwrap().len()
     };
     assert_eq!(fed(u64::MAX, 0), 0);
     // Not before its time.
@@ -146,6 +146,21 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     // The receiver lacks them.
     assert_eq!(fed(0, 1), 0);
     assert!(fed(u64::MAX, 2) > 0);
+    assert_eq!(bench.segments().len(), 1);
+}
+
+#[test]
+fn where_there_is_little_room_young_files_go_too_but_none_that_somebody_lacks() {
+    let bench = filled(40, &[]);
+    let (at, now) = (Timestamp::from_second(1).unwrap(), clock::now());
+    let mut retention = Retention::new(bench.dir.path(), 400, 0);
+    let mut fed = |sent: u64, crowded| {
+        retention.fed(u64::MAX, || (sent, 0), 0, crowded, (now, at)).unwrap().len()
+    };
+    assert_eq!(fed(u64::MAX, false), 0);
+    assert_eq!(fed(0, true), 0, "the receiver lacks them");
+    // At once, and not at the next hour.
+    assert!(fed(u64::MAX, true) > 0);
     assert_eq!(bench.segments().len(), 1);
 }
 
@@ -161,7 +176,7 @@ fn old_corrections_go_once_the_store_has_them() {
     let mut retention = Retention::new(data.path(), 1, 0);
     let mut fed = |sent: u64, stored: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
-        retention.fed(0, || (0, sent), stored, now, at).unwrap().len()
+        retention.fed(0, || (0, sent), stored, false, (now, at)).unwrap().len()
     };
     assert_eq!(fed(u64::MAX, 0, 0), 0, "the store lacks them");
     assert_eq!(fed(0, u64::MAX, 1), 0, "the receiver lacks them");

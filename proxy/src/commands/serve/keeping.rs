@@ -1,0 +1,103 @@
+//! What is kept of the ledger, and where: the store is fed, files that are no longer needed go, and the
+//! directory stays within its room.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::edge::feeder::Feeder;
+use crate::edge::journal::{self, Retention};
+use crate::edge::room::{self, Turn};
+use crate::edge::store::{Fed, Location, StoreError};
+use crate::edge::{clock, push};
+use crate::gateway::Gateway;
+use crate::telemetry::LogEvent;
+use crate::telemetry::events::{EntryRejected, StoreFailed};
+
+/// How often files are looked for that may go, where there is little room and nothing is written.
+const CROWDED_PERIOD: Duration = Duration::from_secs(10);
+/// How often the store looks whether the journal has grown.
+const FEED_PERIOD: Duration = Duration::from_millis(500);
+
+/// Looks how full the data directory is, where it matters and where it is only told.
+pub(super) fn watch_room(gateway: &Arc<Gateway>) {
+    let (config, lasting) = (&gateway.config, gateway.lasting().clone());
+    let most = config.ledger.dir_bytes_max.map(|bytes| bytes as u64);
+    if let Some(most) = most {
+        lasting.telemetry.metrics.ledger_may_take(most);
+    }
+    let (room, dir) = (lasting.room.clone(), config.data_dir.clone());
+    let told = move |turn, bytes: u64, most: u64| {
+        let fields = [("bytes", bytes.into()), ("bytes_max", most.into())];
+        let log = &lasting.telemetry.log;
+        match turn {
+            Turn::Full => {
+                let hint = "give it a larger volume and a larger ledger.dir_bytes_max, or a store in PostgreSQL";
+                let [bytes, most] = fields;
+                log.tell(LogEvent::LedgerFull, [bytes, most, ("hint", hint.into())]);
+            }
+            Turn::Emptied => log.tell(LogEvent::LedgerHasRoom, fields),
+        }
+    };
+    gateway.background.spawn(room::watch(room, dir, most, told));
+}
+
+/// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
+pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
+    let location = Location::of(&gateway.config, &gateway.id);
+    let dir = &gateway.config.data_dir;
+    location
+        .leave_word(dir)
+        .with_context(|| format!("cannot write which store is fed to {}", dir.display()))?;
+    let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
+    let feeding = gateway.feeding.clone();
+    let keep_days = gateway.config.ledger.keep_days;
+    let push = gateway.config.export.push.as_ref().map(|_| dir.clone());
+    let sent = move || push.as_deref().map_or((u64::MAX, u64::MAX), push::sent);
+    let mut retention = Retention::new(dir, keep_days, journal.sequence());
+    let room = gateway.room.clone();
+    let rejected = telemetry.clone();
+    let feeds = journal::feeds_with(dir, move |fault, path| {
+        rejected.emit(&EntryRejected { fault, path });
+    });
+    let told = move |fed: Result<Fed, StoreError>| {
+        feeding.note(&fed, clock::wall());
+        match fed {
+            Ok(fed) => match retention.fed(
+                journal.sequence(),
+                &sent,
+                fed.stored_corrections,
+                room.is_crowded(),
+                (clock::now(), clock::wall()),
+            ) {
+                Ok(removed) if removed.is_empty() => {}
+                Ok(removed) => {
+                    telemetry
+                        .log
+                        .tell(LogEvent::LedgerRetired, [("segments", removed.len().into())]);
+                }
+                Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+            },
+            Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+        }
+    };
+    let feeder = Feeder::start(move || location.open(), feeds, told)?;
+    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.lasting()));
+    gateway.background.spawn(async move {
+        let (mut fed, mut due) = (0, clock::now());
+        let mut period = tokio::time::interval(FEED_PERIOD);
+        loop {
+            period.tick().await;
+            let Some(gateway) = weak.upgrade() else { return };
+            let written = gateway.journal.sequence();
+            // Files go behind a feeding, and whoever is full writes nothing that would call for one.
+            let is_due = gateway.room.is_crowded() && clock::now() >= due;
+            if written > fed || is_due {
+                (fed, due) = (written, clock::now() + CROWDED_PERIOD);
+                bell.ring();
+            }
+        }
+    });
+    Ok(feeder)
+}
