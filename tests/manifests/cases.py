@@ -166,6 +166,11 @@ BAD_GATEWAY = [
     ({**ENGINE, "admin": {"tls": {"secret": "a", "clientCa": "../ca.crt"}}}, "/admin/tls/clientCa"),
     ({**ENGINE, "config": {"limits": {"drain_seconds": 1}}}, "/config/limits/drain_seconds"),
     ({**ENGINE, "config": {"limits": {"drain_grace_seconds": 1}}}, "/config/limits/drain_grace_seconds"),
+    ({**ENGINE, "config": {"recipts": "off"}}, "recipts"),
+    ({**ENGINE, "config": {"limits": {"body_bytes": 1}}}, "body_bytes"),
+    ({**ENGINE, "config": {"ledger": {"durability": "later"}}}, "/config/ledger/durability"),
+    ({"config": {"upstreams": [{"name": "a", "url": "http://a", "dialct": "vllm"}]}}, "dialct"),
+    ({**ENGINE, "requestsPerTenantMax": -1}, "/requestsPerTenantMax"),
     ({**ENGINE, "drainGraceSeconds": -1}, "/drainGraceSeconds"),
     ({**ENGINE, "drainSeconds": 0}, "/drainSeconds"),
     ({**ENGINE, "persistence": {"size": "10 GB"}}, "/persistence/size"),
@@ -185,6 +190,8 @@ BAD_SIDECAR = [
     ({"enginePort": 8080}, "/enginePort"),
     ({"tenant": {"fieldPath": "status.podIP"}}, "/tenant/fieldPath"),
     ({"config": {"admin": "0.0.0.0:1"}}, "/config/admin"),
+    ({"config": {"tenants": {"unknwn": "refuse"}}}, "unknwn"),
+    ({"config": {"telemetry": {"access_log": "some"}}}, "/config/telemetry/access_log"),
     ({"podMonitor": {"enabled": True}}, "/admin/secret"),
     ({"config": {"admin_tls": {"cert": "a"}}}, "/config/admin_tls"),
     ({"admin": {"tls": {"secret": "a"}}}, "/admin/secret"),
@@ -206,6 +213,16 @@ BAD_WEBHOOK = [
     ({"resources": {"limits": {"memory": "much"}}}, "/resources/limits/memory"),
     ({"podDisruptionBudget": {"maxUnavailable": "half"}}, "/podDisruptionBudget/maxUnavailable"),
 ]
+
+# For each key that is read at a start only, something that it may be.
+AT_START = {
+    "tls": {"cert": "tls.crt", "key": "tls.key"}, "workers": 3, "ledger": {"durability": "os"},
+    "export": {"push": {"url": "http://receiver.models.svc"}}, "resource": {"cloud.region": "eu"},
+    "telemetry.genai": "latest", "telemetry.tenants_max": 7, "telemetry.scope_labels": "off",
+    "telemetry.native_histograms": "on", "telemetry.otlp": {"endpoint": "http://collector:4318"},
+    "telemetry.traces": {"ratio": 1}, "limits.ledger_queue_bytes_max": 100000000, "limits.ledger_segment_bytes": 2000000,
+    "limits.series_per_metric_max": 700,
+}
 
 # A pod that nobody meters yet.
 PLAIN = """

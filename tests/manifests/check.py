@@ -261,7 +261,7 @@ def differences(ours, theirs, place=""):
 def check_sameness(sets):
     """Helm, Kustomize and the examples make the same, and nothing is a copy that drifted."""
     same = {"admin": {"existingSecret": "taximeter-admin"}, "podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True},
-            "config": {"upstreams": [{"name": "engine", "url": "http://engine:8000"}]}}
+            "autoscaling": {"enabled": True}, "config": {"upstreams": [{"name": "engine", "url": "http://engine:8000"}]}}
     with loaded(CHART) as chart:
         ours = render(chart, same)
     theirs = sets["kustomize-gateway"]
@@ -269,8 +269,8 @@ def check_sameness(sets):
     theirs = json.loads(text.replace(f"registry.example/taximeter@{cases.DIGEST}", one(ours, "StatefulSet")[
         "spec"]["template"]["spec"]["containers"][0]["image"]))
     for kind, name in [("StatefulSet", "taximeter"), ("Service", "taximeter"), ("Service", "taximeter-pods"),
-                       ("PodDisruptionBudget", "taximeter"), ("NetworkPolicy", "taximeter"), ("PodMonitor", "taximeter"),
-                       ("PrometheusRule", "taximeter")]:
+                       ("PodDisruptionBudget", "taximeter"), ("HorizontalPodAutoscaler", "taximeter"),
+                       ("NetworkPolicy", "taximeter"), ("PodMonitor", "taximeter"), ("PrometheusRule", "taximeter")]:
         apart = differences(without_labels(one(ours, kind, name)), without_labels(one(theirs, kind, name)))
         expect(not apart, f"{kind} {name} of the chart and of deploy/kustomize: {apart}")
     apart = differences(config_in(ours), config_in(theirs))
@@ -343,6 +343,7 @@ def check_restarts():
     expect("ledger" in waiting and "telemetry.otlp" in waiting, f"config/src/running.rs is read as {waiting}")
     # Those that the charts decide themselves never change.
     waiting = [key for key in waiting if key not in ("listen", "admin", "admin_tls", "data_dir")]
+    expect(set(waiting) == set(cases.AT_START), f"tests/manifests/cases.py knows other keys than {waiting}")
     for folder, values, wrap in ((CHART, cases.ENGINE, lambda values: values),
                                  (INCLUDING, cases.BESIDE, lambda values: {"taximeter": values})):
         with loaded(folder) as chart:
@@ -353,9 +354,9 @@ def check_restarts():
             for config in ({"tenants": {"unknown": "refuse"}}, {"prices": {"currency": "EUR"}}, {"receipts": True},
                            {"limits": {"body_bytes_max": 1}}, {"telemetry": {"access_log": "all"}}):
                 expect(template(config) == before, f"{folder.name}: pods are made anew for {config}")
-            for key in waiting:
+            for key, value in cases.AT_START.items():
                 *outer, last = key.split(".")
-                config = functools.reduce(lambda inner, name: {name: inner}, reversed(outer), {last: {"a": "change"}})
+                config = functools.reduce(lambda inner, name: {name: inner}, reversed(outer), {last: value})
                 expect(template(config) != before, f"{folder.name}: pods are not made anew for {key}")
     return waiting
 
@@ -382,6 +383,9 @@ def check_files(sets):
     for chart in ("taximeter", "taximeter-sidecar", "taximeter-webhook"):
         told = yaml.safe_load((DEPLOY / "helm" / chart / "Chart.yaml").read_text())
         expect((told["version"], told["appVersion"]) == (version, version), f"{chart}/Chart.yaml is not of {version}")
+    schema = subprocess.run([os.environ["TAXIMETER_BINARY"], "schema"], capture_output=True, check=True).stdout
+    done = subprocess.run([DEPLOY / "helm" / "schema", "--check"], input=schema, check=False)
+    expect(done.returncode == 0, "the charts know other keys of the configuration: taximeter schema | deploy/helm/schema")
     images = {container["image"] for things in sets.values() for _, pod in pods(things) for container in rules.containers(pod)
               if container["name"] == "taximeter"}
     expect(all(f":{version}" in image or "@sha256:" in image for image in images), f"images of other versions: {images}")
@@ -415,6 +419,10 @@ def check_compose():
         expect("content" in config or (folder / config["file"]).is_file(), f"compose: no file for {name}")
     places = {}
     for name, service in compose["services"].items():
+        if service["image"].startswith("taximeter:"):
+            # No registry has it.
+            made = folder / service["build"]["context"]
+            expect(made.resolve() == ROOT and (made / service["build"]["dockerfile"]).is_file(), f"compose: nobody builds {name}")
         mounts = [volume.split(":")[:2] for volume in service.get("volumes", [])]
         for source, _ in mounts:
             expect((folder / source).exists() if source.startswith(".") else source in compose["volumes"], f"compose: no {source}")
@@ -443,6 +451,14 @@ def check_values():
             expect(above.startswith("#"), f"{file}: nothing says what {name} is")
         schema = json.loads((file.parent / "values.schema.json").read_text())["properties"]
         expect(set(schema) == set(found) | {"global"}, f"{file} and its schema know other values")
+
+
+def check_dockerfile():
+    """hadolint finds nothing in how the image is made."""
+    done = subprocess.run(["hadolint", DEPLOY / "image" / "Dockerfile"], capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, f"hadolint: {done.stdout}{done.stderr}")
+    version = subprocess.run(["hadolint", "--version"], capture_output=True, text=True, check=True).stdout
+    return version.strip().rsplit(" ", 1)[1]
 
 
 def checkov(sets):
@@ -493,6 +509,7 @@ def main():
         print(f"pods are made anew for what is read at a start ({len(waiting)} keys), and for nothing else")
         check_objectives(sets["gateway-own-objectives"])
         check_compose()
+        print(f"hadolint {check_dockerfile()}: deploy/image/Dockerfile")
         print(f"the same in Helm, Kustomize and {len(examples)} examples: sidecars, gateways, {check_files(sets)}")
         summary, failed = searching.result()
     for failure in failed:

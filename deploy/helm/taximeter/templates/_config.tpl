@@ -15,6 +15,9 @@
   "resource" (include "taximeter.pod.resource" . | fromYaml)
   "limits" (dict "drain_grace_seconds" (int .Values.drainGraceSeconds) "drain_seconds" (int .Values.drainSeconds) "bodies_total_bytes_max" (include "taximeter.pod.bodies" .Values.resources | int64))
 -}}
+{{- if and .Values.config.tenants .Values.requestsPerTenantMax -}}
+{{- $_ := set $ours.limits "requests_per_tenant_max" (int .Values.requestsPerTenantMax) -}}
+{{- end -}}
 {{- if .Values.admin.tls.secret -}}
 {{- $_ := set $ours "admin_tls" (include "taximeter.pod.adminTls" .Values.admin.tls | fromYaml) -}}
 {{- end -}}
