@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod backup;
 pub(crate) mod bill;
 pub(crate) mod check;
 pub(crate) mod count;

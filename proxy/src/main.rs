@@ -26,8 +26,8 @@ use clap::{Parser, Subcommand};
 
 use commands::failure::Failure;
 use commands::{
-    bill, check, count, demo, healthy, inject, keys, prices, records, rerate, schema, serve,
-    simulate, top, verify, webhook,
+    backup, bill, check, count, demo, healthy, inject, keys, prices, records, rerate, schema,
+    serve, simulate, top, verify, webhook,
 };
 use edge::clock;
 use exit::{complain, told};
@@ -66,6 +66,7 @@ enum Command {
     Records(records::RecordsArgs),
     Rerate(rerate::RerateArgs),
     Verify(verify::VerifyArgs),
+    Backup(backup::BackupArgs),
     Prices(prices::PricesArgs),
     Count(count::CountArgs),
     Keys(keys::KeysArgs),
@@ -121,6 +122,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bill(args) => {
             let ledger = args.ledger.find()?;
             bill::run(&args, &ledger, clock::wall(), &mut ledger.feeds(), &mut out)?;
+            ExitCode::SUCCESS
+        }
+        Command::Backup(args) => {
+            backup::run(&args, &mut out, &mut err)?;
             ExitCode::SUCCESS
         }
         Command::Records(args) => {

@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod hold;
 mod hours;
 mod rebuild;
 mod schema;
@@ -24,6 +25,8 @@ use super::database::{Database, Filter, Place, Rebuilt, Refill};
 use super::error::StoreError;
 use super::grain::Grain;
 use super::post::Post;
+
+pub(crate) use self::hold::Held;
 
 /// The store's file in the data directory.
 const FILE: &str = "store.sqlite";
