@@ -58,7 +58,7 @@ impl Bounds {
     pub(crate) const fn of_age(age_max: Duration) -> Self {
         Self {
             connections_max: 256,
-            connections_per_peer_max: 64,
+            connections_per_peer_max: 128,
             handshake_timeout: Duration::from_secs(5),
             first_head_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(90),
