@@ -1,16 +1,14 @@
 //! `taximeter backup`: a copy of the ledger that a gateway can start from, taken while one writes it.
 
-mod tar;
-
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use tar::{Builder, Header};
 
-use self::tar::Archive;
 use super::failure::Failure;
 use super::ledger::data_dir;
 use super::load;
@@ -59,7 +57,7 @@ pub(crate) fn run(
         return Err(Failure::from(StoreError::NoDataDir(dir)).into());
     }
     let mut copy = if args.to == Path::new(STDOUT) {
-        Copy { to: To::Archive(Archive::new(out)), files: 0, bytes: 0 }
+        Copy { to: To::Archive(Builder::new(out)), files: 0, bytes: 0 }
     } else {
         Copy { to: To::folder(&args.to)?, files: 0, bytes: 0 }
     };
@@ -85,7 +83,7 @@ fn is_left_out(name: &str) -> bool {
 /// Where a copy goes.
 enum To<'a, W: Write> {
     Folder(PathBuf),
-    Archive(Archive<&'a mut W>),
+    Archive(Builder<&'a mut W>),
 }
 
 /// A copy that is being made.
@@ -132,13 +130,10 @@ impl<W: Write> Copy<'_, W> {
         let mut bytes = file.take(length);
         let copied = match &mut self.to {
             To::Folder(folder) => into_file(&folder.join(name), &mut bytes),
-            To::Archive(archive) => {
-                let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                archive.add(name, length, modified, &mut bytes)
-            }
+            To::Archive(archive) => archive.append_data(&mut header(&metadata), name, &mut bytes),
         };
-        let copied = copied.with_context(|| format!("cannot copy {name}"))?;
-        ensure!(copied == length, "{name} has become shorter while it was copied");
+        copied.with_context(|| format!("cannot copy {name}"))?;
+        ensure!(bytes.limit() == 0, "{name} has become shorter while it was copied");
         (self.files, self.bytes) = (self.files + 1, self.bytes + length);
         Ok(())
     }
@@ -157,19 +152,28 @@ impl<W: Write> To<'_, W> {
     fn finish(self) -> anyhow::Result<()> {
         match self {
             Self::Folder(path) => File::open(&path).and_then(|folder| folder.sync_all())?,
-            Self::Archive(archive) => archive.finish()?,
+            Self::Archive(archive) => archive.into_inner()?.flush()?,
         }
         Ok(())
     }
 }
 
 /// Copies into a file that is new, and on the disk when this returns.
-fn into_file(path: &Path, bytes: &mut impl Read) -> io::Result<u64> {
+fn into_file(path: &Path, bytes: &mut impl Read) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     let mut file = File::create_new(path)?;
-    let copied = io::copy(bytes, &mut file)?;
-    file.sync_all()?;
-    Ok(copied)
+    io::copy(bytes, &mut file)?;
+    file.sync_all()
+}
+
+/// What an archive says of a file: it is whose who unpacks it.
+fn header(metadata: &Metadata) -> Header {
+    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let mut header = Header::new_gnu();
+    header.set_size(metadata.len());
+    header.set_mode(0o640);
+    header.set_mtime(modified.unwrap_or_default().as_secs());
+    header
 }
