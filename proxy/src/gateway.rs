@@ -34,7 +34,7 @@ use crate::telemetry::events::UpstreamRecognised;
 use crate::telemetry::{Telemetry, Vitals};
 use crate::tokenizers::Tokenizers;
 
-/// Prompts and answers that may wait to be counted; those beyond it stay unknown.
+/// Prompts and answers that may wait to be counted; those beyond it are estimated by their bytes.
 const COUNTS_PENDING_MAX: usize = 128;
 
 /// Answers that are read on at once although their clients have left; the work for those beyond it

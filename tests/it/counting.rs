@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::Engine;
+use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{chunk, json_answer, post, stream_answer};
@@ -225,4 +225,34 @@ fn the_texts_of_embeddings_are_recounted() {
         (&json!("reported"), &json!(6))
     );
     assert_eq!(usage["flags"], json!([]));
+}
+
+#[test]
+fn of_more_streams_that_are_cut_at_once_than_can_be_counted_the_rest_is_estimated() {
+    // More than twice what may wait, each with a prompt that is not counted before the end: nobody
+    // knows the model that it is for.
+    const STREAMS: usize = 300;
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let body =
+        STREAM_CHAT.replace("gpt-4o-mini", "tiny").replace("Where to?", &" station".repeat(2_000));
+    let streams: Vec<_> =
+        (0..STREAMS).map(|_| gateway.streaming(&engine, &body, &[HELLO])).collect();
+    let (clients, connections): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
+    connections.into_iter().for_each(Connection::reset);
+    let records = gateway.await_records(STREAMS);
+    for record in &records {
+        let usage = &record["usage"];
+        assert_eq!(usage["source"], "counted", "{usage}");
+        let input = usage["input_tokens"].as_u64().expect("a number");
+        assert!((2_000..8_000).contains(&input), "{usage}");
+        assert!(usage["output_tokens"].as_u64() > Some(0), "{usage}");
+    }
+    let flags = json!(["estimated", "missing"]);
+    let estimated = |record: &&Value| record["usage"]["flagged"]["input_tokens"] == flags;
+    assert_ne!(records.iter().filter(estimated).count(), 0);
+    let cause = ("taximeter_cause", "queue_full");
+    let skipped = metric(&gateway, "taximeter_meter_counts_skipped_total", [cause, cause]);
+    assert!(skipped > Some(0), "{skipped:?}");
+    drop(clients);
 }

@@ -331,7 +331,7 @@ impl Open {
             if Parts::of(wire).missing(&measurement).countable(wire) != Parts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
-            return Settling::posted(self.post(&measurement, Count::default()));
+            return Settling::posted(self.post(&measurement, job.estimate(self.body_bytes)));
         };
         let (tell, told) = oneshot::channel();
         let background = self.gateway.background.clone();

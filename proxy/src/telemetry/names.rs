@@ -215,7 +215,7 @@ instruments! {
     AnswersLeft: "taximeter.answers.left", Counter, "{answer}", Any, &[&[key::KIND]],
         "Answers that a client left within, by what became of them: cancelled or drained.";
     CountsSkipped: "taximeter.meter.counts.skipped", Counter, "{request}", Any, &[&[key::CAUSE]],
-        "Answers without usage that were not counted either, by cause.";
+        "Answers without usage that were not counted, by cause; of `queue_full` they are estimated.";
     ContentLeftOut: "taximeter.content.left_out", Counter, "{request}", Any, &[&[key::CAUSE]],
         "Requests whose content was to be captured and is not on their spans, by cause.";
     AuthRefusals: "taximeter.auth.refusals", Counter, "{request}", Any, &[&[key::CODE]],

@@ -86,6 +86,22 @@ impl Job {
             output: output.and_then(|output| output.count(&counting.choice)),
         }
     }
+
+    /// The same without counting: what was counted already, and else by bytes. The body has
+    /// `body_bytes`.
+    pub(super) fn estimate(self, body_bytes: u64) -> Count {
+        Count {
+            input: self.input.and_then(|input| input.estimate(body_bytes)),
+            output: self.output.and_then(|output| output.estimate()),
+        }
+    }
+}
+
+impl Tally {
+    /// By bytes; of none there are none.
+    pub(super) fn of_bytes(bytes: u64) -> Self {
+        Self { tokens: estimate(bytes), estimated: bytes > 0 }
+    }
 }
 
 impl Input {
@@ -105,7 +121,15 @@ impl Input {
             Self::Begun(told) => told.blocking_recv().ok(),
             Self::Counted(tally) => tally,
             Self::Body(wire, body) => Some(input(wire, &body, counting)),
-            Self::Bytes(bytes) => Some(Tally { tokens: estimate(bytes), estimated: true }),
+            Self::Bytes(bytes) => Some(Tally::of_bytes(bytes)),
+        }
+    }
+
+    fn estimate(mut self, body_bytes: u64) -> Option<Tally> {
+        let is_to_come = self.is_being_counted();
+        match self {
+            Self::Counted(tally) if !is_to_come => tally,
+            _ => Some(Tally::of_bytes(body_bytes)),
         }
     }
 }
@@ -123,7 +147,7 @@ impl Output {
         let Self { passed, rest, bytes, mixed } = self;
         let kept = passed.bytes() + rest.len() as u64;
         if bytes == 0 {
-            return Some(Tally { tokens: 0, estimated: false });
+            return Some(Tally::of_bytes(0));
         }
         let (counted, same) = match passed {
             Passing::Counted(counting) => {
@@ -141,6 +165,10 @@ impl Output {
             estimated: !choice.exact || !same || counted.estimated || mixed || beyond > 0,
         })
     }
+
+    fn estimate(self) -> Option<Tally> {
+        (!matches!(self.passed, Passing::Lost)).then(|| Tally::of_bytes(self.bytes))
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +180,29 @@ mod tests {
         let counting = Counting::built_in("gpt-4o");
         let tally = Input::Bytes(4_000_000).count(&counting).unwrap();
         assert!(tally.estimated && (500_000..4_000_000).contains(&tally.tokens), "{tally:?}");
+    }
+
+    #[test]
+    fn what_nobody_has_the_time_to_count_is_estimated_unless_it_was_counted_already() {
+        let job = |input| {
+            let rest = "to the station ".repeat(200);
+            let bytes = rest.len() as u64;
+            let output = Output { passed: Passing::Kept, rest, bytes, mixed: false };
+            let counting = Counting::built_in("gpt-4o");
+            Job { counting, input: Some(input), output: Some(output) }.estimate(4_000)
+        };
+        let tally = Tally { tokens: 7, estimated: false };
+        let (_tell, told) = oneshot::channel();
+        let begun = job(Input::Begun(told));
+        for count in [&begun, &job(Input::Bytes(4_000))] {
+            let [input, output] = [count.input, count.output].map(Option::unwrap);
+            assert!(input.estimated && (500..4_000).contains(&input.tokens), "{input:?}");
+            assert!(output.estimated && (375..3_000).contains(&output.tokens), "{output:?}");
+        }
+        assert_eq!(job(Input::Counted(Some(tally))).input, Some(tally));
+        let (tell, told) = oneshot::channel();
+        tell.send(tally).unwrap();
+        assert_eq!(job(Input::Begun(told)).input, Some(tally));
     }
 
     #[test]
