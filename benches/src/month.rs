@@ -4,7 +4,7 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -36,7 +36,7 @@ pub struct Month {
     interval: SignedDuration,
 }
 
-/// What asking for a bill took.
+/// What a command took.
 #[derive(Debug)]
 pub struct Asked {
     /// From its start to its end.
@@ -124,27 +124,11 @@ impl Month {
     ///
     /// Errors: one that fails.
     pub fn bill(&self, arguments: &[&str]) -> Result<Asked> {
-        let started = monotonic_nanos();
-        let mut asked = Command::new(&self.taximeter)
-            .args(self.arguments())
-            .env("TAXIMETER_STORE", "sqlite")
-            .args(arguments)
-            .stdout(Stdio::null())
-            .spawn()?;
-        let status = format!("/proc/{}/status", asked.id());
-        let mut peak_mib = 0.0_f64;
-        let ended = loop {
-            if let Some(ended) = asked.try_wait()? {
-                break ended;
-            }
-            let text = fs::read_to_string(&status).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-            peak_mib = peak_mib.max(kib.unwrap_or_default() / 1024.0);
-            pause(LOOK_INTERVAL);
-        };
+        let mut command = Command::new(&self.taximeter);
+        command.args(self.arguments()).env("TAXIMETER_STORE", "sqlite").args(arguments);
+        let (ended, asked) = ask(command.stdout(Stdio::null()))?;
         ensure!(ended.success(), "taximeter bill ended with {ended}");
-        Ok(Asked { seconds: (monotonic_nanos() - started) as f64 / 1e9, peak_mib })
+        Ok(asked)
     }
 
     /// The command that makes a bill of it.
@@ -152,4 +136,25 @@ impl Month {
     pub fn arguments(&self) -> [String; 3] {
         ["bill".to_owned(), "--data-dir".to_owned(), self.dir.path().display().to_string()]
     }
+}
+
+/// Runs a command to its end.
+///
+/// Errors: it cannot be started.
+pub fn ask(command: &mut Command) -> Result<(ExitStatus, Asked)> {
+    let started = monotonic_nanos();
+    let mut asked = command.spawn()?;
+    let status = format!("/proc/{}/status", asked.id());
+    let mut peak_mib = 0.0_f64;
+    let ended = loop {
+        if let Some(ended) = asked.try_wait()? {
+            break ended;
+        }
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        peak_mib = peak_mib.max(kib.unwrap_or_default() / 1024.0);
+        pause(LOOK_INTERVAL);
+    };
+    Ok((ended, Asked { seconds: (monotonic_nanos() - started) as f64 / 1e9, peak_mib }))
 }

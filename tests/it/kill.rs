@@ -19,7 +19,7 @@ use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
 use crate::gateway::Setup;
 use crate::http::post;
 use crate::pacing::{self, LONG_CHAT, SLOW_CHAT, pass};
-use crate::patience::PATIENCE;
+use crate::patience::{Limit, PATIENCE, START_MAX};
 
 /// Set to how many kills there are to be; `tests/soak` does.
 const KILLS_VARIABLE: &str = "TAXIMETER_TEST_KILLS";
@@ -114,7 +114,9 @@ fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<Rid
     let mut taken: Vec<Ride> = Vec::new();
     let mut finished = 0;
     for life in 0..kills {
+        let started = Limit::begin();
         let gateway = setup().start_in(folder);
+        assert!(started.is_within(START_MAX), "a start took too long, of gateway {life}");
         let address = gateway.address();
         let seeds: Vec<u64> = (0..CLIENTS).map(|_| random.below(u64::from(u32::MAX)) | 1).collect();
         let lives = random.life();

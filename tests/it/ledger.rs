@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use taximeter_ledger::{Entry, Framed, Mark, Progress, Reader};
 
 use crate::client::Client;
@@ -16,6 +16,7 @@ use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup, bounded, patiently, records};
 use crate::http::{STREAM_HEAD, Unframed, chunk, json_answer, read_message, stream_answer};
+use crate::patience::{Limit, START_MAX};
 
 /// Files of the journal, the oldest first.
 fn segments(data_dir: &Path) -> Vec<PathBuf> {
@@ -47,7 +48,7 @@ fn await_sync(data_dir: &Path, seq: &Value) {
 fn progress(data_dir: &Path) -> Vec<Progress> {
     let entries = segments(data_dir).into_iter().flat_map(|path| read(&path));
     let progress = entries.filter_map(|framed| match framed.entry() {
-        Ok(Entry::Progress(progress)) => Some(progress),
+        Ok(Entry::Progress(progress)) => Some(*progress),
         _ => None,
     });
     progress.collect()
@@ -80,10 +81,11 @@ fn a_stream_that_was_running_when_we_died_owes_what_it_had_used() {
     connection.send(&chunk(WORLD));
     let exact = || {
         let last = progress(&data_dir).pop()?;
-        (last.output_tokens > first.output_tokens && !last.estimated).then_some(last)
+        let is_exact = !json!(last.usage.flags).to_string().contains("estimated");
+        (last.usage.output_tokens > first.usage.output_tokens && is_exact).then_some(last)
     };
     let last = patiently(exact).expect("another one, a second later");
-    assert_eq!(last.output_tokens, Some(3), "To the station");
+    assert_eq!(last.usage.output_tokens, Some(3), "To the station");
     assert!(last.at >= first.at + SignedDuration::from_millis(900), "{first:?} {last:?}");
 
     let gateway = before(&engine).start_in(gateway.kill());
@@ -91,7 +93,10 @@ fn a_stream_that_was_running_when_we_died_owes_what_it_had_used() {
     assert_eq!(record["end"], "gateway_died", "{record}");
     assert_eq!(record["usage"]["source"], "counted", "{record}");
     assert_eq!(record["usage"]["output_tokens"], 3, "{record}");
-    assert_eq!(record["usage"]["input_tokens"], last.input_tokens.expect("counted"), "{record}");
+    let input = last.usage.input_tokens.expect("counted");
+    assert_eq!(record["usage"]["input_tokens"], input, "{record}");
+    assert_eq!(record["usage"]["flagged"]["output_tokens"], json!(["missing"]), "{record}");
+    assert_eq!(record["response_model"], "gpt-4o-mini-2024-07-18", "{record}");
     let meters: Vec<_> =
         record["cost"]["lines"].as_array().expect("lines").iter().map(|it| &it["meter"]).collect();
     assert_eq!(meters, ["input", "output"], "{record}");
@@ -102,16 +107,60 @@ fn a_stream_that_was_running_when_we_died_owes_what_it_had_used() {
 #[test]
 fn running_totals_of_the_engine_are_its_progress() {
     let engine = Engine::start();
-    let setup = || Setup::before(&engine).upstream("dialect: vllm, usage: continuous");
+    let setup =
+        || Setup::before(&engine).upstream("dialect: vllm, provider: openai, usage: continuous");
     let gateway = setup().start();
-    let total = r#","usage":{"prompt_tokens":1000,"total_tokens":1007,"completion_tokens":7}}"#;
+    let total = r#","usage":{"prompt_tokens":1000,"total_tokens":1007,"completion_tokens":7,
+        "prompt_tokens_details":{"cached_tokens":600}}}"#
+        .replace('\n', "");
     let event = HELLO.replacen("}\n\n", &format!("{total}\n\n"), 1);
     let _open = running(&engine, &gateway, &[&event]);
     let data_dir = gateway.data_dir();
-    let progress = patiently(|| progress(&data_dir).pop()).expect("progress");
-    assert_eq!((progress.input_tokens, progress.output_tokens), (Some(1000), Some(7)));
+    let usage = patiently(|| progress(&data_dir).pop()).expect("progress").usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(1000), Some(7)));
     let record = setup().start_in(gateway.kill()).record();
-    assert_eq!(record["usage"]["output_tokens"], 7, "{record}");
+    let usage = &record["usage"];
+    assert_eq!((&usage["source"], &usage["output_tokens"]), (&json!("reported"), &json!(7)));
+    assert_eq!((&usage["cache_read_input_tokens"], &usage["flags"]), (&json!(600), &json!([])));
+    // Like the prices of any other answer.
+    let lines = record["cost"]["lines"].as_array().expect("lines");
+    let tokens: Vec<_> = lines.iter().map(|line| (&line["meter"], &line["tokens"])).collect();
+    let due = [("input", 400), ("cache_read", 600), ("output", 7)];
+    let due = due.map(|(meter, tokens)| (json!(meter), json!(tokens)));
+    assert_eq!(tokens, due.iter().map(|(meter, tokens)| (meter, tokens)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_request_that_had_no_answer_when_we_died_owes_its_prompt_by_its_length() {
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    let _client = gateway.chat("", CHAT);
+    let (_connection, _) = engine.request();
+    let record = before(&engine).start_in(gateway.kill()).record();
+    assert_eq!(record["end"], "gateway_died", "{record}");
+    let usage = &record["usage"];
+    let tokens = CHAT.len().div_ceil(4);
+    assert_eq!((&usage["source"], &usage["input_tokens"]), (&json!("counted"), &json!(tokens)));
+    assert_eq!(usage["output_tokens"], 0, "{record}");
+    let flags = json!(["estimated", "missing"]);
+    assert_eq!(usage["flagged"], json!({"input_tokens": flags, "output_tokens": flags}));
+    let meters = record["cost"]["lines"].as_array().expect("a cost").iter();
+    assert!(meters.map(|line| &line["meter"]).any(|meter| meter == "input"), "{record}");
+}
+
+#[test]
+fn all_that_was_open_when_we_died_is_settled_before_the_next_gateway_listens() {
+    const OPEN: usize = 300;
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    let _open: Vec<_> = (0..OPEN).map(|_| running(&engine, &gateway, &[HELLO])).collect();
+    let folder = gateway.kill();
+    let started = Limit::begin();
+    let gateway = before(&engine).start_in(folder);
+    assert!(started.is_within(START_MAX), "a start took too long");
+    let records = gateway.await_records(OPEN);
+    assert!(records.iter().all(|record| record["end"] == "gateway_died"), "{records:#?}");
+    assert!(records.iter().all(|record| record["cost"] != Value::Null), "{records:#?}");
 }
 
 #[test]

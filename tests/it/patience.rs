@@ -6,6 +6,10 @@ use std::time::{Duration, Instant};
 /// failed test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Longest start, with all that was open settled: twice what is promised, for programs that are not
+/// optimized and run beside others.
+pub(crate) const START_MAX: Duration = Duration::from_secs(10);
+
 /// The end of a wait that has several steps.
 pub(crate) struct Limit(Instant);
 
@@ -20,6 +24,11 @@ impl Limit {
     #[expect(clippy::disallowed_methods, reason = "as above")]
     pub(crate) fn left(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether no more than this has passed since it began.
+    pub(crate) fn is_within(&self, time: Duration) -> bool {
+        PATIENCE - self.left() <= time
     }
 
     /// Whether it is over.

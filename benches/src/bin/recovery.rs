@@ -1,5 +1,6 @@
 //! How long a start takes on a journal of many entries: when a stream was open since the first of
-//! them, so that all are read, and when none was.
+//! them, so that all are read, and when none was. How long it takes to settle many requests that were
+//! open when the gateway died. And what it takes to verify a ledger whole.
 //!
 //! `recovery --programs DIR` prints the table; `benches/run --only recovery` builds and starts it.
 //! Ten million entries need 6 GB in the temporary directory.
@@ -7,19 +8,20 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use serde_json::Value;
 use taximeter_benches::clock::monotonic_nanos;
+use taximeter_benches::month::{Asked, ask};
 use taximeter_benches::say;
 use taximeter_ledger::{
-    Change, Draft, Entry, Identity, Position, Progress, Record, RecordCost, RecordLine, RequestId,
-    Reserve, SegmentHeader, Tally, TenantId, died,
+    Change, Draft, Entry, Identity, Position, Progress, Record, RecordCost, RecordLine,
+    RecordUsage, RequestId, Reserve, SegmentHeader, Tally, TenantId, died,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -35,20 +37,44 @@ struct Arguments {
     /// Entries of the journal.
     #[arg(long, default_value_t = 10_000_000)]
     entries: u64,
+    /// Requests that are open at its end, in a journal of no others.
+    #[arg(long, default_value_t = 5_000)]
+    open: u64,
+    /// Requests of the ledger that is verified.
+    #[arg(long, default_value_t = 1_000_000)]
+    records: u64,
 }
 
 fn main() -> Result<()> {
-    let Arguments { programs, entries } = Arguments::parse();
+    let Arguments { programs, entries, open, records } = Arguments::parse();
+    let taximeter = programs.join("taximeter");
     let mut journal = Journal::new()?;
     journal.fill(entries)?;
     say(&format!("{:<66}{:>10}  goal", format!("a start on {entries} entries"), "seconds"));
     for label in ["a stream open since the first", "none open"] {
-        let started = journal.start(&programs.join("taximeter"))?;
+        let started = journal.start(&taximeter)?;
         say(&format!(
             "{:<66}{:>10.2}  ≤ 20",
             format!("{label}: {} read", started.read),
             started.seconds
         ));
+    }
+    let mut journal = Journal::new()?;
+    journal.leave_open(open)?;
+    let started = journal.start(&taximeter)?;
+    if started.settled != open {
+        bail!("{} of {open} open requests were settled", started.settled);
+    }
+    say(&format!("{:<66}{:>10.2}  ≤ 5", format!("{open} open: all settled"), started.seconds));
+    let mut journal = Journal::new()?;
+    journal.fill(2 * records)?;
+    // It settles the one that is open, which would be wrong.
+    journal.start(&taximeter)?;
+    for (label, goal) in [(", and feeding the store first", ""), ("", "≤ 10")] {
+        let verified = journal.verify(&taximeter)?;
+        let label = format!("verify {records} records{label}");
+        say(format!("{label:<66}{:>10.2}  {goal}", verified.seconds).trim_end());
+        say(&format!("{:<66}{:>10.0}", "  most memory, MiB", verified.peak_mib));
     }
     Ok(())
 }
@@ -71,6 +97,8 @@ struct Started {
     seconds: f64,
     /// Entries.
     read: u64,
+    /// Requests that were open.
+    settled: u64,
 }
 
 impl Journal {
@@ -94,6 +122,24 @@ impl Journal {
             self.add(&Entry::Reserve(Box::new(reserve)))?;
             self.add(&Entry::Post(Box::new(record)))?;
             self.at += SignedDuration::from_millis(10);
+        }
+        self.end_segment()
+    }
+
+    /// Streams that run, each with a word of what it has used.
+    fn leave_open(&mut self, open: u64) -> Result<()> {
+        for number in 0..open {
+            let reserve = self.reserve(number)?;
+            let usage = RecordUsage::counted(Some(812), Some(96), &[]);
+            let progress = Progress {
+                id: reserve.id,
+                at: self.at,
+                response_model: reserve.request_model.clone(),
+                service_tier: None,
+                usage,
+            };
+            self.add(&Entry::Reserve(Box::new(reserve)))?;
+            self.add(&Entry::Progress(Box::new(progress)))?;
         }
         self.end_segment()
     }
@@ -145,11 +191,24 @@ impl Journal {
             request_model: Some("meta-llama/Llama-3.1-8B-Instruct".to_owned()),
             service_tier: None,
             amount: None,
+            input_tokens: Some(845),
+            output_tokens: Some(0),
         })
     }
 
+    /// Verifies it.
+    ///
+    /// Errors: something is wrong with it.
+    fn verify(&self, taximeter: &Path) -> Result<Asked> {
+        let mut command = Command::new(taximeter);
+        command.arg("verify").arg("--data-dir").arg(self.dir.path()).stdout(Stdio::null());
+        let (ended, asked) = ask(&mut command)?;
+        ensure!(ended.success(), "taximeter verify ended with {ended}");
+        Ok(asked)
+    }
+
     /// Starts a gateway, and kills it once it listens.
-    fn start(&self, taximeter: &PathBuf) -> Result<Started> {
+    fn start(&self, taximeter: &Path) -> Result<Started> {
         let begun = monotonic_nanos();
         let mut gateway = Command::new(taximeter)
             .args(["serve", "--upstream", "http://127.0.0.1:1"])
@@ -159,12 +218,14 @@ impl Journal {
             .spawn()
             .context("start the gateway")?;
         let log = BufReader::new(gateway.stderr.take().context("its log")?);
-        let mut read = None;
-        let mut seconds = None;
+        let (mut read, mut settled, mut seconds) = (None, None, None);
         for line in log.lines() {
             let event: Value = serde_json::from_str(&line?)?;
             match event.get("event").and_then(Value::as_str) {
-                Some("ledger_opened") => read = event.get("entries").and_then(Value::as_u64),
+                Some("ledger_opened") => {
+                    read = event.get("entries").and_then(Value::as_u64);
+                    settled = event.get("gateway_died").and_then(Value::as_u64);
+                }
                 Some("listening") => {
                     seconds = Some((monotonic_nanos() - begun) as f64 / 1e9);
                     break;
@@ -174,8 +235,8 @@ impl Journal {
         }
         gateway.kill()?;
         gateway.wait()?;
-        match (read, seconds) {
-            (Some(read), Some(seconds)) => Ok(Started { seconds, read }),
+        match (read, settled, seconds) {
+            (Some(read), Some(settled), Some(seconds)) => Ok(Started { seconds, read, settled }),
             _ => bail!("the gateway did not start"),
         }
     }
@@ -183,9 +244,8 @@ impl Journal {
 
 /// As a gateway writes it.
 fn record(reserve: &Reserve, at: Timestamp) -> Record {
-    let (input_tokens, output_tokens) = (Some(812), Some(96));
-    let progress = Progress { id: reserve.id, at, input_tokens, output_tokens, estimated: false };
-    let mut record = died(reserve, Some(&progress), at, "bench/0");
+    let usage = RecordUsage::counted(Some(812), Some(96), &[]);
+    let mut record = Record { usage, ..died(reserve, None, at, "bench/0") };
     record.response_model.clone_from(&record.request_model);
     record.response_id = Some("chatcmpl-8f14e45fceea167a5a36dedd4bea2543".to_owned());
     record.status = Some(200);

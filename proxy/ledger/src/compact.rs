@@ -9,7 +9,7 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::entry::{Reserve, Void};
+use crate::entry::{Progress, Reserve, Void};
 use crate::record::{Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
 
 /// Writes one object; the first member needs no comma.
@@ -126,7 +126,19 @@ pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> Written {
         if let Some(amount) = &reserve.amount {
             object.plain("amount", amount);
         }
-        Ok(())
+        object.number("input_tokens", reserve.input_tokens)?;
+        object.number("output_tokens", reserve.output_tokens)
+    })
+}
+
+/// What a running request has used so far.
+pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> Written {
+    write_object(out, |object| {
+        object.plain("id", &progress.id);
+        object.at("at", progress.at);
+        object.maybe_text("response_model", progress.response_model.as_deref());
+        object.maybe_text("service_tier", progress.service_tier.as_deref());
+        object.object("usage", |object| usage(&progress.usage, object))
     })
 }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use taximeter_pricing::{Flag, Source};
 use utoipa::ToSchema;
 
 use crate::id::{RequestId, TenantId};
-use crate::record::{Identity, Record, RecordCost};
+use crate::record::{Identity, Record, RecordCost, RecordUsage};
 
 /// One entry; what it means for a balance is the fold of all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub enum Entry {
     /// The request has ended and used nothing. At most once per request.
     Void(Void),
     /// What a running request has used so far.
-    Progress(Progress),
+    Progress(Box<Progress>),
     /// Another cost for a request that was posted. The post stays as it is.
     Correction(Box<Correction>),
     /// What the entries before add up to: where a reader may begin.
@@ -63,24 +64,76 @@ pub struct Reserve {
     pub service_tier: Option<String>,
     /// Worst case cost in the book's currency; `None` when there is no upper bound or no price.
     pub amount: Option<Decimal>,
+    /// All input, by the length of its body; `None` where that tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// All output before there is any: 0, or `None` where it has none that could be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
 }
 
 /// What a running request has used so far: all that is known of it if we die before it ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Told")]
 pub struct Progress {
     /// The reserved request.
     pub id: RequestId,
     /// When it had used that.
     pub at: Timestamp,
-    /// All input; `None` is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// All output up to here; `None` is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Some of it was counted by its bytes, or with a vocabulary that may not be the model's.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
+    /// `model` of the answer, once it is known.
+    pub response_model: Option<String>,
+    /// Service tier that the answer says.
+    pub service_tier: Option<String>,
+    /// What its record would say if it ended now.
+    pub usage: RecordUsage,
+}
+
+/// The same as it is read. The first versions wrote two numbers, and not where they came from.
+#[derive(Deserialize)]
+struct Told {
+    id: RequestId,
+    at: Timestamp,
+    #[serde(default)]
+    response_model: Option<String>,
+    #[serde(default)]
+    service_tier: Option<String>,
+    usage: Option<RecordUsage>,
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    estimated: bool,
+}
+
+impl From<Told> for Progress {
+    fn from(told: Told) -> Self {
+        let Told { id, at, response_model, service_tier, usage, .. } = told;
+        let usage = usage.unwrap_or_else(|| {
+            let (input, output) = (told.input_tokens, told.output_tokens);
+            let flag = told.estimated.then_some(Flag::Estimated);
+            let usage = RecordUsage::counted(input, output, flag.as_slice());
+            let source = if input.and(output).is_some() { usage.source } else { Source::Unknown };
+            RecordUsage { source, ..usage }
+        });
+        Self { id, at, response_model, service_tier, usage }
+    }
+}
+
+impl Reserve {
+    /// What it had used by the time of its admission, and all that is known where nothing more was
+    /// said of it: by the length of its body, and nothing yet of the answer.
+    #[must_use]
+    pub fn admitted(&self) -> Progress {
+        let flags = [Flag::Estimated, Flag::Missing];
+        Progress {
+            id: self.id,
+            at: self.started_at,
+            response_model: None,
+            service_tier: None,
+            usage: RecordUsage::counted(self.input_tokens, self.output_tokens, &flags),
+        }
+    }
 }
 
 /// Another cost for a request that was posted, as a later price book has it.

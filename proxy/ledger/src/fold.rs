@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::{Timestamp, Unit};
 use rust_decimal::Decimal;
-use taximeter_pricing::{Flag, Member, Source};
 
 use crate::entry::{Correction, Entry, Progress, Reserve};
 use crate::id::{RequestId, TenantId};
 use crate::id_set::IdSet;
-use crate::record::{End, Record, RecordCost, RecordTiming, RecordUsage};
+use crate::record::{End, Record, RecordCost, RecordTiming};
 
 /// The fold of all entries so far. Repeated entries count once; to know them, 16 bytes are kept of
 /// each request and each correction.
@@ -142,7 +141,7 @@ impl Replay {
             }
             Entry::Progress(progress) => {
                 if let Some(open) = self.open.get_mut(&progress.id) {
-                    open.progress = Some(progress.clone());
+                    open.progress = Some(Progress::clone(progress));
                 }
                 Ok(())
             }
@@ -343,7 +342,13 @@ pub fn died(
         request_model,
         service_tier,
         amount: _,
+        input_tokens: _,
+        output_tokens: _,
     } = reserve.clone();
+    let progress = progress.cloned();
+    let (response_model, answered_tier, usage) = progress
+        .map(|progress| (progress.response_model, progress.service_tier, progress.usage))
+        .unwrap_or_default();
     let ended_at = at.max(started_at);
     let duration = (ended_at - started_at).total(Unit::Second).unwrap_or_default();
     Record {
@@ -364,35 +369,17 @@ pub fn died(
         upstream,
         provider,
         request_model,
-        response_model: None,
+        response_model,
         response_id: None,
-        service_tier,
+        service_tier: answered_tier.or(service_tier),
         status: None,
         end: End::GatewayDied,
         error_type: Some("gateway_died".to_owned()),
         finish_reasons: Vec::new(),
-        usage: progress.map(used).unwrap_or_default(),
+        usage,
         timing: RecordTiming { duration, ..RecordTiming::default() },
         cost: None,
         reported_cost: None,
         resource: BTreeMap::new(),
-    }
-}
-
-fn used(progress: &Progress) -> RecordUsage {
-    let Progress { input_tokens, output_tokens, estimated, .. } = *progress;
-    let members = [
-        (Member::InputTokens, input_tokens.is_some()),
-        (Member::OutputTokens, output_tokens.is_some()),
-    ];
-    let source = |known| if known { Source::Counted } else { Source::Unknown };
-    let flags = if estimated { vec![Flag::Estimated] } else { Vec::new() };
-    RecordUsage {
-        source: source(members.iter().all(|(_, known)| *known)),
-        sources: members.map(|(member, known)| (member, source(known))).into(),
-        input_tokens,
-        output_tokens,
-        flags,
-        ..RecordUsage::default()
     }
 }

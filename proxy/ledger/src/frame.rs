@@ -103,7 +103,7 @@ impl<'a> Draft<'a> {
             Entry::Post(record) => compact::post(record, buffer).map(|()| Kind::Post)?,
             Entry::Void(void) => compact::void(void, buffer).map(|()| Kind::Void)?,
             Entry::Progress(progress) => {
-                serde_json::to_writer(&mut *buffer, progress).map(|()| Kind::Progress)?
+                compact::progress(progress, buffer).map(|()| Kind::Progress)?
             }
             Entry::Correction(correction) => {
                 serde_json::to_writer(&mut *buffer, correction).map(|()| Kind::Correction)?

@@ -224,6 +224,28 @@ pub struct RecordUsage {
     pub flags: Vec<Flag>,
 }
 
+impl RecordUsage {
+    /// What we counted of a request of which nothing was reported, and what to know about both
+    /// numbers; one that is `None` it does not have.
+    #[must_use]
+    pub fn counted(input_tokens: Option<u64>, output_tokens: Option<u64>, flags: &[Flag]) -> Self {
+        let numbers = [(Member::InputTokens, input_tokens), (Member::OutputTokens, output_tokens)];
+        let members = numbers.into_iter().filter_map(|(member, number)| number.map(|_| member));
+        let sources: BTreeMap<_, _> = members.map(|member| (member, Source::Counted)).collect();
+        let flags = if sources.is_empty() { &[] } else { flags };
+        let flagged = sources.keys().filter(|_| !flags.is_empty());
+        Self {
+            source: if sources.is_empty() { Source::Unknown } else { Source::Counted },
+            flagged: flagged.map(|member| (*member, flags.to_vec())).collect(),
+            flags: flags.to_vec(),
+            sources,
+            input_tokens,
+            output_tokens,
+            ..Self::default()
+        }
+    }
+}
+
 /// What is priced: all that a price depends on is on the record.
 impl From<&RecordUsage> for Usage {
     fn from(usage: &RecordUsage) -> Self {

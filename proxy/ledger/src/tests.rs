@@ -48,6 +48,8 @@ fn reserve(number: u128, amount: Option<Decimal>) -> Reserve {
         request_model: Some("m".to_owned()),
         service_tier: None,
         amount,
+        input_tokens: None,
+        output_tokens: None,
     }
 }
 
@@ -424,14 +426,13 @@ fn words_are_the_same_written_by_hand_and_by_serde() {
 }
 
 fn progress(number: u128, output_tokens: u64) -> Entry {
-    let (input_tokens, output_tokens) = (Some(7), Some(output_tokens));
-    Entry::Progress(Progress {
+    Entry::Progress(Box::new(Progress {
         id: id(number),
         at: at(3),
-        input_tokens,
-        output_tokens,
-        estimated: false,
-    })
+        response_model: None,
+        service_tier: None,
+        usage: RecordUsage::counted(Some(7), Some(output_tokens), &[]),
+    }))
 }
 
 fn correction(own: u128, corrects: u128, before: Option<i64>, after: Option<i64>) -> Entry {

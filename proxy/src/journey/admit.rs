@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use taximeter_config::OnUnavailable;
 use taximeter_ledger::{Entry, Reserve, TenantId, VoidReason};
+use taximeter_meter::Output;
+use taximeter_tokenizer::estimate;
 
 use super::identify::{Billing, Call};
 use super::refuse::Refusal;
@@ -65,6 +67,7 @@ impl Permit {
         call: Call,
         chosen: &mut Chosen,
     ) -> Result<Fare, Refusal> {
+        let wire = call.wire();
         let entry = Entry::Reserve(Box::new(Reserve {
             id: call.id,
             request_id: call.request_id.to_string(),
@@ -81,6 +84,8 @@ impl Permit {
             request_model: chosen.request_model.clone(),
             service_tier: chosen.service_tier.clone(),
             amount: chosen.amount_max,
+            input_tokens: wire.is_text().then(|| estimate(chosen.body_bytes)),
+            output_tokens: (wire.is_text() && wire.output() == Output::Text).then_some(0),
         }));
         let Ok(written) = gateway.journal.append(&entry) else {
             return Err(Refusal::LedgerUnavailable);

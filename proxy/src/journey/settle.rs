@@ -106,7 +106,7 @@ impl Fare {
             status: None,
             refused: None,
             meter: Some(meter),
-            said: (None, None, false),
+            said: None,
         })))
     }
 

@@ -63,6 +63,77 @@ fn what_a_request_used_so_far_is_what_is_known_if_we_die() {
 }
 
 #[test]
+fn what_the_engine_has_reported_so_far_stays_as_reported_if_we_die() {
+    let usage = RecordUsage {
+        source: Source::Reported,
+        sources: [(Member::InputTokens, Source::Reported)].into(),
+        input_tokens: Some(100),
+        cache_read_input_tokens: Some(60),
+        output_tokens: Some(3),
+        flagged: [(Member::OutputTokens, vec![Flag::Estimated])].into(),
+        flags: vec![Flag::Estimated],
+        ..RecordUsage::default()
+    };
+    let progress = Progress {
+        id: id(1),
+        at: at(3),
+        response_model: Some("m-2026".to_owned()),
+        service_tier: Some("flex".to_owned()),
+        usage: usage.clone(),
+    };
+    let framed = framed(&Entry::Progress(Box::new(progress)));
+    let Entry::Progress(progress) = framed.entry().unwrap() else { panic!("{framed:?}") };
+    let reserve = Reserve { service_tier: Some("auto".to_owned()), ..reserve(1, None) };
+    let record = died(&reserve, Some(&progress), at(5), "g");
+    assert_eq!(record.usage, usage);
+    let answered = (record.response_model.as_deref(), record.service_tier.as_deref());
+    assert_eq!(answered, (Some("m-2026"), Some("flex")));
+}
+
+#[test]
+fn a_request_of_which_nothing_more_was_said_owes_its_prompt_by_its_length() {
+    let reserve = Reserve { input_tokens: Some(25), output_tokens: Some(0), ..reserve(1, None) };
+    let framed = framed(&Entry::Reserve(Box::new(reserve)));
+    let Entry::Reserve(reserve) = framed.entry().unwrap() else { panic!("{framed:?}") };
+    let usage = died(&reserve, Some(&reserve.admitted()), at(5), "g").usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(25), Some(0)));
+    assert_eq!(
+        (usage.source, &usage.flags[..]),
+        (Source::Counted, &[Flag::Estimated, Flag::Missing][..])
+    );
+    let members = [Member::InputTokens, Member::OutputTokens];
+    assert_eq!(usage.flagged, members.map(|member| (member, usage.flags.clone())).into());
+    let embedding = Reserve { output_tokens: None, ..Reserve::clone(&reserve) }.admitted().usage;
+    assert_eq!(embedding.sources, [(Member::InputTokens, Source::Counted)].into());
+    let opaque = Reserve { input_tokens: None, output_tokens: None, ..*reserve };
+    assert_eq!(opaque.admitted().usage, RecordUsage::default());
+}
+
+#[test]
+fn what_earlier_versions_said_of_running_requests_is_read() {
+    let read = |members: &str| {
+        let payload = format!("{{\"id\":\"{}\",\"at\":\"{}\"{members}}}", id(1), at(3));
+        let mut framed = framed(&progress(1, 5));
+        framed.payload = payload.into_bytes();
+        match framed.entry() {
+            Ok(Entry::Progress(progress)) => progress.usage,
+            other => panic!("{other:?}"),
+        }
+    };
+    let usage = read(",\"input_tokens\":7,\"output_tokens\":40,\"estimated\":true");
+    assert_eq!(usage, RecordUsage::counted(Some(7), Some(40), &[Flag::Estimated]));
+    let usage = read(",\"input_tokens\":7");
+    assert_eq!((usage.source, usage.input_tokens), (Source::Unknown, Some(7)));
+}
+
+fn framed(entry: &Entry) -> Framed {
+    let (bytes, _, _) = segment(std::slice::from_ref(entry), Position::START);
+    let mut reader = Reader::new(None, 1);
+    reader.feed(&bytes);
+    reader.next_entry().unwrap().unwrap()
+}
+
+#[test]
 fn a_correction_changes_the_balance_once_and_no_post() {
     let mut replay = Replay::default();
     let tenant = reserve(1, None).tenant;

@@ -212,9 +212,11 @@ impl Recovery {
         let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), end);
         let mut open: Vec<_> = open.into_values().collect();
         open.sort_unstable_by_key(|open| open.reserve.seq);
+        // What it has used may have been in an entry that is lost.
+        let is_whole = self.losses.is_empty() && self.rejected.is_empty();
         for open in open {
             let told = |fault| unreadable(place, open.reserve.seq, fault);
-            let record = open.died(at, &options.gateway).map_err(told)?;
+            let record = open.died(at, &options.gateway, is_whole).map_err(told)?;
             let Some(mut record) = record else { continue };
             record.cost = price(&record);
             let entry = Entry::Post(Box::new(record));
@@ -285,17 +287,16 @@ impl Found {
 }
 
 impl Open {
-    /// The record of a request that was open when the gateway died.
-    fn died(&self, at: Timestamp, gateway: &str) -> Result<Option<Record>, Fault> {
+    /// The record of a request that was open when the gateway died: what was last said of it. Where
+    /// nothing was and the journal `is_whole`, it had used nothing more than at its admission.
+    fn died(&self, at: Timestamp, gateway: &str, is_whole: bool) -> Result<Option<Record>, Fault> {
         let progress = self.progress.as_ref().map(Framed::entry).transpose()?;
-        let progress = match &progress {
-            Some(Entry::Progress(progress)) => Some(progress),
-            _ => None,
+        let Entry::Reserve(reserve) = self.reserve.entry()? else { return Ok(None) };
+        let progress = match progress {
+            Some(Entry::Progress(progress)) => Some(*progress),
+            _ => is_whole.then(|| reserve.admitted()),
         };
-        Ok(match self.reserve.entry()? {
-            Entry::Reserve(reserve) => Some(died(&reserve, progress, at, gateway)),
-            _ => None,
-        })
+        Ok(Some(died(&reserve, progress.as_ref(), at, gateway)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use taximeter_config::Limits;
-use taximeter_ledger::TenantId;
+use taximeter_ledger::{Progress, TenantId};
 use taximeter_meter::{DecodeLimits, Meter, Parameter, ReadLimits, StreamEnd};
 
 use super::count::Input;
@@ -63,8 +63,8 @@ pub(crate) struct Open {
     /// Status and word of what the client is told in place of an answer.
     pub(crate) refused: Option<(u16, &'static str)>,
     pub(super) meter: Option<Meter>,
-    /// What the ledger was last told of while it runs: input, output, whether they are estimates.
-    pub(super) said: (Option<u64>, Option<u64>, bool),
+    /// What the ledger was last told of while it runs.
+    pub(super) said: Option<Box<Progress>>,
 }
 
 /// What reading an answer may take.

@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use taximeter_ledger::{Entry, Progress};
 use taximeter_meter::Measurement;
-use taximeter_pricing::Flag;
 use taximeter_tokenizer::estimate;
 
 use super::count::{self, Count, Input, Output, SHORT_BYTES_MAX, Tally};
 use super::open::Open;
 use super::record;
-use super::usage::{self, Parts};
+use super::usage::Parts;
 use crate::counting::Counting;
 use crate::edge::clock;
 
@@ -21,8 +20,7 @@ impl Open {
         let Some(meter) = &self.meter else { return };
         let mut measurement = meter.so_far(now);
         let wire = self.call.wire();
-        let parts = Parts::of(wire);
-        let missing = parts.missing(&measurement).countable(wire);
+        let missing = Parts::of(wire).missing(&measurement).countable(wire);
         let response_model = measurement.response_model.as_deref();
         let counting =
             self.gateway.tokenizers.choose(self.request_model.as_deref(), response_model);
@@ -31,21 +29,23 @@ impl Open {
             input: missing.input.then(|| self.input_so_far(&measurement, &counting)).flatten(),
             output: is_read.then(|| self.output_so_far(&mut measurement, &counting)).flatten(),
         };
-        let (usage, _) = usage::usage(parts, &measurement, &count);
-        let estimated = usage.flags.contains(&Flag::Estimated);
-        let said = (usage.input_tokens, usage.output_tokens, estimated);
-        if said == self.said {
+        let (usage, _) = record::used(self, &measurement, &count);
+        let is_known = usage.input_tokens.is_some() || usage.output_tokens.is_some();
+        if !is_known || self.said.as_ref().is_some_and(|said| said.usage == usage) {
             return;
         }
         self.seat.used(usage.input_tokens, usage.output_tokens);
-        self.said = said;
-        self.gateway.journal.append_if_room(&Entry::Progress(Progress {
+        let entry = Entry::Progress(Box::new(Progress {
             id: self.call.id,
             at: clock::wall(),
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            estimated,
+            response_model: measurement.response_model,
+            service_tier: measurement.service_tier,
+            usage,
         }));
+        self.gateway.journal.append_if_room(&entry);
+        if let Entry::Progress(said) = entry {
+            self.said = Some(said);
+        }
     }
 
     fn input_so_far(&mut self, measurement: &Measurement, counting: &Counting) -> Option<Tally> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use taximeter_ledger::{End, Record, RecordCost, RecordTiming};
+use taximeter_ledger::{End, Record, RecordCost, RecordTiming, RecordUsage};
 use taximeter_meter::{Ending, Measurement, StreamEnd};
 use taximeter_pricing::{Condition, Query, Usage};
 
@@ -72,12 +72,7 @@ pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
 /// The record of a request that ends now.
 pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> Record {
     let Open { gateway, call, .. } = open;
-    let (mut usage, mut for_price) = usage::usage(Parts::of(call.wire()), measurement, count);
-    if let Some(region) = region(&gateway.upstream(open.upstream).url.host) {
-        for conditions in [&mut usage.conditions, &mut for_price.conditions] {
-            conditions.insert(Condition::Region, region.to_owned());
-        }
-    }
+    let (usage, for_price) = used(open, measurement, count);
     let end = end(measurement.ending, open.status);
     let provider = gateway.provider(open.upstream);
     let cost = cost(open, provider, measurement, &for_price);
@@ -112,6 +107,18 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
         reported_cost: measurement.reported_cost.clone(),
         resource: gateway.config.resource.clone(),
     }
+}
+
+/// What it has used, for the record, and the same for the price.
+pub(super) fn used(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage, Usage) {
+    let parts = Parts::of(open.call.wire());
+    let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
+    if let Some(region) = region(&open.gateway.upstream(open.upstream).url.host) {
+        for conditions in [&mut usage.conditions, &mut for_price.conditions] {
+            conditions.insert(Condition::Region, region.to_owned());
+        }
+    }
+    (usage, for_price)
 }
 
 /// The region of an endpoint of OpenAI's that processes within one: `eu.api.openai.com`.

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Entry, Framed, Identity, Kind, Progress, Record, RecordCost, RequestId, Reserve, TenantId,
-    Void, VoidReason, died,
+    Entry, Framed, Identity, Kind, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve,
+    TenantId, Void, VoidReason, died,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -289,6 +289,8 @@ pub(super) fn reserve(number: u128) -> Entry {
         request_model: Some("m".to_owned()),
         service_tier: None,
         amount: None,
+        input_tokens: None,
+        output_tokens: None,
     }))
 }
 
@@ -327,11 +329,11 @@ pub(super) fn number(framed: &Framed) -> u128 {
 
 /// What a request says that runs: ten tokens in, so many out.
 pub(super) fn progress(number: u128, output_tokens: u64) -> Entry {
-    Entry::Progress(Progress {
+    Entry::Progress(Box::new(Progress {
         id: RequestId(Uuid::from_u128(number)),
         at: Timestamp::UNIX_EPOCH,
-        input_tokens: Some(10),
-        output_tokens: Some(output_tokens),
-        estimated: false,
-    })
+        response_model: None,
+        service_tier: None,
+        usage: RecordUsage::counted(Some(10), Some(output_tokens), &[]),
+    }))
 }

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Checkpoint, Draft, End, Entry, Framed, Kind, Progress, RecordCost, Replay, RequestId,
+    Checkpoint, Draft, End, Entry, Framed, Kind, Progress, RecordCost, RecordUsage, Replay,
+    RequestId,
 };
 use uuid::Uuid;
 
@@ -311,11 +312,11 @@ fn costly(request: u128) -> Entry {
 }
 
 fn progress(request: u128) -> Entry {
-    Entry::Progress(Progress {
+    Entry::Progress(Box::new(Progress {
         id: RequestId(Uuid::from_u128(request)),
         at: Timestamp::UNIX_EPOCH,
-        input_tokens: Some(3),
-        output_tokens: u64::try_from(request).ok(),
-        estimated: false,
-    })
+        response_model: None,
+        service_tier: None,
+        usage: RecordUsage::counted(Some(3), u64::try_from(request).ok(), &[]),
+    }))
 }
