@@ -231,7 +231,8 @@ keys! {
     RawHeader {
         /// Such as `x-tenant-id`.
         name: Required<At<IdentityHeader>>,
-        /// Addresses and networks of those who may set it; at least one.
+        /// Addresses and networks of those who may set it; at least one. Behind them, who asks is told
+        /// in the access log by `x-forwarded-for`, counted from the right.
         trusted_peers: Required<List<At<IpNet>>>,
     }
 }

@@ -39,7 +39,8 @@ pub(crate) async fn journey(
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
     let (uri, headers) = (request.uri(), request.headers());
-    let arrival = Arrival::new(peer.address.ip(), uri, headers, clock::now(), clock::wall());
+    let client = worker.gateway.directory.client(peer.address.ip(), headers);
+    let arrival = Arrival::new(client, uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
     let mut unanswered = report::Unanswered::new(&worker.gateway, &arrival, &method);
     let ridden = caught(ride(worker, peer, &arrival, request)).await;

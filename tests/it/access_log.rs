@@ -63,6 +63,25 @@ fn a_line_says_what_the_record_says() {
 }
 
 #[test]
+fn who_asks_behind_a_trusted_peer_is_whom_it_names_and_decides_nothing() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("telemetry: {access_log: all}")
+        .with("tenants: {unknown: default, header: {name: x-tenant-id, trusted_peers: [127.0.0.0/8]}}")
+        .start();
+    let told = "x-tenant-id: acme\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.1\r\n";
+    chat(&gateway, &engine, &format!("x-request-id: one\r\n{told}"));
+    let line = line(&gateway, "one");
+    assert_eq!((&line["peer"], &line["tenant"]), (&"192.0.2.1".into(), &"acme".into()));
+    // A refusal has a line too.
+    let refused = gateway.chat("x-request-id: two\r\nX-Forwarded-For: 192.0.2.9\r\n", "{").answer();
+    assert_eq!(refused.status(), 400);
+    let line = gateway.await_event("request");
+    assert_eq!((&line["request_id"], &line["peer"]), (&"two".into(), &"192.0.2.9".into()));
+}
+
+#[test]
 fn every_request_has_one_line_however_it_ends() {
     let engine = Engine::start();
     let gateway = gateway(&engine, "all");

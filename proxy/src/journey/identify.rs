@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub(crate) caller: Arc<Caller>,
     /// The client asked for a receipt at the end of its stream.
     pub(crate) receipt: bool,
+    /// Who asks, as far as it is known.
+    pub(crate) client: IpAddr,
     /// What it was sent to, query included.
     pub(crate) uri: Uri,
     /// The trace that it belongs to.
@@ -66,8 +68,8 @@ pub(crate) struct Arrival {
     pub(crate) started: Instant,
     pub(crate) started_at: Timestamp,
     pub(crate) shape: Shape,
-    /// Whoever is connected.
-    pub(crate) peer: IpAddr,
+    /// Who asks, as far as it is known.
+    pub(crate) client: IpAddr,
     /// What it was sent to, query included.
     pub(crate) uri: Uri,
     /// The trace that it belongs to.
@@ -83,7 +85,7 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// Stamps a request whose head has just been read.
     pub(crate) fn new(
-        peer: IpAddr,
+        client: IpAddr,
         uri: &Uri,
         headers: &HeaderMap,
         started: Instant,
@@ -104,7 +106,7 @@ impl Arrival {
             started,
             started_at,
             shape,
-            peer,
+            client,
             uri: uri.clone(),
             trace: told_trace(headers),
             caller: OnceLock::new(),
@@ -173,6 +175,7 @@ pub(crate) fn call(
         path_model,
         caller,
         receipt,
+        client: arrival.client,
         uri: arrival.uri.clone(),
         trace: arrival.trace,
         laps: Laps::default(),

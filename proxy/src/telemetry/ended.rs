@@ -28,8 +28,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) request: RequestId,
     /// The client's `x-request-id`, or ours in its place.
     pub(crate) request_id: &'a str,
-    /// Whoever is connected.
-    pub(crate) peer: IpAddr,
+    /// Who asks, as far as it is known.
+    pub(crate) client: IpAddr,
     pub(crate) place: Place,
     /// When its head was read.
     pub(crate) started: Instant,

@@ -346,7 +346,7 @@ mod tests {
         let ended = Ended {
             request,
             request_id: "r",
-            peer: [127, 0, 0, 1].into(),
+            client: [127, 0, 0, 1].into(),
             place: Place::new(request, None, |_, _| true),
             started,
             started_at: Timestamp::UNIX_EPOCH,

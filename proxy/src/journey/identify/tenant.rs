@@ -1,7 +1,7 @@
 //! Whose request it is: from the credential, never from what a client can write beside it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, COOKIE};
@@ -100,6 +100,20 @@ impl Directory {
         }
     }
 
+    /// Who asks: whoever is connected, or behind peers whom we trust with the tenant's header the last
+    /// address in `x-forwarded-for` that is none of theirs. It is told, and decides nothing.
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let told = headers.get_all("x-forwarded-for").iter().rev();
+        let mut addresses = told.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
+        let mut client = peer.to_canonical();
+        while self.trusts(&client)
+            && let Some(Some(address)) = addresses.next().map(address)
+        {
+            client = address;
+        }
+        client
+    }
+
     /// Requests that a tenant may have at once; `None` is as many as it likes.
     pub(crate) fn concurrency(&self, tenant: &TenantId) -> Option<usize> {
         self.concurrency.get(tenant.as_str()).copied().or(self.requests_per_tenant_max)
@@ -116,9 +130,14 @@ impl Directory {
         found
     }
 
+    fn trusts(&self, peer: &IpAddr) -> bool {
+        let trusted = self.header.as_ref().map(|header| &header.trusted_peers);
+        trusted.is_some_and(|trusted| trusted.iter().any(|network| network.contains(peer)))
+    }
+
     fn by_header(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Arc<Caller>> {
         let trusted = self.header.as_ref()?;
-        if !trusted.trusted_peers.iter().any(|network| network.contains(&peer)) {
+        if !self.trusts(&peer) {
             return None;
         }
         let mut values = headers.get_all(&trusted.name).iter();
@@ -242,6 +261,13 @@ fn bearer(value: &[u8]) -> &[u8] {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => key.trim_ascii(),
         _ => value.trim_ascii(),
     }
+}
+
+/// An address as proxies write it, with a port or without.
+fn address(told: &str) -> Option<IpAddr> {
+    let told = told.trim();
+    let with_port = || told.parse().map(|address: SocketAddr| address.ip());
+    told.parse().or_else(|_| with_port()).ok().map(|address: IpAddr| address.to_canonical())
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ pub(super) fn told(
     let ended = Ended {
         request: arrival.id,
         request_id: &arrival.request_id,
-        peer: arrival.peer,
+        client: arrival.client,
         place: fate.place,
         started: arrival.started,
         started_at: arrival.started_at,
@@ -157,7 +157,7 @@ fn ended<'a>(
     Ended {
         request: call.id,
         request_id: &call.request_id,
-        peer: open.peer.address.ip(),
+        client: call.client,
         place,
         started: call.started,
         started_at: call.started_at,

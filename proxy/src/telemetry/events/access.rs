@@ -33,7 +33,7 @@ fn fields(ended: &Ended<'_>) -> Vec<Field> {
     let mut fields = vec![
         ("id", ended.request.to_string().into()),
         ("request_id", ended.request_id.into()),
-        ("peer", ended.peer.to_string().into()),
+        ("peer", ended.client.to_string().into()),
         ("method", method_label(ended.method).into()),
     ];
     fields.extend(given("tenant", ended.tenant));

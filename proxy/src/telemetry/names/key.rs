@@ -101,7 +101,7 @@ keys! {
     CONTENT_CUT: "taximeter.content.cut", Text,
         "`true` where captured content is not all that was said; absent otherwise.";
     URL_PATH: attribute::URL_PATH, Text, "Without the query.";
-    CLIENT_ADDRESS: attribute::CLIENT_ADDRESS, Text, "Whoever is connected: the client or a proxy.";
+    CLIENT_ADDRESS: attribute::CLIENT_ADDRESS, Text, "Who asks: whoever is connected, or whom trusted peers name (`x-forwarded-for`).";
     REQUEST_ID: "taximeter.request.id", Text, "The record's `id`.";
     CLIENT_REQUEST_ID: "taximeter.request.client_id", Text,
         "The client's `x-request-id`, or ours in its place.";

@@ -196,7 +196,11 @@ impl LogEvent {
 pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
     ("id", key::REQUEST_ID, "Ours: the record's `id`, and `x-taximeter-request-id` on the answer."),
     ("request_id", key::CLIENT_REQUEST_ID, "The client's `x-request-id`, or ours in its place."),
-    ("peer", key::CLIENT_ADDRESS, "Address of whoever is connected: the client or a proxy."),
+    (
+        "peer",
+        key::CLIENT_ADDRESS,
+        "Address of who asks: whoever is connected, or whom trusted peers name (`x-forwarded-for`).",
+    ),
     ("tenant", key::TENANT, "Who pays; absent where that was not found out."),
     ("method", key::HTTP_REQUEST_METHOD, "One of the known methods, else `_OTHER`."),
     ("route", key::HTTP_ROUTE, "The route's template; absent where none matched."),

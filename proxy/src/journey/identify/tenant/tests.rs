@@ -91,6 +91,34 @@ fn a_tenant_header_is_believed_from_trusted_peers_only() {
 }
 
 #[test]
+fn who_asks_is_told_by_trusted_peers_counted_from_the_right() {
+    let directory = directory(|config| {
+        config.tenants.header = Some(TrustedHeader {
+            name: "x-tenant-id".into(),
+            trusted_peers: vec!["127.0.0.0/8".parse().unwrap(), "10.0.0.0/8".parse().unwrap()],
+        });
+    });
+    let client = |peer, lines: &[&str]| {
+        let mut sent = HeaderMap::new();
+        for line in lines {
+            sent.append("x-forwarded-for", line.parse().unwrap());
+        }
+        directory.client(peer, &sent).to_string()
+    };
+    let home = HOME.to_string();
+    assert_eq!(client(AWAY, &["192.0.2.1"]), AWAY.to_string(), "who is not trusted says nothing");
+    assert_eq!(client(HOME, &[]), home);
+    assert_eq!(client(HOME, &["198.51.100.7, 192.0.2.1"]), "192.0.2.1");
+    assert_eq!(client(HOME, &["198.51.100.7", "192.0.2.1, 10.1.2.3"]), "192.0.2.1");
+    assert_eq!(client(HOME, &["192.0.2.1:4711,10.0.0.1"]), "192.0.2.1");
+    assert_eq!(client(HOME, &["[2001:db8::1]:80"]), "2001:db8::1");
+    assert_eq!(client(HOME, &["::ffff:192.0.2.1"]), "192.0.2.1");
+    assert_eq!(client(HOME, &["192.0.2.1, unknown, 10.0.0.1"]), "10.0.0.1");
+    assert_eq!(client(HOME, &["10.0.0.2, 10.0.0.1"]), "10.0.0.2");
+    assert_eq!(client(HOME, &[""]), home);
+}
+
+#[test]
 fn identity_headers_of_any_spelling_and_credentials_are_taken_away() {
     let mut sent = headers(&[
         ("x-tenant-id", "evil"),
