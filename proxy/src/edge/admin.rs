@@ -44,6 +44,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How old a connection grows: longer than exports take.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(3600);
+/// Connections of one address at once: half of the room, so that whoever asks whether we live finds
+/// some.
+const CONNECTIONS_PER_PEER_MAX: usize = 128;
 
 /// Serves the admin address until the runtime ends; the address that was bound.
 ///
@@ -57,7 +60,11 @@ pub(crate) fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr
     gateway.background.spawn(async move {
         if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
             let answer = move |request, caller| answer(app.clone(), request, caller);
-            Server::new(Bounds::of_age(CONNECTION_AGE_MAX)).serve(listener, tls, answer).await;
+            let bounds = Bounds {
+                connections_per_peer_max: CONNECTIONS_PER_PEER_MAX,
+                ..Bounds::of_age(CONNECTION_AGE_MAX)
+            };
+            Server::new(bounds).serve(listener, tls, answer).await;
         }
     });
     Ok(address)

@@ -40,8 +40,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Bounds {
     /// Connections at once; more wait to be accepted.
     pub(crate) connections_max: u16,
-    /// Connections of one address at once; more are closed, so that places are left for others, of
-    /// whom some only ask whether we live.
+    /// Connections of one address at once; more are closed, so that places are left for others.
     pub(crate) connections_per_peer_max: usize,
     /// From the connection to a private one.
     pub(crate) handshake_timeout: Duration,
@@ -54,11 +53,11 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// The usual ones.
+    /// The usual ones; one address may have all of the room.
     pub(crate) const fn of_age(age_max: Duration) -> Self {
         Self {
             connections_max: 256,
-            connections_per_peer_max: 128,
+            connections_per_peer_max: usize::MAX,
             handshake_timeout: Duration::from_secs(5),
             first_head_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(90),
@@ -111,7 +110,9 @@ impl Server {
             let term = Term { bounds: self.bounds, draining: self.draining.subscribe() };
             tokio::spawn(async move {
                 connection(socket, tls, answer, term).await;
-                drop((place, among));
+                // In this order: who comes next finds both.
+                drop(among);
+                drop(place);
             });
         }
     }

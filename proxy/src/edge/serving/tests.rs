@@ -110,7 +110,8 @@ async fn who_never_asks_is_let_go_before_one_who_has_asked() {
 
 #[tokio::test]
 async fn silent_clients_of_one_address_leave_places_for_another() {
-    let Served { address, .. } = served(Bounds::of_age(PATIENCE)).await;
+    let bounds = Bounds { connections_per_peer_max: 128, ..Bounds::of_age(PATIENCE) };
+    let Served { address, .. } = served(bounds).await;
     let mut silent = Vec::new();
     for _ in 0..300 {
         let socket = TcpSocket::new_v4().unwrap();
