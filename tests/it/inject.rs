@@ -18,7 +18,7 @@ fn block<'a>(page: &'a str, fence: &str) -> (&'a str, &'a str, &'a str) {
 }
 
 /// Runs `inject` on what is piped into it.
-fn piped(words: &[&str], text: &str) -> Output {
+pub(crate) fn piped(words: &[&str], text: &str) -> Output {
     let mut command = bounded();
     command.arg("inject").args(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

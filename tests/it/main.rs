@@ -16,6 +16,7 @@ mod gateway;
 mod http;
 mod pacing;
 mod patience;
+mod sidecar;
 mod simulated;
 
 mod access_log;
