@@ -196,19 +196,21 @@ fn of_what_is_not_sampled_streams_that_begin_late_or_fall_silent_are_kept() {
     let gateway = gateway(&engine, &collector, &format!("{{ratio: 0, always: {{{always}}}}}"));
     let of = |model: &str| STREAM_CHAT.replace("gpt-4o-mini", model);
     let rest = [chunks(&[WORLD, STOP, USAGE, DONE]).as_slice(), LAST_CHUNK].concat();
-    let (mut client, mut connection) = gateway.streaming(&engine, &of("quick"), &[HELLO]);
-    connection.send(&rest);
-    client.expect(DONE);
+    let shown = [WORLD, STOP, DONE].concat();
     let (mut stalled, mut silent) = gateway.streaming(&engine, &of("stalled"), &[HELLO]);
     let mut late = gateway.chat("", of("late"));
     let (mut slow, _) = engine.request();
+    // Last, since its connection is free behind it.
+    let (mut quick, mut connection) = gateway.streaming(&engine, &of("quick"), &[HELLO]);
+    connection.send(&rest);
+    quick.expect(&shown);
     // Longer than either may take.
     let (_sender, nothing) = std::sync::mpsc::channel::<()>();
     let _ = nothing.recv_timeout(Duration::from_millis(2_500));
     slow.send(&stream_answer(&[HELLO, WORLD, STOP, USAGE, DONE]));
     silent.send(&rest);
     late.answer();
-    stalled.expect(DONE);
+    stalled.expect(&shown);
     let mut kept = BTreeMap::new();
     while !(kept.contains_key("chat late") && kept.contains_key("chat stalled")) {
         kept.extend(spans(&collector));
