@@ -39,7 +39,7 @@ pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
 }
 
 /// `gen_ai.provider.name` of a provider of theirs.
-fn provider(id: &str) -> &str {
+pub(super) fn provider(id: &str) -> &str {
     match id {
         "aws" => "aws.bedrock",
         "azure" => "azure.ai.openai",

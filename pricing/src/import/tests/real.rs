@@ -1,5 +1,7 @@
 //! The files themselves, which are not part of this repository: `tests/prices/run FOLDER`.
 
+mod genai;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
