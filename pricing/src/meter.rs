@@ -38,6 +38,10 @@ pub enum MeterName {
     Requests,
     /// Calls of a web search.
     WebSearchRequests,
+    /// Calls of a search in files.
+    FileSearchCalls,
+    /// Containers that a model's code ran in.
+    CodeInterpreterSessions,
     /// Queries that a search was made of (Perplexity, Gemini's grounding).
     SearchQueries,
     /// Searches as Cohere bills them: a query with up to 100 documents.
@@ -56,7 +60,7 @@ pub enum MeterName {
 
 impl MeterName {
     /// Every meter, in the order of bills.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Input,
         Self::InputAudio,
         Self::InputImage,
@@ -73,6 +77,8 @@ impl MeterName {
         Self::Reasoning,
         Self::Requests,
         Self::WebSearchRequests,
+        Self::FileSearchCalls,
+        Self::CodeInterpreterSessions,
         Self::SearchQueries,
         Self::SearchUnits,
         Self::AudioSeconds,
@@ -103,6 +109,8 @@ impl MeterName {
             Self::Reasoning => "reasoning",
             Self::Requests => "requests",
             Self::WebSearchRequests => "web_search_requests",
+            Self::FileSearchCalls => "file_search_calls",
+            Self::CodeInterpreterSessions => "code_interpreter_sessions",
             Self::SearchQueries => "search_queries",
             Self::SearchUnits => "search_units",
             Self::AudioSeconds => "audio_seconds",
@@ -152,9 +160,12 @@ impl MeterName {
             | Self::OutputImage
             | Self::OutputVideo
             | Self::Reasoning => Kind::OutputTokens,
-            Self::Requests | Self::WebSearchRequests | Self::SearchQueries | Self::SearchUnits => {
-                Kind::Beside
-            }
+            Self::Requests
+            | Self::WebSearchRequests
+            | Self::FileSearchCalls
+            | Self::CodeInterpreterSessions
+            | Self::SearchQueries
+            | Self::SearchUnits => Kind::Beside,
             Self::AudioSeconds
             | Self::VideoSeconds
             | Self::Images
@@ -202,6 +213,8 @@ mod tests {
             (MeterName::InputAudio, "tokens"),
             (MeterName::Reasoning, "tokens"),
             (MeterName::WebSearchRequests, "requests"),
+            (MeterName::FileSearchCalls, "calls"),
+            (MeterName::CodeInterpreterSessions, "sessions"),
             (MeterName::AudioSeconds, "seconds"),
             (MeterName::SearchQueries, "queries"),
             (MeterName::Images, "images"),

@@ -29,8 +29,8 @@ pub struct Usage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modalities: Option<Box<Modalities>>,
     /// What is counted beside tokens or in their place, by name: `web_search_requests`,
-    /// `web_fetch_requests`, `search_queries`, `search_units`, `audio_seconds`, `video_seconds`,
-    /// `images`, `characters`, `pages`. Exact.
+    /// `web_fetch_requests`, `file_search_calls`, `code_interpreter_sessions`, `search_queries`,
+    /// `search_units`, `audio_seconds`, `video_seconds`, `images`, `characters`, `pages`. Exact.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Decimal>,
     /// What the answer says of itself that may change its price.

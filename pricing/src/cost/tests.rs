@@ -362,7 +362,14 @@ fn calls_without_a_rate_make_the_cost_unknown_and_not_too_low() {
     let tokens = book.cost(&query("vllm", "m"), &usage(10, 10));
     assert_eq!(cost("web_search_requests", 0), tokens);
     assert_eq!(cost("web_fetch_requests", 3), tokens);
-    for unit in ["web_search_requests", "search_queries", "something_new", "input"] {
+    for unit in [
+        "web_search_requests",
+        "file_search_calls",
+        "code_interpreter_sessions",
+        "search_queries",
+        "something_new",
+        "input",
+    ] {
         let error = cost(unit, 1).unwrap_err();
         assert!(matches!(&error, PriceError::NoRate { part, .. } if part == unit), "{error}");
     }

@@ -126,6 +126,8 @@ impl Model<'_> {
                     Ok(None) => {}
                     Ok(Some(Place { meter, above, tier })) => {
                         let Some(rate) = taker.amount(value, self.key, field) else { continue };
+                        let is_of_thousand = field == field::PER_THOUSAND_FILE_SEARCHES;
+                        let rate = if is_of_thousand { rate / Decimal::ONE_THOUSAND } else { rate };
                         let draft = match above {
                             None => &mut standard,
                             Some(tokens) => long.entry(tokens).or_default(),

@@ -105,6 +105,9 @@ fn litellms_other_units_become_ours_by_what_the_model_is_asked_for() {
       "hear-z": {"litellm_provider": "openai", "mode": "audio_transcription",
         "input_cost_per_token": 1.25e-06, "input_cost_per_audio_token": 1.25e-06,
         "output_cost_per_token": 5e-06, "input_cost_per_second": 5e-05},
+      "act-z": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06,
+        "output_cost_per_token": 2e-06, "file_search_cost_per_1k_calls": 2.5,
+        "code_interpreter_cost_per_session": 0.03, "file_search_cost_per_gb_per_day": 0.1},
       "tts-z": {"litellm_provider": "openai", "mode": "audio_speech",
         "input_cost_per_character": 1.5e-05},
       "paint-z": {"litellm_provider": "openai", "mode": "image_generation",
@@ -138,6 +141,9 @@ fn litellms_other_units_become_ours_by_what_the_model_is_asked_for() {
 - model: "hear-z"
   provider: "openai"
   rates: {input: 1.25, input_audio: 1.25, output: 5, audio_seconds: 0.00005}
+- model: "act-z"
+  provider: "openai"
+  rates: {input: 1, output: 2, file_search_calls: 0.0025, code_interpreter_sessions: 0.03}
 - model: "tts-z"
   provider: "openai"
   rates: {characters: 0.000015}
@@ -199,7 +205,7 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
 "chat-z": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6,
   "output_cost_per_token": 2e-6,
   "input_cost_per_token_balanced": 1e-6,
-  "code_interpreter_cost_per_session": 0.03},
+  "file_search_cost_per_gb_per_day": 0.03},
 "p/chat-z": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6,
   "output_cost_per_token": 3e-6},
 "half": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6}
@@ -215,7 +221,7 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
             "4: chat-z: is named twice: another of that name was taken with other prices",
             "6: chat-z.input_cost_per_token_balanced: is of a service tier that no answer we know \
              names",
-            "7: chat-z.code_interpreter_cost_per_session: what it charges for is told by no answer",
+            "7: chat-z.file_search_cost_per_gb_per_day: what it charges for is told by no answer",
             "10: half: has no price of input and output, and none of anything else that is counted",
         ]
     );

@@ -2,6 +2,7 @@
 
 use taximeter_pricing::{Flag, Member, Usage};
 
+use crate::calls::Calls;
 use crate::facts::{Content, Facts, count_ids};
 use crate::json::{Reader, Text};
 use crate::measurement::{Counts, Kinds, Reported};
@@ -29,6 +30,8 @@ pub(crate) struct Answer {
     pub(crate) kinds: Kinds,
     /// Whole images that were generated.
     pub(crate) images: u64,
+    /// Calls of tools that ended.
+    pub(crate) calls: Calls,
     /// By choice, where an engine repeats all text in every event; moves to `text` at the end.
     wholes: Vec<(u64, String)>,
     pub(crate) reports: Reports,
@@ -80,6 +83,12 @@ impl Answer {
             self.reports.add_timings(timings);
         }
         self.images = self.images.saturating_add(facts.images);
+        if let Some(calls) = facts.calls {
+            self.calls.add(*calls);
+        }
+        if let Some(calls) = facts.all_calls {
+            self.calls.cover(*calls);
+        }
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
         self.is_pending |= facts.is_pending;

@@ -1,6 +1,7 @@
 //! The few facts that every wire format boils down to.
 
 use crate::asking::Hidden;
+use crate::calls::Calls;
 use crate::cut::Cut;
 use crate::json::{Malformed, Text};
 use crate::measurement::Kinds;
@@ -32,6 +33,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) content: Content<'a>,
     /// Whole images that were generated.
     pub(crate) images: u64,
+    /// Calls of tools that ended.
+    pub(crate) calls: Option<Box<Calls>>,
+    /// All calls of tools so far, those of earlier events too.
+    pub(crate) all_calls: Option<Box<Calls>>,
     /// Usage so far.
     pub(crate) usage: Option<Box<Report>>,
     /// The usage object as it stands, where the wire format has it at the top.

@@ -7,6 +7,7 @@ mod answer;
 mod asking;
 mod blocks;
 mod body;
+mod calls;
 mod content;
 mod cut;
 mod decode;

@@ -19,9 +19,12 @@ pub struct Measurement {
     pub dialect: Dialect,
     /// Usage as the engine reported it; `None` when it reported none.
     pub reported: Option<Reported>,
-    /// What is no token and was counted from what passed, by its name in
+    /// What is no token and was counted from what passed, in place of tokens, by its name in
     /// [`Usage::units`](taximeter_pricing::Usage::units): `images`.
     pub counted_units: BTreeMap<String, Decimal>,
+    /// Calls of tools that passed, beside the tokens, by their names in the same:
+    /// `web_search_requests`, `file_search_calls`, `code_interpreter_sessions`.
+    pub calls: BTreeMap<String, Decimal>,
     /// What the provider asks for it, in its own currency: the number as it stood in the answer.
     pub reported_cost: Option<String>,
     /// `model` of the answer.

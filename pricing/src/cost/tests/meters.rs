@@ -112,6 +112,24 @@ fn calls_are_charged_beside_tokens() {
 }
 
 #[test]
+fn searches_in_files_and_containers_of_code_have_prices_of_their_own() {
+    let book = with(
+        "models: [{model: m, rates: {input: 1, output: 2, file_search_calls: 0.0025, \
+         code_interpreter_sessions: 0.03}}]",
+    );
+    let called = [("file_search_calls", "2"), ("code_interpreter_sessions", "1")];
+    let cost = book.cost(&query("vllm", "m"), &units(usage(10, 0), called)).unwrap();
+    assert_eq!(
+        lines(&cost),
+        [
+            "input 10 × 0.000001 = 0.00001",
+            "file_search_calls 2 × 0.0025 = 0.005",
+            "code_interpreter_sessions 1 × 0.03 = 0.03",
+        ]
+    );
+}
+
+#[test]
 fn a_rerank_is_charged_by_the_search_whether_its_tokens_are_known_or_not() {
     let searches = [("search_units", "2")];
     let expected = ["search_units 2 × 0.0025 = 0.005"];

@@ -47,6 +47,9 @@ pub(super) struct Place {
     pub(super) tier: Option<ServiceTier>,
 }
 
+/// The one field whose price is for a thousand.
+pub(super) const PER_THOUSAND_FILE_SEARCHES: &str = "file_search_cost_per_1k_calls";
+
 const BY_SIZE: &str = "goes by the size, which no answer tells";
 const UNKNOWN: &str = "is not known to us";
 const TIER: &str = "is of a service tier that no answer we know names";
@@ -133,6 +136,8 @@ fn other(base: &str, mode: Mode, members: &Members<'_>) -> Result<Option<MeterNa
     };
     Ok(Some(match base {
         "input_cost_per_request" => MeterName::Requests,
+        "code_interpreter_cost_per_session" => MeterName::CodeInterpreterSessions,
+        PER_THOUSAND_FILE_SEARCHES => MeterName::FileSearchCalls,
         "input_cost_per_query" if mode == Mode::Rerank => MeterName::SearchUnits,
         "input_cost_per_query" if mode == Mode::Search => MeterName::Requests,
         "ocr_cost_per_page" => MeterName::Pages,
@@ -229,7 +234,7 @@ mod tests {
             ("input_cost_per_token_decisions", TIER),
             ("output_cost_per_second_720p", BY_SIZE),
             ("input_cost_per_pixel", BY_SIZE),
-            ("code_interpreter_cost_per_session", ELSEWHERE),
+            ("file_search_cost_per_gb_per_day", ELSEWHERE),
             ("some_new_cost_per_thing", ELSEWHERE),
             ("search_free_requests", FREE),
         ] {

@@ -17,14 +17,6 @@ impl Report {
         Ok((!report.is_silent()).then_some(report))
     }
 
-    /// Adds web searches that were told beside the usage object; an object of them outranks them.
-    pub(crate) fn searched(mut self: Box<Self>, searches: u32) -> Box<Self> {
-        if searches > 0 {
-            self.units.entry("web_search_requests").or_insert_with(|| searches.into());
-        }
-        self
-    }
-
     /// Reads a count of what is no token.
     pub(super) fn read_unit(
         &mut self,

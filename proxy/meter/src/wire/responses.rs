@@ -1,6 +1,7 @@
 //! `/v1/responses`.
 
 use super::error::{self, Names};
+use crate::calls::Calls;
 use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
@@ -16,19 +17,23 @@ impl Format for Responses {
         let mut kind = None;
         let mut delta = None;
         let (mut obfuscation, mut sequence) = (None, None);
-        let mut searches = 0;
+        let (mut calls, mut all_calls) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => kind = value.text()?,
                 b"delta" => delta = value.text()?,
                 // The text in here has come in deltas.
                 b"response" => value.object(|key, value| match key {
-                    b"output" => value.array(|item| {
-                        searches += u32::from(output_item(item, &mut Content::default())?);
-                        Ok(())
-                    }),
+                    b"output" => {
+                        let all_calls = all_calls.get_or_insert_default();
+                        value.array(|item| output_item(item, &mut Content::default(), all_calls))
+                    }
                     _ => response(key, value, &mut facts),
                 })?,
+                b"item" => {
+                    let calls = calls.get_or_insert_default();
+                    output_item(value, &mut Content::default(), calls)?;
+                }
                 b"error" => facts.error = error::read(value)?,
                 b"code" => names.read_member(key, value)?,
                 b"obfuscation" => obfuscation = value.text()?,
@@ -38,13 +43,15 @@ impl Format for Responses {
             Ok(())
         })?;
         facts.fillers = [obfuscation, sequence];
-        facts.usage = facts.usage.map(|usage| usage.searched(searches));
+        facts.all_calls = all_calls.map(Box::new);
         match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" => facts.is_end = true,
             "response.failed" => {
                 facts.is_end = true;
                 facts.error = facts.error.or_else(|| Some(OTHER_ERROR.to_owned()));
             }
+            // Where it began nobody knows yet what it will be.
+            "response.output_item.done" => facts.calls = calls.map(Box::new),
             "error" => facts.error = facts.error.or_else(|| Some(names.word())),
             kind => generated(kind, delta, &mut facts.content),
         }
@@ -57,16 +64,13 @@ impl Format for Responses {
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         let mut is_running = false;
-        let mut searches = 0;
+        let mut calls = Calls::default();
         Reader::new(body).document(|key, value| match key {
             b"status" => status(value, &mut facts, &mut is_running),
-            b"output" => value.array(|item| {
-                searches += u32::from(output_item(item, &mut facts.content)?);
-                Ok(())
-            }),
+            b"output" => value.array(|item| output_item(item, &mut facts.content, &mut calls)),
             _ => response(key, value, &mut facts),
         })?;
-        facts.usage = facts.usage.map(|usage| usage.searched(searches));
+        facts.all_calls = Some(Box::new(calls));
         facts.is_pending = is_running;
         Ok(facts)
     }
@@ -126,15 +130,17 @@ fn status<'a>(
     Ok(())
 }
 
-/// Reads an item of the output; whether it is a web search that is charged for: opening a page that
-/// was found is not.
-fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<bool, Malformed> {
-    let (mut is_search_call, mut does_else) = (false, false);
+/// Reads an item of the output, and adds the call that it is, if it is one that is charged for.
+fn output_item<'a>(
+    item: &mut Reader<'a>,
+    content: &mut Content<'a>,
+    calls: &mut Calls,
+) -> Result<(), Malformed> {
+    let (mut kind, mut does_else, mut container) = (None, false, None);
     item.object(|key, value| {
         match key {
-            b"type" => {
-                is_search_call = value.text()?.is_some_and(|kind| kind.is("web_search_call"));
-            }
+            b"type" => kind = value.text()?,
+            b"container_id" => container = value.text()?,
             b"action" => value.object(|key, value| {
                 match key {
                     b"type" => does_else = value.text()?.is_some_and(|kind| !kind.is("search")),
@@ -154,7 +160,14 @@ fn output_item<'a>(item: &mut Reader<'a>, content: &mut Content<'a>) -> Result<b
         }
         Ok(())
     })?;
-    Ok(is_search_call && !does_else)
+    match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
+        // Opening a page that was found is no search.
+        "web_search_call" if !does_else => calls.search_web(),
+        "file_search_call" => calls.search_files(),
+        "code_interpreter_call" => container.iter().for_each(|container| calls.run_code(container)),
+        _ => {}
+    }
+    Ok(())
 }
 
 fn output_part<'a>(part: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {

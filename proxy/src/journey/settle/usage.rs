@@ -90,7 +90,7 @@ pub(super) fn usage(
     let parts = parts.in_tokens(measurement);
     let reported = measurement.reported.clone().unwrap_or_default();
     let mut usage = reported.usage.clone();
-    for (name, quantity) in &measurement.counted_units {
+    for (name, quantity) in measurement.counted_units.iter().chain(&measurement.calls) {
         usage.units.entry(name.clone()).or_insert(*quantity);
     }
     let mut told = Told::new(&reported);

@@ -32,6 +32,9 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
     if !found.counted_units.is_empty() {
         line("counted", &found.counted_units);
     }
+    if !found.calls.is_empty() {
+        line("calls", &found.calls);
+    }
     if recognised != Dialect::Auto {
         line("recognised", &recognised);
     }

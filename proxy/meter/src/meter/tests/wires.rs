@@ -103,7 +103,26 @@ fn web_searches_of_a_response_are_counted_once_and_opened_pages_are_not() {
     {
         let content_type = Some(content_type);
         let exchange = Exchange { wire: Wire::Responses, content_type, ..Exchange::chat() };
-        let usage = measure(exchange, &answer).reported.unwrap().usage;
-        assert_eq!(usage.units, [("web_search_requests".to_owned(), 2.into())].into());
+        let calls = measure(exchange, &answer).calls;
+        assert_eq!(calls, [("web_search_requests".to_owned(), 2.into())].into());
     }
+}
+
+#[test]
+fn calls_of_a_stream_that_is_cut_are_those_that_had_ended() {
+    let fixture = include_str!("../../../../../tests/fixtures/openai/responses_tools.sse");
+    let exchange = Exchange { wire: Wire::Responses, ..Exchange::chat() };
+    let calls = |events: usize| {
+        let events: Vec<_> = fixture.split_inclusive("\n\n").take(events).collect();
+        let calls = measure(exchange, &events.concat()).calls;
+        calls.into_iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>()
+    };
+    // A search begins; it ends; code runs twice in one container, and once in another.
+    assert_eq!(calls(2), [""; 0]);
+    assert_eq!(calls(3), ["file_search_calls 1"]);
+    assert_eq!(calls(5), ["code_interpreter_sessions 1", "file_search_calls 1"]);
+    let all = ["code_interpreter_sessions 2", "file_search_calls 1"];
+    assert_eq!(calls(6), all);
+    // The whole output at the end repeats them.
+    assert_eq!(calls(usize::MAX), all);
 }

@@ -343,3 +343,17 @@ fn an_embedding_has_no_output_to_be_unknown() {
     assert_eq!((usage.source, usage.output_tokens), (CountedByUs, None));
     assert_eq!(usage.sources, [(InputTokens, CountedByUs)].into());
 }
+
+#[test]
+fn calls_of_tools_are_kept_beside_what_is_counted_of_a_stream_that_was_cut() {
+    let events = [
+        r#"{"type":"response.output_item.done","item":{"type":"file_search_call","id":"fs_1"}}"#,
+        r#"{"type":"response.output_text.delta","delta":"To the"}"#,
+    ];
+    let cut = StreamEnd::ClientLeft;
+    let measurement = measure_on(Wire::Responses, Dialect::OpenAi, &sse(&events), cut);
+    let usage = settle(Wire::Responses, &measurement, EXACT);
+    assert_eq!(usage.units, [("file_search_calls".to_owned(), 1.into())].into());
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(14), Some(32)));
+    assert_eq!(usage.source, CountedByUs);
+}
