@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use taximeter_config::UpstreamUrl;
 use taximeter_meter::Wire;
 use taximeter_tokenizer::Count;
@@ -22,7 +23,7 @@ use against::{Answer, Asked};
 const EXAMPLES: &str = "\
 Examples:
   echo 'Hello, world' | taximeter count --model gpt-5.4
-  taximeter count --model gpt-5.4 request.json     a request body: messages, names, tools, images
+  taximeter count request.json                     a request body: messages, names, tools, images
   taximeter count --tokenizer /models/qwen3 request.json
                                                    by the model's own files, chat template included
   taximeter count --tokenizer /models/qwen3 --against http://127.0.0.1:8000 request.json
@@ -38,8 +39,9 @@ const READ_BYTES: usize = 16 << 10;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CountArgs {
-    /// Model whose vocabulary counts; of a request body, also the form around its messages.
-    #[arg(long, value_name = "MODEL", required_unless_present = "tokenizer")]
+    /// Model whose vocabulary counts; of a request body, also the form around its messages
+    /// [default: the one that the body names].
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The model's own vocabulary: a tokenizer.json or tekken.json, or the model's folder, whose
     /// chat template then renders chats.
@@ -66,23 +68,23 @@ pub(crate) fn run(
     input: &mut impl Read,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let model = args.model.as_deref();
-    let counting = match &args.tokenizer {
+    let input: Box<dyn Read> = match &args.file {
         Some(path) => {
+            Box::new(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+        }
+        None => Box::new(input),
+    };
+    let mut given = Given::read(input, args).context("cannot read the input")?;
+    let model = given.model.clone();
+    let model = model.as_deref();
+    let counting = match (&args.tokenizer, model) {
+        (Some(path), _) => {
             let found = model_files::read(path)?;
             Counting::of_files(found.tokenizer, found.template)
         }
-        None => Counting::built_in(model.unwrap_or_default()),
+        (None, Some(model)) => Counting::built_in(model),
+        (None, None) => return Err(Failure::NoModel.into()),
     };
-    let mut given = match &args.file {
-        Some(path) => {
-            let file =
-                File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Given::read(Box::new(file), args.against.is_some())
-        }
-        None => Given::read(Box::new(input), args.against.is_some()),
-    }
-    .context("cannot read the input")?;
     let (kind, count) = match given.wire {
         Some(wire) => ("request", input_tokens(wire, model, &given.head, &counting, now)),
         None => ("text", given.count(&counting).context("cannot read the input")?),
@@ -106,18 +108,22 @@ struct Given<'a> {
     rest: Option<Box<dyn Read + 'a>>,
     /// Of a request body.
     wire: Option<Wire>,
+    /// As the arguments name it, or else the body.
+    model: Option<String>,
 }
 
 impl<'a> Given<'a> {
-    /// Reads what could be a request body, or all of it.
-    fn read(mut input: Box<dyn Read + 'a>, all: bool) -> io::Result<Self> {
+    /// Reads what could be a request body, or all that an engine is to be asked.
+    fn read(mut input: Box<dyn Read + 'a>, args: &CountArgs) -> io::Result<Self> {
         let mut head = Vec::new();
         input.by_ref().take(READ_BYTES as u64).read_to_end(&mut head)?;
-        if all || head.trim_ascii_start().starts_with(b"{") {
+        if args.against.is_some() || head.trim_ascii_start().starts_with(b"{") {
             input.by_ref().take(BODY_BYTES_MAX).read_to_end(&mut head)?;
         }
-        let wire = wire(&head);
-        Ok(Self { head, rest: wire.is_none().then_some(input), wire })
+        let body = serde_json::from_slice(&head).unwrap_or_default();
+        let model = args.model.clone().or_else(|| body_model(&body));
+        let wire = wire(&body, model.as_deref());
+        Ok(Self { head, rest: wire.is_none().then_some(input), wire, model })
     }
 
     /// Tokens of the text, which need not fit in memory.
@@ -167,18 +173,44 @@ impl<'a> Given<'a> {
     }
 }
 
+/// The model that a request body names.
+fn body_model(body: &Map<String, Value>) -> Option<String> {
+    body.get("model")?.as_str().map(str::to_owned)
+}
+
 /// The wire format of a request body, if it is one.
-fn wire(bytes: &[u8]) -> Option<Wire> {
-    let body: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(bytes).ok()?;
+fn wire(body: &Map<String, Value>, model: Option<&str>) -> Option<Wire> {
     if body.contains_key("messages") {
         let anthropic = body.contains_key("system") || body.contains_key("anthropic_version");
         Some(if anthropic { Wire::Messages } else { Wire::ChatCompletions })
     } else if body.contains_key("prompt") {
         Some(Wire::Completions)
-    } else if body.contains_key("input") {
-        Some(Wire::Responses)
     } else {
-        None
+        let input = body.get("input")?;
+        Some(if embeds(body, input, model) { Wire::Embeddings } else { Wire::Responses })
+    }
+}
+
+/// Whether a body with an `input` asks for embeddings, and not for a response: by what one of the two
+/// alone may have, and else by how the model is called.
+fn embeds(body: &Map<String, Value>, input: &Value, model: Option<&str>) -> bool {
+    const EMBEDDINGS: [&str; 3] = ["dimensions", "encoding_format", "input_type"];
+    const RESPONSES: [&str; 8] = [
+        "instructions",
+        "max_output_tokens",
+        "previous_response_id",
+        "reasoning",
+        "store",
+        "stream",
+        "text",
+        "tools",
+    ];
+    let has = |names: &[&str]| names.iter().any(|name| body.contains_key(*name));
+    match input {
+        // What was said is objects; texts and ids of tokens are not.
+        Value::Array(items) if !items.is_empty() => !items.iter().any(Value::is_object),
+        _ if has(&RESPONSES) => false,
+        _ => has(&EMBEDDINGS) || model.is_some_and(|model| model.contains("embed")),
     }
 }
 
@@ -203,6 +235,47 @@ mod tests {
     fn a_request_body_counts_what_its_messages_cost() {
         let body = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello world"}]}"#;
         assert_eq!(count("gpt-4o", body), "9 tokens  (request, o200k_base, exact)\n");
+    }
+
+    #[test]
+    fn a_body_names_its_model_itself() {
+        let count = |input: &str| {
+            let args = CountArgs { model: None, tokenizer: None, against: None, file: None };
+            let mut out = Vec::new();
+            run(&args, Timestamp::UNIX_EPOCH, &mut input.as_bytes(), &mut out)?;
+            anyhow::Ok(String::from_utf8(out)?)
+        };
+        let body = r#"{"model":"gpt-4","messages":[{"role":"user","content":"hello world"}]}"#;
+        assert_eq!(count(body).unwrap(), "9 tokens  (request, cl100k_base, exact)\n");
+        for nameless in ["hello world", r#"{"messages":[]}"#, r#"{"model":7,"messages":[]}"#] {
+            let fault = count(nameless).unwrap_err();
+            assert!(matches!(fault.downcast_ref(), Some(Failure::NoModel)), "{fault}");
+        }
+    }
+
+    #[test]
+    fn embeddings_are_told_from_responses() {
+        let embeddings = "4 tokens  (request, cl100k_base, exact)\n";
+        for input in
+            [r#"["hello world","hello world"]"#, r#""hello world hello world""#, "[1,2,3,4]"]
+        {
+            let body = format!(r#"{{"model":"text-embedding-3-small","input":{input}}}"#);
+            assert_eq!(count("text-embedding-3-small", &body), embeddings, "{input}");
+        }
+        let wire = |body: &str| {
+            let body = serde_json::from_str(body).unwrap();
+            super::wire(&body, body_model(&body).as_deref())
+        };
+        for (body, expected) in [
+            (r#"{"model":"m","input":"hello"}"#, Wire::Responses),
+            (r#"{"model":"m","input":[{"role":"user","content":"hello"}]}"#, Wire::Responses),
+            (r#"{"model":"m","input":[]}"#, Wire::Responses),
+            (r#"{"model":"embedder","input":"hello","instructions":"Be brief."}"#, Wire::Responses),
+            (r#"{"model":"m","input":["hello"]}"#, Wire::Embeddings),
+            (r#"{"model":"m","input":"hello","encoding_format":"float"}"#, Wire::Embeddings),
+        ] {
+            assert_eq!(wire(body), Some(expected), "{body}");
+        }
     }
 
     #[test]

@@ -114,6 +114,9 @@ pub(crate) enum Failure {
     /// Bytes for programs, and a person's terminal.
     #[error("Parquet is nothing for a terminal; name a file with -o")]
     Terminal,
+    /// A vocabulary is a model's.
+    #[error("the input names no model: name it with --model, or its files with --tokenizer")]
+    NoModel,
     /// No engine to compare with, or none that says.
     #[error(transparent)]
     Against(#[from] AgainstError),
@@ -159,6 +162,7 @@ impl Failure {
             | Self::StoreUrl(_)
             | Self::NotShared { .. }
             | Self::Terminal
+            | Self::NoModel
             | Self::Export(ExportFault::HalfHour(_))
             | Self::Admin {
                 fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
