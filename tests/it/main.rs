@@ -21,6 +21,7 @@ mod simulated;
 
 mod access_log;
 mod admin_tls;
+mod against;
 mod api;
 mod bytes_pass;
 mod captured;
