@@ -1,15 +1,18 @@
-//! How fast records become a Parquet file, and what that holds in memory.
+//! How fast records become a Parquet file: by the command that users have, and by the writer alone.
 //!
-//! `exports` prints the table; `benches/run --only exports` builds and starts it. The records are
-//! made before, a few at a time as the store hands them on, and written to nowhere, so that it is
-//! the writer's own CPU time.
+//! `exports` prints the table; `benches/run --only exports` builds and starts it. The command reads a
+//! store and writes a file, and its time is by the clock, from its start to its end. For the writer
+//! alone records are made before, a few at a time as the store hands them on, and written to
+//! nowhere, so that it is the writer's own CPU time.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
 use jiff::SignedDuration;
 use taximeter_benches::clock::cpu_nanos;
+use taximeter_benches::month::Month;
 use taximeter_benches::record::pattern;
 use taximeter_benches::say;
 use taximeter_billing::export::{Format, RecordWriter};
@@ -27,6 +30,9 @@ const ROUNDS: usize = 3;
 /// How fast records become a Parquet file.
 #[derive(Debug, Parser)]
 struct Options {
+    /// Where `taximeter` is.
+    #[arg(long)]
+    programs: PathBuf,
     /// How many.
     #[arg(long, default_value_t = 1_000_000)]
     records: u32,
@@ -34,6 +40,31 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
+    say(&format!("{:<66}{:>10}  goal", "exports", "taximeter"));
+    let rate = command(&options)?;
+    say(&format!("{:<66}{rate:>10.0}  ≥ 500000", "a store into a Parquet file, records a second"));
+    let (rate, size) = writer(&options)?;
+    say(&format!("{:<66}{rate:>10.0}  ≥ 500000", "  the writer alone, a second of one core"));
+    say(&format!("{:<66}{size:>10.0}", "  bytes of file per record"));
+    Ok(())
+}
+
+/// Records a second of `taximeter bill --format parquet`, over a store that has them all.
+fn command(options: &Options) -> Result<f64> {
+    let begin = "2026-10-01T00:00:00Z".parse()?;
+    let mut month = Month::new(options.programs.join("taximeter"), begin, options.records)?;
+    month.fill(options.records)?;
+    let file = month.path().join("records.parquet").display().to_string();
+    let mut least = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let export = ["--month", "2026-10", "--format", "parquet", "-o", file.as_str()];
+        least = least.min(month.bill(&export)?.seconds);
+    }
+    Ok(f64::from(options.records) / least)
+}
+
+/// Records that the writer takes in a second of CPU time, and bytes of file that each becomes.
+fn writer(options: &Options) -> Result<(f64, f64)> {
     let mut first = pattern()?;
     first.resource = [("k8s.pod.name".to_owned(), "bench-0".to_owned())].into();
     let mut records = vec![first.clone(); PIECE_RECORDS as usize];
@@ -57,12 +88,8 @@ fn main() -> Result<()> {
         bytes = writer.finish()?.0;
         best = best.min(spent + cpu_nanos() - start);
     }
-    let (rate, size) =
-        (f64::from(options.records) * 1e9 / best as f64, bytes as f64 / f64::from(options.records));
-    say(&format!("{:<66}{:>10}  goal", "exports", "taximeter"));
-    say(&format!("{:<66}{rate:>10.0}  ≥ 500000", "records into Parquet, a second of one core"));
-    say(&format!("{:<66}{size:>10.0}", "  bytes of file per record"));
-    Ok(())
+    let records = f64::from(options.records);
+    Ok((records * 1e9 / best as f64, bytes as f64 / records))
 }
 
 /// Makes it request `number`, after the `first` one.
