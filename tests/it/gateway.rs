@@ -137,6 +137,8 @@ pub(crate) struct Gateway {
     listen: Option<SocketAddr>,
     admin: Option<SocketAddr>,
     log: Receiver<String>,
+    /// What it said before it listened.
+    began: Vec<Value>,
     /// Held by who wants that nobody reads it.
     reading: Arc<Mutex<()>>,
     folder: Option<TempDir>,
@@ -177,25 +179,31 @@ impl Gateway {
             })
         });
         let folder = Some(folder);
-        let mut gateway = Self { child, listen: None, admin: None, log, reading, folder };
+        let mut gateway =
+            Self { child, listen: None, admin: None, log, began: Vec::new(), reading, folder };
         gateway.await_listening();
         gateway
     }
 
     fn await_listening(&mut self) {
-        let mut said = Vec::new();
         let limit = Limit::begin();
         while self.listen.is_none() {
             let Ok(line) = self.log.recv_timeout(limit.left()) else {
-                panic!("the gateway did not start; it said: {said:#?}");
+                panic!("the gateway did not start; it said: {:#?}", self.began);
             };
-            let event: Value = serde_json::from_str(&line).unwrap_or_default();
+            let event: Value = serde_json::from_str(&line).unwrap_or_else(|_| line.into());
             let address = |member: &str| event[member].as_str().and_then(|a| a.parse().ok());
             if event["event"] == "listening" {
                 (self.listen, self.admin) = (address("listen"), address("admin"));
             }
-            said.push(line);
+            self.began.push(event);
         }
+    }
+
+    /// The line of an event from before it listened.
+    pub(crate) fn said_at_its_start(&self, name: &str) -> &Value {
+        let said = self.began.iter().find(|event| event["event"] == name);
+        said.unwrap_or_else(|| panic!("no {name}: {:#?}", self.began))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use crate::engine::Engine;
 use crate::gateway::{Setup, taximeter};
 use crate::http::json_answer;
@@ -14,6 +16,7 @@ fn tiny() -> PathBuf {
 const ANSWER: &str = r#"{"id":"c","model":"tiny-1","choices":[{"index":0,
 "message":{"role":"assistant","content":"Hello the world, zz"},"finish_reason":"stop"}]}"#;
 const ANSWER_TOKENS: u64 = 8;
+const CHAT_OF_TINY: &str = r#"{"model":"tiny-1","messages":[{"role":"user","content":"x"}]}"#;
 
 #[test]
 fn a_model_is_counted_with_the_vocabulary_of_its_folder() {
@@ -34,6 +37,31 @@ fn a_model_is_counted_with_the_vocabulary_of_its_folder() {
         assert_eq!(usage["output_tokens"] == ANSWER_TOKENS, exact, "{usage}");
         assert_eq!(!flags.contains("estimated"), exact, "{usage}");
     }
+}
+
+#[test]
+fn a_file_that_only_a_slower_tokenizer_reads_counts_exactly_and_is_told_of_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = std::fs::read(tiny().join("tokenizer.json")).expect("the fixture");
+    let mut file: Value = serde_json::from_slice(&file).expect("JSON");
+    file["normalizer"] = json!({"type": "Lowercase"});
+    let path = folder.path().join("tokenizer.json");
+    std::fs::write(&path, file.to_string()).expect("write it");
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with(&format!("tokenizers: [{{models: [\"tiny-*\"], path: {path:?}}}]"))
+        .start();
+    let told = gateway.said_at_its_start("tokenizer_fallback");
+    assert!(told["path"].as_str().is_some_and(|told| told.ends_with("tokenizer.json")), "{told}");
+    assert!(told["reason"].as_str().is_some_and(|told| told.contains("Lowercase")), "{told}");
+    let mut client = gateway.chat("Connection: close\r\n", CHAT_OF_TINY);
+    engine.answer_once(&json_answer(ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    let usage = gateway.record()["usage"].clone();
+    // Without its capital, `Hello` is no longer one token: it is one a letter.
+    assert_eq!(usage["output_tokens"], ANSWER_TOKENS - 1 + "hello".len() as u64, "{usage}");
+    assert_eq!(usage["flagged"]["output_tokens"], json!(["missing"]), "{usage}");
 }
 
 #[test]

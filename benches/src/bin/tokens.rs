@@ -93,8 +93,18 @@ fn print_files() -> Result<()> {
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         print_load(&name, file.to_str().context("a path of UTF-8")?)?;
+        print_counting(&Tokenizer::from_file(&*name, &fs::read(&file)?)?.tokenizer);
     }
     Ok(())
+}
+
+/// What the prose costs as it arrives, and the text that is hardest to count.
+fn print_counting(tokenizer: &Tokenizer) {
+    row("  as it arrives: ns per delta", nanos_per_delta(tokenizer), "≤ 300");
+    let hard = hard_texts().into_iter().map(|(what, text)| (least_millis(tokenizer, &text), what));
+    if let Some((millis, what)) = hard.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        row(&format!("  hardest text ({what}), ms per MiB"), millis, "≤ 150");
+    }
 }
 
 fn print_load(name: &str, vocabulary: &str) -> Result<()> {
