@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taximeter_ledger::{Entry, Framed, Mark, Progress, Reader};
+use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
@@ -326,21 +327,28 @@ fn age(segment: &Path, by: SignedDuration) {
     fs::write(segment, bytes).expect("write the segment");
 }
 
+const SMALL_FILES: &str = "limits: {ledger_segment_bytes: 4096}";
+
+/// A ledger of twelve requests in several files, whose gateway was killed; and their records.
+fn in_small_files(engine: &Engine) -> (TempDir, Vec<Value>) {
+    let gateway = before(engine).with(SMALL_FILES).start();
+    serve(engine, &gateway, 12);
+    let all = gateway.records();
+    let folder = gateway.kill();
+    assert!(segments(&folder.path().join("data")).len() > 3);
+    (folder, all)
+}
+
 #[test]
 fn old_files_go_once_the_store_has_them() {
     let engine = Engine::start();
-    let limits = "limits: {ledger_segment_bytes: 4096}";
-    let gateway = before(&engine).with(limits).start();
-    serve(&engine, &gateway, 12);
-    let all = gateway.records();
-    let folder = gateway.kill();
+    let (folder, all) = in_small_files(&engine);
     let data_dir = folder.path().join("data");
     let old = segments(&data_dir);
-    assert!(old.len() > 3, "{old:?}");
     for segment in &old {
         age(segment, SignedDuration::from_hours(36));
     }
-    let sections = format!("ledger: {{keep_days: 1}}\n{limits}");
+    let sections = format!("ledger: {{keep_days: 1}}\n{SMALL_FILES}");
     let gateway = before(&engine).with(&sections).start_in(folder);
     let left = patiently(|| {
         let left = segments(&data_dir);
@@ -357,17 +365,12 @@ fn old_files_go_once_the_store_has_them() {
 #[test]
 fn young_files_go_early_where_there_is_little_room_and_nothing_is_missing() {
     let engine = Engine::start();
-    let limits = "limits: {ledger_segment_bytes: 4096}";
-    let gateway = before(&engine).with(limits).start();
-    serve(&engine, &gateway, 12);
-    let all = gateway.records();
-    let folder = gateway.kill();
+    let (folder, all) = in_small_files(&engine);
     let data_dir = folder.path().join("data");
     let old = segments(&data_dir);
-    assert!(old.len() > 3, "{old:?}");
     // So much that what a start writes is little beside it.
     fs::write(data_dir.join("something else"), vec![0; 4 << 20]).expect("fill the directory");
-    let sections = format!("ledger: {{dir_bytes_max: {}}}\n{limits}", room(&data_dir, 88));
+    let sections = format!("ledger: {{dir_bytes_max: {}}}\n{SMALL_FILES}", room(&data_dir, 88));
     let gateway = before(&engine).with(&sections).start_in(folder);
     let gone = patiently(|| (!segments(&data_dir).contains(&old[0])).then_some(()));
     assert!(gone.is_some(), "the oldest file stays");

@@ -74,7 +74,7 @@ pub struct Reserve {
 
 /// What a running request has used so far: all that is known of it if we die before it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Told")]
+#[serde(from = "Stored")]
 pub struct Progress {
     /// The reserved request.
     pub id: RequestId,
@@ -88,9 +88,9 @@ pub struct Progress {
     pub usage: RecordUsage,
 }
 
-/// The same as it is read. The first versions wrote two numbers, and not where they came from.
+/// The same as journals have it; older ones have two numbers, and not where they come from.
 #[derive(Deserialize)]
-struct Told {
+struct Stored {
     id: RequestId,
     at: Timestamp,
     #[serde(default)]
@@ -106,12 +106,12 @@ struct Told {
     estimated: bool,
 }
 
-impl From<Told> for Progress {
-    fn from(told: Told) -> Self {
-        let Told { id, at, response_model, service_tier, usage, .. } = told;
+impl From<Stored> for Progress {
+    fn from(stored: Stored) -> Self {
+        let Stored { id, at, response_model, service_tier, usage, .. } = stored;
         let usage = usage.unwrap_or_else(|| {
-            let (input, output) = (told.input_tokens, told.output_tokens);
-            let flag = told.estimated.then_some(Flag::Estimated);
+            let (input, output) = (stored.input_tokens, stored.output_tokens);
+            let flag = stored.estimated.then_some(Flag::Estimated);
             let usage = RecordUsage::counted(input, output, flag.as_slice());
             let source = if input.and(output).is_some() { usage.source } else { Source::Unknown };
             RecordUsage { source, ..usage }

@@ -23,8 +23,8 @@ Examples:
   taximeter backup - --config taximeter.yaml > monday.tar      as a tar archive
   taximeter verify --store sqlite --data-dir /backups/monday   is the copy whole?
 
-Works while the gateway runs and while it does not; it serves on, and only its store waits. A gateway
-starts from the copy as its data_dir. Of a store in PostgreSQL it has nothing: see pg_dump.";
+Works while the gateway runs, which serves on while its store waits, and while it does not. A
+gateway starts from the copy as its data_dir. Of a store in PostgreSQL it has nothing: see pg_dump.";
 
 /// Copies the ledger: journal, corrections and SQLite store, as of one moment
 #[derive(Debug, Args)]
