@@ -301,7 +301,8 @@ impl Run<'_> {
 
     /// What is paid for, in the order of meters.
     fn counted(&self, tariff: &Tariff<'_>) -> Result<Counted, PriceError> {
-        let (beside, mut counted) = self.units()?;
+        let (mut beside, mut counted) = self.units()?;
+        drop_other_measure(&mut beside, tariff);
         // A search that nobody counted is not a search for nothing.
         let charges_searches = tariff.rate(MeterName::SearchUnits).is_some_and(|r| !r.is_zero());
         if charges_searches && !self.usage.units.contains_key(MeterName::SearchUnits.as_str()) {
@@ -369,6 +370,18 @@ impl Run<'_> {
 }
 
 type Counted = Vec<(MeterName, Decimal)>;
+
+/// Searches may be told by their number and by their queries (Gemini): what has no rate is not
+/// charged where the other has one.
+fn drop_other_measure(beside: &mut Counted, tariff: &Tariff<'_>) {
+    let (searches, queries) = (MeterName::WebSearchRequests, MeterName::SearchQueries);
+    for (meter, other) in [(searches, queries), (queries, searches)] {
+        let is_told = beside.iter().any(|(told, _)| *told == other);
+        if is_told && tariff.rate(meter).is_none() && tariff.rate(other).is_some() {
+            beside.retain(|(told, _)| *told != meter);
+        }
+    }
+}
 
 /// The tier that a word of the answer means; `None` is the standard one.
 ///

@@ -288,3 +288,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn searches_told_by_number_and_by_queries_are_charged_by_what_has_a_rate() {
+    let searched = units(usage(0, 0), [("web_search_requests", "1"), ("search_queries", "3")]);
+    let lines = |model| builtin_lines("gcp.gemini", model, &searched);
+    assert_eq!(lines("gemini-2.5-flash"), ["web_search_requests 1 × 0.035 = 0.035"]);
+    assert_eq!(lines("gemini-3.5-flash"), ["search_queries 3 × 0.014 = 0.042"]);
+    let queries = units(usage(0, 0), [("search_queries", "3")]);
+    let alone = builtin().cost(&query("gcp.gemini", "gemini-2.5-flash"), &queries);
+    assert!(matches!(alone, Err(PriceError::NoRate { .. })), "{alone:?}");
+}
