@@ -395,7 +395,7 @@ impl Value for IdentityHeader {
     const EXPECTED: &'static str = "a header of your own, such as x-tenant-id";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        const TAKEN: [&str; 21] = [
+        const TAKEN: [&str; 22] = [
             "accept",
             "accept-encoding",
             "api-key",
@@ -416,6 +416,7 @@ impl Value for IdentityHeader {
             "transfer-encoding",
             "upgrade",
             "x-api-key",
+            "x-goog-api-key",
             "x-request-id",
         ];
         let name = text.to_ascii_lowercase();

@@ -74,17 +74,18 @@ pub(crate) fn input_tokens(
     }
     let prompt = prompt();
     let count = tokenizer.count(&prompt.texts);
-    let (around, fits) = match (&counting.form, wire) {
-        (Form::OpenAi, _) => (0, true),
+    let is_plain = matches!(wire, Wire::Completions | Wire::Embeddings | Wire::TokenIds);
+    let (around, fits) = match &counting.form {
+        Form::OpenAi => (0, true),
         // Each prompt is framed by itself.
-        (Form::Own(_), Wire::Completions | Wire::Embeddings) => {
-            (tokenizer.framing_tokens() * prompt.texts.len() as u64, true)
-        }
-        (Form::Own(_), _) => (0, false),
+        Form::Own(_) if is_plain => (tokenizer.framing_tokens() * prompt.texts.len() as u64, true),
+        Form::Own(_) => (0, false),
     };
+    // Ids of tokens need no vocabulary.
+    let is_known = *exact || is_plain && prompt.texts.is_empty();
     Count {
         tokens: prompt.tokens + prompt.image_tokens + around + count.tokens,
-        estimated: count.estimated || prompt.estimated || !exact || !fits,
+        estimated: count.estimated || prompt.estimated || !is_known || !fits,
     }
 }
 
@@ -148,5 +149,18 @@ mod tests {
     fn a_plain_prompt_is_counted_as_it_is() {
         let body = r#"{"prompt":["hello world","hello"]}"#;
         assert_eq!(count(Wire::Completions, body, &own(None)), (3, false));
+    }
+
+    #[test]
+    fn ids_of_tokens_are_counted_exactly_whatever_the_vocabulary() {
+        let unknown = Counting::built_in("tiny");
+        for (wire, body) in [
+            (Wire::TokenIds, r#"{"token_ids":[1,2,3],"sampling_params":{"n":2}}"#),
+            (Wire::Completions, r#"{"prompt":[1,2,3]}"#),
+        ] {
+            assert_eq!(count(wire, body, &unknown), (3, false), "{body}");
+        }
+        let images = r#"{"token_ids":[1,2],"features":{"mm_hashes":{}}}"#;
+        assert_eq!(count(Wire::TokenIds, images, &unknown), (2, true));
     }
 }

@@ -51,6 +51,7 @@ mod operations;
 mod otlp;
 mod otlp_logs;
 mod postgres;
+mod providers;
 mod push;
 mod readme;
 mod recognise;

@@ -1,45 +1,64 @@
-//! What a stream is cut into: blocks of server-sent events, or lines of JSON.
+//! What a stream is cut into: blocks of server-sent events, lines of JSON, or messages of AWS's.
 
+use crate::frames::Frames;
 use crate::lines::Lines;
+use crate::sniff::Kind;
 use crate::sse::{Block, Event, Splitter};
 
-/// Cuts a stream by one of both rules.
+/// Cuts a stream by one of these rules.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     bytes_max: usize,
-    splitter: Splitter,
-    lines: Option<Lines>,
+    cutter: Cutter,
+}
+
+#[derive(Debug)]
+enum Cutter {
+    Events(Splitter),
+    Lines(Lines),
+    Frames(Frames),
 }
 
 impl Blocks {
-    /// Events, until it is known to be lines; of at most `bytes_max` each.
+    /// Events, until it is known to be something else; of at most `bytes_max` each.
     pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, splitter: Splitter::new(bytes_max), lines: None }
+        Self { bytes_max, cutter: Cutter::Events(Splitter::new(bytes_max)) }
     }
 
-    /// Tells which it is, before anything but blanks has come.
-    pub(crate) fn are_lines(&mut self, lines: bool) {
-        self.lines = lines.then(|| Lines::new(self.bytes_max));
+    /// Tells what it is, before anything but blanks has come.
+    pub(crate) fn are(&mut self, kind: Kind) {
+        match kind {
+            Kind::Lines => self.cutter = Cutter::Lines(Lines::new(self.bytes_max)),
+            Kind::Frames => self.cutter = Cutter::Frames(Frames::new(self.bytes_max)),
+            Kind::Unsure | Kind::Events | Kind::Document | Kind::Opaque => {}
+        }
     }
 
     /// The next block that ends in `read` at or behind offset `at`, which moves behind it.
     pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
-        match &mut self.lines {
-            None => self.splitter.next(read, at),
-            Some(lines) => lines.next(read, at),
+        match &mut self.cutter {
+            Cutter::Events(splitter) => splitter.next(read, at),
+            Cutter::Lines(lines) => lines.next(read, at),
+            Cutter::Frames(frames) => frames.next(read, at),
         }
     }
 
     /// What an unfinished last block says.
     pub(crate) fn close(&mut self) -> Option<Event<'_>> {
-        match &mut self.lines {
-            None => self.splitter.close(),
-            Some(lines) => lines.close(),
+        match &mut self.cutter {
+            Cutter::Events(splitter) => splitter.close(),
+            Cutter::Lines(lines) => lines.close(),
+            // Half a message cannot be read.
+            Cutter::Frames(_) => None,
         }
     }
 
-    /// Lines and events that were too long.
-    pub(crate) fn too_long(&self) -> u32 {
-        self.splitter.too_long + self.lines.as_ref().map_or(0, |lines| lines.too_long)
+    /// Lines, events and messages that were too long.
+    pub(crate) const fn too_long(&self) -> u32 {
+        match &self.cutter {
+            Cutter::Events(splitter) => splitter.too_long,
+            Cutter::Lines(lines) => lines.too_long,
+            Cutter::Frames(frames) => frames.too_long,
+        }
     }
 }

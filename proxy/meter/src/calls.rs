@@ -14,6 +14,8 @@ const CONTAINERS_MAX: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
     web_searches: u64,
+    /// What was looked for in them, where that is told.
+    web_queries: u64,
     file_searches: u64,
     /// Where code ran, by name: each is charged once, however often it is called.
     containers: BTreeSet<String>,
@@ -23,6 +25,12 @@ impl Calls {
     /// Adds a web search.
     pub(crate) const fn search_web(&mut self) {
         self.web_searches = self.web_searches.saturating_add(1);
+    }
+
+    /// Adds something that was looked for in a web search: all of a request are one search.
+    pub(crate) const fn query_web(&mut self) {
+        self.web_searches = 1;
+        self.web_queries = self.web_queries.saturating_add(1);
     }
 
     /// Adds a search in files.
@@ -40,6 +48,7 @@ impl Calls {
     /// Adds further calls.
     pub(crate) fn add(&mut self, further: Self) {
         self.web_searches = self.web_searches.saturating_add(further.web_searches);
+        self.web_queries = self.web_queries.saturating_add(further.web_queries);
         self.file_searches = self.file_searches.saturating_add(further.file_searches);
         self.add_containers(further.containers);
     }
@@ -47,6 +56,7 @@ impl Calls {
     /// Takes a list of calls in which those before may be again.
     pub(crate) fn cover(&mut self, all: Self) {
         self.web_searches = self.web_searches.max(all.web_searches);
+        self.web_queries = self.web_queries.max(all.web_queries);
         self.file_searches = self.file_searches.max(all.file_searches);
         self.add_containers(all.containers);
     }
@@ -62,6 +72,7 @@ impl Calls {
     pub(crate) fn units(&self) -> BTreeMap<String, Decimal> {
         let units = [
             ("web_search_requests", self.web_searches),
+            ("search_queries", self.web_queries),
             ("file_search_calls", self.file_searches),
             ("code_interpreter_sessions", self.containers.len() as u64),
         ];

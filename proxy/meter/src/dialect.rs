@@ -5,6 +5,7 @@
 mod anthropic;
 mod auto;
 mod azure;
+mod bedrock;
 mod cohere;
 mod deepseek;
 mod fireworks;
@@ -102,7 +103,7 @@ dialects! {
     "perplexity" Perplexity: perplexity,
     /// OpenRouter.
     "openrouter" OpenRouter: openrouter,
-    /// Gemini behind its OpenAI routes.
+    /// Gemini, on its own routes and behind OpenAI's.
     "gemini" Gemini: gemini,
     /// Together AI.
     "together" Together: together,
@@ -112,6 +113,8 @@ dialects! {
     "moonshot" Moonshot: moonshot,
     /// Cohere.
     "cohere" Cohere: cohere,
+    /// AWS Bedrock.
+    "bedrock" Bedrock: bedrock,
 }
 
 impl Dialect {

@@ -15,6 +15,7 @@ mod dialect;
 mod exponential;
 mod facts;
 mod form;
+mod frames;
 mod json;
 mod lines;
 mod listener;

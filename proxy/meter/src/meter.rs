@@ -14,7 +14,11 @@ use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
 use crate::sniff::{Kind, Sniffer};
 use crate::sse::{Event, SSE_LINE_BYTES_MAX};
+use crate::usage;
 use crate::wire::Wire;
+
+/// Where Gemini says which tier has served.
+const SERVICE_TIER: &str = "x-gemini-service-tier";
 
 /// How a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,9 +147,15 @@ impl Meter {
         }
     }
 
-    /// The headers of the answer, their names in lower case: they may show who answers.
+    /// The headers of the answer, their names in lower case: they may show who answers, and how fast
+    /// it was to be.
     pub fn on_headers<'h>(&mut self, headers: impl IntoIterator<Item = (&'h str, &'h str)>) {
-        self.listener.recogniser.look_at_headers(headers);
+        for (name, value) in headers {
+            self.listener.recogniser.look_at_header(name, value);
+            if name == SERVICE_TIER {
+                self.listener.answer.service_tier = Some(usage::name(value));
+            }
+        }
     }
 
     /// Feed one read as it came off the wire. Where reads begin and end carries no meaning for the
@@ -159,7 +169,7 @@ impl Meter {
             self.sniff(&read);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines => self.on_events(read),
+            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames => self.on_events(read),
             Kind::Document => {
                 if self.listener.format.is_some() {
                     self.body.push(&read, self.limits.bytes_max);
@@ -174,7 +184,7 @@ impl Meter {
     /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
         let event = match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines => self.blocks.close(),
+            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames => self.blocks.close(),
             Kind::Document | Kind::Opaque => None,
         };
         let Some(event) = event else { return self.gate.release() };
@@ -221,7 +231,7 @@ impl Meter {
             _ if self.is_encoded() => None,
             Kind::Events => Some(Framing::Events),
             Kind::Lines => Some(Framing::Lines),
-            Kind::Unsure | Kind::Document | Kind::Opaque => None,
+            Kind::Unsure | Kind::Frames | Kind::Document | Kind::Opaque => None,
         }
     }
 
@@ -281,7 +291,7 @@ impl Meter {
 
     fn sniff(&mut self, read: &[u8]) {
         self.kind = self.sniffer.look(read);
-        self.blocks.are_lines(self.kind == Kind::Lines);
+        self.blocks.are(self.kind);
         if self.sniffer.contradicts(self.kind) {
             self.listener.answer.counts.type_mismatch += 1;
         }
@@ -324,7 +334,7 @@ impl Meter {
             self.sniff(piece);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines => {
+            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames => {
                 let mut at = 0;
                 while let Some(block) = self.blocks.next(piece, &mut at) {
                     note(&mut self.transcript, block.event.as_ref());
@@ -364,9 +374,9 @@ impl Meter {
         let is_unread = matches!(self.coding, Coding::Unread);
         match self.kind {
             Kind::Opaque => true,
-            Kind::Unsure | Kind::Events | Kind::Lines if is_unread => true,
+            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames if is_unread => true,
             Kind::Unsure => self.is_bodiless || self.sniffer.expects_nothing(),
-            Kind::Events | Kind::Lines => {
+            Kind::Events | Kind::Lines | Kind::Frames => {
                 !answer.finish_reasons.is_empty() || answer.reports.has_final()
             }
             Kind::Document => {

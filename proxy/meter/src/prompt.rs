@@ -1,6 +1,7 @@
 //! The text of a prompt, or the chat that it is, for counting.
 
 mod chat;
+mod cloud;
 mod images;
 mod model;
 #[cfg(test)]
@@ -26,7 +27,7 @@ const CONTENT_DEPTH_MAX: usize = 8;
 
 /// What engines call what is embedded, compared or classified, but for `input`: rerank, score, and
 /// routes of their own.
-const BESIDE_INPUT: [&str; 13] = [
+const BESIDE_INPUT: [&str; 14] = [
     "query",
     "queries",
     "documents",
@@ -40,6 +41,27 @@ const BESIDE_INPUT: [&str; 13] = [
     "inputs",
     "content",
     "messages",
+    "requests",
+];
+
+/// Members of a part with text for the model, or with further parts.
+const PART_TEXTS: [&str; 15] = [
+    "text",
+    "refusal",
+    "thinking",
+    "name",
+    "content",
+    "output",
+    "summary",
+    "prompt_string",
+    // Gemini and Bedrock
+    "parts",
+    "functionCall",
+    "functionResponse",
+    "toolUse",
+    "toolResult",
+    "reasoningContent",
+    "reasoningText",
 ];
 
 /// What of a request is to be counted: the tokens of each of `texts`, and `tokens`.
@@ -120,6 +142,7 @@ impl Reader {
     fn read(&mut self, wire: Wire, request: &Members<'_>) {
         match wire {
             Wire::ChatCompletions => self.read_chat(request),
+            Wire::ChatBatch => self.read_chats(request),
             Wire::Completions => {
                 self.read_inputs(request.get("prompt"));
                 self.read_beside(request, &["suffix"]);
@@ -150,6 +173,12 @@ impl Reader {
                 });
             }
             Wire::LlamaCompletion => self.read_inputs(request.get("prompt")),
+            Wire::VertexGenerate
+            | Wire::TokenIds
+            | Wire::Invocations
+            | Wire::CohereChat
+            | Wire::GenerateContent
+            | Wire::Converse => self.read_cloud(wire, request),
             Wire::OllamaChat => {
                 self.read_beside(request, &["messages"]);
                 self.read_json(request, &["tools", "format"]);
@@ -169,7 +198,28 @@ impl Reader {
     }
 
     fn read_chat(&mut self, request: &Members<'_>) {
-        let Some(Node::List(messages)) = request.get("messages").copied().map(Node::of) else {
+        let Some(messages) = request.get("messages") else {
+            self.estimated = true;
+            return;
+        };
+        self.read_messages(messages);
+        for tools in ["tools", "functions"].iter().filter_map(|&key| request.get(key)) {
+            self.read_tools(Node::of(tools));
+        }
+        self.read_json(request, &["response_format"]);
+    }
+
+    /// Several chats, of which each is read by itself.
+    fn read_chats(&mut self, request: &Members<'_>) {
+        match request.get("messages").copied().map(Node::of) {
+            Some(Node::List(chats)) => chats.into_iter().for_each(|chat| self.read_messages(chat)),
+            _ => self.estimated = true,
+        }
+        self.read_json(request, &["response_format"]);
+    }
+
+    fn read_messages(&mut self, messages: &RawValue) {
+        let Node::List(messages) = Node::of(messages) else {
             self.estimated = true;
             return;
         };
@@ -184,10 +234,6 @@ impl Reader {
         }
         self.tokens += ANSWER_TOKENS;
         self.estimated |= !self.model.form.is_of_chats;
-        for tools in ["tools", "functions"].iter().filter_map(|&key| request.get(key)) {
-            self.read_tools(Node::of(tools));
-        }
-        self.read_json(request, &["response_format"]);
     }
 
     fn read_message(&mut self, members: &Members<'_>) {
@@ -265,14 +311,12 @@ impl Reader {
         self.estimated |= !matches!(kind, Some(Node::Text(kind)) if kind == "text");
         self.read_image(part);
         // Only members with text for the model: ids are not, and the data of images is not text.
-        for key in
-            ["text", "refusal", "thinking", "name", "content", "output", "summary", "prompt_string"]
-        {
+        for key in PART_TEXTS {
             if let Some(value) = part.get(key) {
                 self.read_content(value, depth_left);
             }
         }
-        self.read_json(part, &["arguments", "input"]);
+        self.read_json(part, &["arguments", "input", "args", "response", "json"]);
     }
 
     /// The image of a part, if it is one: OpenAI's two forms, and Anthropic's.

@@ -62,24 +62,19 @@ impl Recogniser {
         self.looks_left > 0
     }
 
-    /// Looks at the headers of an answer, their names in lower case.
-    pub(crate) fn look_at_headers<'h>(
-        &mut self,
-        headers: impl IntoIterator<Item = (&'h str, &'h str)>,
-    ) {
+    /// Looks at a header of an answer, its name in lower case.
+    pub(crate) fn look_at_header(&mut self, name: &str, value: &str) {
         if !self.is_looking() {
             return;
         }
-        for (name, value) in headers {
-            let is_header = |mark: &Mark| match *mark {
-                Mark::Header(header) => header == name,
-                Mark::HeaderIs(header, expected) => header == name && expected == value,
-                Mark::Owner(_) | Mark::Member(_) | Mark::Fingerprint(_) => false,
-            };
-            let shows = |dialect: &&Dialect| dialect.marks().iter().any(is_header);
-            if let Some(dialect) = Dialect::ALL.iter().find(shows) {
-                self.found(*dialect);
-            }
+        let is_header = |mark: &Mark| match *mark {
+            Mark::Header(header) => header == name,
+            Mark::HeaderIs(header, expected) => header == name && expected == value,
+            Mark::Owner(_) | Mark::Member(_) | Mark::Fingerprint(_) => false,
+        };
+        let shows = |dialect: &&Dialect| dialect.marks().iter().any(is_header);
+        if let Some(dialect) = Dialect::ALL.iter().find(shows) {
+            self.found(*dialect);
         }
     }
 
@@ -150,7 +145,7 @@ mod tests {
 
     fn by_headers(headers: &[(&str, &str)]) -> Dialect {
         let mut recogniser = Recogniser::new(Dialect::Auto);
-        recogniser.look_at_headers(headers.iter().copied());
+        headers.iter().for_each(|(name, value)| recogniser.look_at_header(name, value));
         recogniser.dialect()
     }
 
@@ -164,6 +159,10 @@ mod tests {
             (r#"{"system_fingerprint":"b6123-9a96389f"}"#, Dialect::LlamaCpp),
             (r#"{"system_fingerprint":"3.3.5-sha-1234567"}"#, Dialect::Tgi),
             (r#"{"usage":{"num_sources_used":0}}"#, Dialect::Xai),
+            (r#"{"usageMetadata":{"promptTokenCount":1}}"#, Dialect::Gemini),
+            (r#"[{"usageMetadata":{"promptTokenCount":1}}]"#, Dialect::Auto),
+            (r#"{"meta":{"billed_units":{"search_units":1}}}"#, Dialect::Cohere),
+            (r#"{"usage":{"inputTokens":1}}"#, Dialect::Bedrock),
             (
                 r#"{"choices":[{"delta":{"tool_calls":[{"extra_content":{"google":{}}}]}}]}"#,
                 Dialect::Gemini,
@@ -186,6 +185,7 @@ mod tests {
             r#"{"id":"chatcmpl-1","system_fingerprint":"fp_44709d6fcb","service_tier":"default"}"#,
             r#"{"system_fingerprint":"beta-version"}"#,
             r#"{"choices":[{"finish_reason":"stop","stop_reason":null}],"citations":[]}"#,
+            r#"{"meta":{"api_version":{"version":"2"},"billed_units":{"input_tokens":4}}}"#,
             r#"{"timings":[],"choices":{"delta":"matched_stop"},"usage":"num_sources_used"}"#,
         ] {
             assert_eq!(recognised(&[document]), Dialect::Auto, "{document}");
@@ -218,7 +218,7 @@ mod tests {
     fn a_dialect_that_is_known_is_not_looked_for() {
         let mut recogniser = Recogniser::new(Dialect::Vllm);
         recogniser.look_at(br#"{"x_groq":{}}"#);
-        recogniser.look_at_headers([("server", "llama.cpp")]);
+        recogniser.look_at_header("server", "llama.cpp");
         assert_eq!(recogniser.dialect(), Dialect::Vllm);
     }
 

@@ -276,7 +276,8 @@ impl RequestFacts {
     /// has no such question.
     #[must_use]
     pub fn question(&self, dialect: Dialect, ask: UsageAsk) -> Question {
-        let asks = matches!(self.wire, Wire::ChatCompletions | Wire::Completions);
+        let asks =
+            matches!(self.wire, Wire::ChatCompletions | Wire::Completions | Wire::Invocations);
         if !asks || !self.stream || !dialect.accepts_include_usage() {
             return Question::default();
         }

@@ -10,6 +10,8 @@ pub(crate) enum Kind {
     Events,
     /// JSON documents, one a line.
     Lines,
+    /// Messages of AWS's event streams.
+    Frames,
     /// One JSON document.
     Document,
     /// Passes unread.
@@ -35,6 +37,7 @@ impl Sniffer {
         self.declared = match essence.as_str() {
             "" => None,
             "text/event-stream" => Some(Kind::Events),
+            "application/vnd.amazon.eventstream" => Some(Kind::Frames),
             lines if lines.contains("ndjson") || lines.contains("jsonl") => Some(Kind::Lines),
             json if json.ends_with("/json") || json.ends_with("+json") => Some(Kind::Document),
             _ => Some(Kind::Opaque),
@@ -54,7 +57,7 @@ impl Sniffer {
 
     /// Whether the head and the bytes disagree.
     pub(crate) fn contradicts(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Events | Kind::Lines | Kind::Document)
+        matches!(kind, Kind::Events | Kind::Lines | Kind::Frames | Kind::Document)
             && self.declared.is_some_and(|declared| declared != kind)
     }
 
@@ -81,6 +84,8 @@ impl Sniffer {
             // What tells lines of JSON from one document stands behind the first of them.
             Some(b'{') if self.declared == Some(Kind::Lines) => Kind::Lines,
             Some(b'{' | b'[') => Kind::Document,
+            // Nothing tells their first bytes from those of other things.
+            Some(_) if self.declared == Some(Kind::Frames) => Kind::Frames,
             Some(b':') => Kind::Events,
             Some(_) if self.declared == Some(Kind::Events) => Kind::Events,
             Some(_) if FIELDS.contains(&seen) => Kind::Events,
@@ -120,6 +125,10 @@ mod tests {
         assert_eq!(kind(Some("text/plain"), "dinner"), (Kind::Opaque, false));
         assert_eq!(kind(Some("application/x-ndjson"), "{"), (Kind::Lines, false));
         assert_eq!(kind(Some("application/jsonl"), "data: x"), (Kind::Events, true));
+        let frames = Some("application/vnd.amazon.eventstream");
+        assert_eq!(kind(frames, "\0\0\0\x10"), (Kind::Frames, false));
+        assert_eq!(kind(frames, "{"), (Kind::Document, true));
+        assert_eq!(kind(None, "\0\0\0\x10"), (Kind::Opaque, false));
         assert_eq!(kind(json, "  "), (Kind::Unsure, false));
     }
 }

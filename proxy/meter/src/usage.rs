@@ -3,6 +3,9 @@
 //! The shape is told by the names of the members, so that a provider behind another's dialect is
 //! read right.
 
+mod bedrock;
+mod cohere;
+mod google;
 mod names;
 mod units;
 
@@ -43,6 +46,8 @@ pub(crate) struct Report {
     write_outside: Option<u64>,
     write_outside_5m: Option<u64>,
     write_outside_1h: Option<u64>,
+    /// The numbers are those that are billed (Cohere): what was read from a cache is no part of them.
+    is_billed: bool,
     /// Cache reads and writes that are part of `input`.
     read_inside: Option<u64>,
     read_inside_flat: Option<u64>,
@@ -177,11 +182,8 @@ impl Report {
                 _ => value.skip(),
             }),
             b"num_search_queries" => self.read_unit("search_queries", value),
-            b"billed_units" | b"tokens" => {
-                let is_billed = key == b"billed_units";
-                value.object(|key, value| self.read_cohere(is_billed, key, value))
-            }
-            _ => value.skip(),
+            b"billed_units" | b"tokens" => self.read_cohere(key == b"billed_units", value),
+            _ => self.read_bedrock(key, value),
         }
     }
 
@@ -233,25 +235,6 @@ impl Report {
             }
             Ok(())
         })
-    }
-
-    /// What Cohere bills outranks what it read.
-    fn read_cohere(
-        &mut self,
-        is_billed: bool,
-        key: &[u8],
-        value: &mut Reader<'_>,
-    ) -> Result<(), Malformed> {
-        match key {
-            b"input_tokens" if is_billed || self.input.is_none() => {
-                self.put(value, |report| &mut report.input)
-            }
-            b"output_tokens" if is_billed || self.output.is_none() => {
-                self.put(value, |report| &mut report.output)
-            }
-            b"search_units" => self.read_unit("search_units", value),
-            _ => value.skip(),
-        }
     }
 
     /// OpenRouter tells it as a number, Perplexity as an object with the total in it.
@@ -312,10 +295,6 @@ impl Report {
 
     /// Adds what another part of the same request used.
     pub(crate) fn plus(mut self, other: Self) -> Self {
-        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.saturating_add(b)),
-            (a, b) => a.or(b),
-        };
         self.input = sum(self.input, other.input);
         self.output = sum(self.output, other.output);
         self.read_inside_flat = sum(self.read_inside_flat, other.read_inside_flat);
@@ -342,6 +321,7 @@ impl Report {
         Self {
             is_partial: self.is_partial,
             includes_cache: self.includes_cache || earlier.includes_cache,
+            is_billed: self.is_billed || earlier.is_billed,
             part: self.part,
             service_tier: None,
             input: self.input.or(earlier.input),
@@ -392,7 +372,8 @@ impl Report {
             cache_read_input_tokens: self
                 .read_outside
                 .or(self.read_inside)
-                .or(self.read_inside_flat),
+                .or(self.read_inside_flat)
+                .filter(|_| !self.is_billed),
             cache_write_input_tokens: write.or(self.write_inside),
             cache_write_long_input_tokens: self.write_outside_1h.or(self.write_inside_12h),
             output_tokens: self.settle_output(placed, flags),
@@ -462,6 +443,14 @@ fn put(
         Count::Invalid => *invalid = invalid.saturating_add(1),
     }
     Ok(())
+}
+
+/// Both numbers, or the one that there is.
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    }
 }
 
 /// A name that an engine chose, cut to a length that may be kept.

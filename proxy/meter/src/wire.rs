@@ -2,18 +2,24 @@
 
 mod chat_completions;
 mod choices;
+mod cohere_chat;
 mod completions;
+mod converse;
 mod embeddings;
 mod error;
 mod generate;
+mod generate_content;
 mod images;
+mod invocations;
 mod llama_completion;
 mod messages;
 mod ocr;
 mod ollama;
 mod responses;
 mod speech;
+mod token_ids;
 mod transcriptions;
+mod vertex_generate;
 mod videos;
 
 use crate::facts::Format;
@@ -47,6 +53,8 @@ macro_rules! wires {
 wires! {
     /// `/v1/chat/completions`
     ChatCompletions: Some(&chat_completions::ChatCompletions),
+    /// `/v1/chat/completions/batch` of vLLM: several chats, and a choice for each
+    ChatBatch: Some(&chat_completions::ChatCompletions),
     /// `/v1/completions`
     Completions: Some(&completions::Completions),
     /// `/v1/responses`
@@ -63,6 +71,18 @@ wires! {
     OllamaChat: Some(&ollama::Ollama),
     /// `/api/generate` of Ollama
     OllamaGenerate: Some(&ollama::Ollama),
+    /// `/v2/chat` of Cohere
+    CohereChat: Some(&cohere_chat::CohereChat),
+    /// `/v1beta/models/…:generateContent` of Gemini
+    GenerateContent: Some(&generate_content::GenerateContent),
+    /// `/model/…/converse` of Bedrock
+    Converse: Some(&converse::Converse),
+    /// `/inference/v1/generate` of vLLM
+    TokenIds: Some(&token_ids::TokenIds),
+    /// `/vertex_generate` of SGLang
+    VertexGenerate: Some(&vertex_generate::VertexGenerate),
+    /// `/invocations` of vLLM and SGLang
+    Invocations: Some(&invocations::Invocations),
     /// `/v1/audio/transcriptions` and `/v1/audio/translations`
     Transcriptions: Some(&transcriptions::Transcriptions),
     /// `/v1/audio/speech`
@@ -92,10 +112,12 @@ impl Wire {
         matches!(
             self,
             Self::ChatCompletions
+                | Self::ChatBatch
                 | Self::Completions
                 | Self::Responses
                 | Self::Messages
                 | Self::Embeddings
+                | Self::CohereChat
                 | Self::OllamaChat
                 | Self::OllamaGenerate
         )

@@ -11,8 +11,8 @@ use taximeter_meter::{DecodeFault, RequestFault};
 use crate::edge::framing::FramingFault;
 
 /// One text for a key that is missing, unknown or wrong: it says nothing about which keys exist.
-const NO_KEY: &str =
-    "no valid API key was sent; send one as `authorization: Bearer KEY`, `x-api-key` or `api-key`";
+const NO_KEY: &str = "no valid API key was sent; send one as `authorization: Bearer KEY`, \
+                      `x-api-key`, `api-key` or `x-goog-api-key`";
 /// Model names are cut at this many bytes in messages.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Suggested wait where we cannot know better.

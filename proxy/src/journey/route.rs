@@ -49,7 +49,7 @@ pub(crate) struct Chosen {
 pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
     let Order { body, plain, mut facts, held } = order;
     let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
-    let model = facts.as_ref().and_then(|facts| facts.model.clone()).or(call.path_model.clone());
+    let model = call.path_model.clone().or(facts.as_ref().and_then(|facts| facts.model.clone()));
     let index = gateway
         .config
         .upstreams
@@ -77,7 +77,7 @@ pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         dialect,
         request_model: model,
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
-        stream: facts.as_ref().is_some_and(|facts| facts.stream),
+        stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
         choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
         parameters: parameters.unwrap_or_default(),
         max_tokens: facts.as_ref().and_then(|facts| facts.max_output_tokens),

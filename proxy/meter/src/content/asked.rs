@@ -28,9 +28,30 @@ impl Asked {
         };
         let mut asked = Self::default();
         match wire {
-            Wire::ChatCompletions | Wire::OllamaChat => {
+            Wire::ChatCompletions | Wire::OllamaChat | Wire::CohereChat | Wire::Invocations => {
                 asked.input = listed("messages").map(chat).collect();
                 asked.tools = listed("tools").chain(listed("functions")).filter_map(tool).collect();
+            }
+            Wire::ChatBatch => {
+                let chats = listed("messages").filter_map(Value::as_array);
+                asked.input = chats.flatten().map(chat).collect();
+            }
+            Wire::GenerateContent => {
+                let system =
+                    body.get("systemInstruction").or_else(|| body.get("system_instruction"));
+                asked.system =
+                    system.and_then(|it| it.get("parts")).map(part::all).unwrap_or_default();
+                asked.input = listed("contents").map(turn).collect();
+                let declared = listed("tools").filter_map(|tool| tool.get("functionDeclarations"));
+                asked.tools =
+                    declared.filter_map(Value::as_array).flatten().filter_map(tool).collect();
+            }
+            Wire::Converse => {
+                asked.system = body.get("system").map(part::all).unwrap_or_default();
+                asked.input = listed("messages").map(chat).collect();
+                let tools = body.get("toolConfig").and_then(|tools| tools.get("tools"));
+                let tools = tools.and_then(Value::as_array).into_iter().flatten();
+                asked.tools = tools.filter_map(|it| it.get("toolSpec")).filter_map(tool).collect();
             }
             Wire::Messages => {
                 asked.system = body.get("system").map(part::all).unwrap_or_default();
@@ -52,7 +73,12 @@ impl Asked {
             }
             Wire::Completions | Wire::LlamaCompletion => asked.input = prompt(&["prompt"]),
             Wire::Generate => asked.input = prompt(&["text", "inputs", "prompt"]),
+            Wire::VertexGenerate => {
+                let texts = listed("instances").filter_map(|it| word(it, "text"));
+                asked.input = texts.map(|text| user(part::text(text))).collect();
+            }
             Wire::Embeddings
+            | Wire::TokenIds
             | Wire::Transcriptions
             | Wire::Speech
             | Wire::Images
@@ -100,6 +126,15 @@ fn chat(message: &Value) -> Value {
     parts.extend(calls.filter_map(call));
     parts.extend(message.get("function_call").and_then(|told| function(None, told)));
     named(part::message(role, parts), message)
+}
+
+/// A message of Gemini's, whose models are called so.
+fn turn(content: &Value) -> Value {
+    let role = match word(content, "role") {
+        Some("model") => "assistant",
+        role => role.unwrap_or("user"),
+    };
+    part::message(role, content.get("parts").map(part::all).unwrap_or_default()).into()
 }
 
 /// A call in OpenAI's or Ollama's form.
@@ -257,12 +292,77 @@ mod tests {
     }
 
     #[test]
+    fn providers_of_their_own_kind_are_told_as_all_others() {
+        let text = |text: &str| json!({"type": "text", "content": text});
+        let call = json!({"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": 1}});
+        let answer = json!({"type": "tool_call_response", "id": "c1", "response": {"y": 2}});
+        let image = json!({"type": "image", "mime_type": "image/png", "bytes": 4});
+        let gemini = asked(
+            Wire::GenerateContent,
+            &json!({
+                "systemInstruction": {"parts": [{"text": "Be short."}]},
+                "contents": [
+                    {"role": "user", "parts": [{"text": "Where?"},
+                        {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]},
+                    {"role": "model", "parts": [{"text": "Hm.", "thought": true},
+                        {"functionCall": {"id": "c1", "name": "map", "args": {"of": 1}}}]},
+                    {"role": "user", "parts": [
+                        {"functionResponse": {"id": "c1", "name": "map", "response": {"y": 2}}}]},
+                ],
+                "tools": [{"functionDeclarations": [{"name": "map"}]}, {"googleSearch": {}}],
+            }),
+        );
+        assert_eq!(gemini.system, [text("Be short.")]);
+        assert_eq!(
+            Value::from(gemini.input),
+            json!([
+                {"role": "user", "parts": [text("Where?"), image]},
+                {"role": "assistant", "parts": [{"type": "reasoning", "content": "Hm."}, call]},
+                {"role": "user", "parts": [answer]},
+            ])
+        );
+        assert_eq!(gemini.tools, [json!({"type": "function", "name": "map"})]);
+        let bedrock = asked(
+            Wire::Converse,
+            &json!({
+                "system": [{"text": "Be short."}],
+                "messages": [
+                    {"role": "user", "content": [{"text": "Where?"},
+                        {"image": {"format": "png", "source": {"bytes": "AAAA"}}}]},
+                    {"role": "assistant", "content": [
+                        {"toolUse": {"toolUseId": "c1", "name": "map", "input": {"of": 1}}}]},
+                    {"role": "user", "content": [
+                        {"toolResult": {"toolUseId": "c1", "content": [{"text": "Here."}]}}]},
+                ],
+                "toolConfig": {"tools": [{"toolSpec": {"name": "map"}}]},
+            }),
+        );
+        assert_eq!(bedrock.system, [text("Be short.")]);
+        let image = json!({"type": "image", "mime_type": null, "bytes": 4});
+        let answer = json!({"type": "tool_call_response", "id": "c1", "response": [text("Here.")]});
+        assert_eq!(
+            Value::from(bedrock.input),
+            json!([
+                {"role": "user", "parts": [text("Where?"), image]},
+                {"role": "assistant", "parts": [call]},
+                {"role": "user", "parts": [answer]},
+            ])
+        );
+        assert_eq!(bedrock.tools, [json!({"type": "function", "name": "map"})]);
+        let chats = json!({"messages": [[{"role": "user", "content": "Where?"}],
+            [{"role": "user", "content": "When?"}]]});
+        let told = ["Where?", "When?"].map(|said| json!({"role": "user", "parts": [text(said)]}));
+        assert_eq!(Value::from(asked(Wire::ChatBatch, &chats).input), Value::from(told.to_vec()));
+    }
+
+    #[test]
     fn a_text_to_go_on_from_is_a_user_s_and_token_ids_are_none() {
         for (wire, body) in [
             (Wire::Completions, json!({"prompt": "Where"})),
             (Wire::Completions, json!({"prompt": ["Where"]})),
             (Wire::Responses, json!({"input": "Where"})),
             (Wire::Generate, json!({"inputs": "Where"})),
+            (Wire::VertexGenerate, json!({"instances": [{"text": "Where"}]})),
             (Wire::OllamaGenerate, json!({"prompt": "Where"})),
         ] {
             let told = asked(wire, &body).input;

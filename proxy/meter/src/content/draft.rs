@@ -271,11 +271,18 @@ fn name(text: &str) -> String {
 /// A reason by the conventions' word for it, where they have one.
 fn finish_reason(reason: &str) -> &str {
     match reason {
-        "end_turn" | "stop_sequence" | "completed" | "eos" | "eos_token" | "word" => "stop",
-        "max_tokens" | "max_output_tokens" | "limit" => "length",
-        "tool_calls" | "tool_use" | "function_call" => "tool_call",
-        "refusal" => "content_filter",
-        "failed" | "cancelled" => ENDED_BADLY,
+        "end_turn" | "stop_sequence" | "completed" | "eos" | "eos_token" | "word" | "STOP"
+        | "COMPLETE" | "STOP_SEQUENCE" => "stop",
+        "max_tokens" | "max_output_tokens" | "limit" | "MAX_TOKENS" => "length",
+        "tool_calls" | "tool_use" | "function_call" | "TOOL_CALL" => "tool_call",
+        "refusal"
+        | "content_filtered"
+        | "guardrail_intervened"
+        | "SAFETY"
+        | "RECITATION"
+        | "PROHIBITED_CONTENT"
+        | "BLOCKLIST" => "content_filter",
+        "failed" | "cancelled" | "ERROR" => ENDED_BADLY,
         other => other,
     }
 }

@@ -3,6 +3,21 @@
 
 use serde_json::{Map, Value, json};
 
+/// What parts of Gemini's and Bedrock's are known by.
+const UNNAMED: [&str; 11] = [
+    "text",
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "toolUse",
+    "toolResult",
+    "reasoningContent",
+    "image",
+    "document",
+    "video",
+];
+
 /// A part that is text.
 pub(super) fn text(content: &str) -> Value {
     json!({"type": "text", "content": content})
@@ -77,12 +92,27 @@ pub(super) fn word<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
     of.get(key)?.as_str()
 }
 
+/// A member that is text, or none.
+pub(super) fn text_of<'a>(of: &'a Value, key: &str) -> &'a str {
+    word(of, key).unwrap_or_default()
+}
+
+/// What is in a member that is a list.
+pub(super) fn list<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    of.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A member that is a whole number.
+pub(super) fn number(of: &Value, key: &str) -> Option<u64> {
+    of.get(key)?.as_u64()
+}
+
 /// One part of a content, whosever form it has.
 pub(super) fn one(part: &Value) -> Option<Value> {
     if let Value::String(content) = part {
         return Some(text(content));
     }
-    let kind = word(part, "type").unwrap_or("text");
+    let Some(kind) = word(part, "type") else { return unnamed(part) };
     Some(match kind {
         "text" | "input_text" | "output_text" => text(&plain(part.get("text")?)),
         "refusal" => text(word(part, "refusal")?),
@@ -123,6 +153,37 @@ pub(super) fn one(part: &Value) -> Option<Value> {
         }
         // Nothing but that it was there: what it holds may be of any size, and no text.
         other => json!({"type": other}),
+    })
+}
+
+/// A part that says by the name of a member what it is: Gemini's and Bedrock's.
+fn unnamed(part: &Value) -> Option<Value> {
+    let (name, held) = part.as_object()?.iter().find(|(name, _)| UNNAMED.contains(&&***name))?;
+    Some(match name.as_str() {
+        "functionCall" => call(
+            word(held, "id"),
+            word(held, "name")?,
+            held.get("args").cloned().unwrap_or_default(),
+        ),
+        "functionResponse" => result(word(held, "id"), answered(held.get("response"))),
+        "toolUse" => {
+            let input = held.get("input").cloned().unwrap_or_default();
+            call(word(held, "toolUseId"), word(held, "name")?, input)
+        }
+        "toolResult" => result(word(held, "toolUseId"), answered(held.get("content"))),
+        "reasoningContent" => reasoning(&plain(held.get("reasoningText")?)),
+        "inlineData" => {
+            let mime = word(held, "mimeType");
+            let modality = mime.and_then(|mime| mime.split('/').next()).unwrap_or("file");
+            left_out(modality, mime, word(held, "data").map_or(0, str::len))
+        }
+        "fileData" => referred("file", word(held, "mimeType"), word(held, "fileUri"), None)?,
+        "image" | "document" | "video" => {
+            let bytes = held.get("source").and_then(|source| word(source, "bytes"));
+            left_out(name, None, bytes.map_or(0, str::len))
+        }
+        _ if part.get("thought") == Some(&true.into()) => reasoning(&plain(held)),
+        _ => text(&plain(held)),
     })
 }
 

@@ -1,9 +1,11 @@
 //! What an answer says, read from its events as they pass, or from its document at the end.
 
+mod native;
+
 use serde_json::Value;
 
 use super::draft::{Draft, Kind};
-use super::part::{self, word};
+use super::part::{self, list, number, text_of as text, word};
 use crate::Wire;
 
 /// What one answer says, in messages.
@@ -46,6 +48,8 @@ impl Transcript {
             match self.wire {
                 Wire::Messages => block_event(&event, &mut self.draft),
                 Wire::Responses => item_event(&event, &mut self.draft),
+                Wire::CohereChat => native::cohere_event(&event, &mut self.draft),
+                Wire::Converse => native::converse_event(&event, &mut self.draft),
                 _ => self.read(&event),
             }
         }
@@ -64,7 +68,8 @@ impl Transcript {
     }
 
     fn readable(&self, data: &[u8]) -> Option<Value> {
-        let is_read = !self.is_closed && !matches!(self.wire, Wire::Embeddings | Wire::Opaque);
+        let is_read = !self.is_closed
+            && !matches!(self.wire, Wire::Embeddings | Wire::TokenIds | Wire::Opaque);
         if is_read { serde_json::from_slice(data).ok() } else { None }
     }
 
@@ -72,7 +77,7 @@ impl Transcript {
     fn read(&mut self, said: &Value) {
         let draft = &mut self.draft;
         match self.wire {
-            Wire::ChatCompletions | Wire::Completions => {
+            Wire::ChatCompletions | Wire::ChatBatch | Wire::Completions | Wire::Invocations => {
                 for choice in list(said, "choices") {
                     read_choice(choice, draft);
                 }
@@ -81,8 +86,13 @@ impl Transcript {
             Wire::Responses => read_response(said, draft),
             Wire::OllamaChat | Wire::OllamaGenerate => read_ollama(said, draft),
             Wire::Generate | Wire::LlamaCompletion => read_engine(said, draft),
+            Wire::VertexGenerate => read_engine(said.get("predictions").unwrap_or(said), draft),
+            Wire::CohereChat => native::read_cohere(said, draft),
+            Wire::GenerateContent => native::read_gemini(said, draft),
+            Wire::Converse => native::read_converse(said, draft),
             Wire::Transcriptions => draft.say(0, Kind::Text, (0, 0), text(said, "text")),
             Wire::Embeddings
+            | Wire::TokenIds
             | Wire::Speech
             | Wire::Images
             | Wire::Videos
@@ -90,18 +100,6 @@ impl Transcript {
             | Wire::Opaque => {}
         }
     }
-}
-
-fn list<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    of.get(key).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn text<'a>(of: &'a Value, key: &str) -> &'a str {
-    word(of, key).unwrap_or_default()
-}
-
-fn number(of: &Value, key: &str) -> Option<u64> {
-    of.get(key)?.as_u64()
 }
 
 /// A choice of a chat or of a completion: `delta` in an event, `message` in a whole answer.

@@ -1,6 +1,6 @@
 //! Cohere. What is billed may differ from what was read, and is what counts.
 
-use super::habits::{Habits, Mark};
+use super::habits::{Habits, Mark, StreamUsage};
 
 pub(super) struct Cohere;
 
@@ -9,7 +9,16 @@ impl Habits for Cohere {
         "cohere"
     }
 
+    fn stream_usage(&self) -> StreamUsage {
+        StreamUsage::Always
+    }
+
+    // vLLM says much of this on its routes of the same names.
     fn marks(&self) -> &'static [Mark] {
-        &[Mark::Member(&["meta", "api_version"])]
+        &[
+            Mark::Member(&["usage", "billed_units"]),
+            Mark::Member(&["delta", "usage", "billed_units"]),
+            Mark::Member(&["meta", "billed_units", "search_units"]),
+        ]
     }
 }

@@ -1,4 +1,4 @@
-//! Gemini behind its OpenAI routes. Running totals; thinking may be counted in nothing but the
+//! Gemini. Running totals; behind its OpenAI routes thinking may be counted in nothing but the
 //! total.
 
 use super::habits::{Habits, Mark, Reasoning, StreamUsage};
@@ -20,6 +20,8 @@ impl Habits for Gemini {
 
     fn marks(&self) -> &'static [Mark] {
         &[
+            Mark::Header("x-gemini-service-tier"),
+            Mark::Member(&["usageMetadata", "promptTokenCount"]),
             Mark::Member(&["choices", "delta", "extra_content", "google"]),
             Mark::Member(&["choices", "message", "extra_content", "google"]),
             Mark::Member(&["choices", "delta", "tool_calls", "extra_content", "google"]),

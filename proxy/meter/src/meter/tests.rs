@@ -119,12 +119,20 @@ fn fixtures() -> Vec<Fixture> {
 /// The exchange that a fixture is the answer of, by its name.
 fn exchange(path: &Path) -> Exchange<'static> {
     let case = path.file_stem().unwrap().to_str().unwrap();
+    let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
     let wire = match case.split('_').next().unwrap() {
+        "chat" if folder == "cohere" => Wire::CohereChat,
+        "batch" => Wire::ChatBatch,
         "completions" => Wire::Completions,
         "responses" => Wire::Responses,
         "messages" => Wire::Messages,
         "embeddings" | "rerank" | "classify" | "moderations" => Wire::Embeddings,
         "generate" => Wire::Generate,
+        "vertex" => Wire::VertexGenerate,
+        "tokens" => Wire::TokenIds,
+        "invocations" => Wire::Invocations,
+        "content" => Wire::GenerateContent,
+        "converse" => Wire::Converse,
         "completion" => Wire::LlamaCompletion,
         "api" => Wire::OllamaChat,
         "transcriptions" => Wire::Transcriptions,
@@ -134,7 +142,6 @@ fn exchange(path: &Path) -> Exchange<'static> {
         "ocr" => Wire::Ocr,
         _ => Wire::ChatCompletions,
     };
-    let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
     let dialect = Dialect::deserialize(serde::de::value::StrDeserializer::<WordError>::new(folder))
         .unwrap_or(Dialect::OpenAi);
     Exchange {
@@ -148,6 +155,7 @@ fn exchange(path: &Path) -> Exchange<'static> {
         content_type: Some(match path.extension().unwrap().to_str().unwrap() {
             "sse" => "text/event-stream",
             "ndjson" => "application/x-ndjson",
+            "eventstream" => "application/vnd.amazon.eventstream",
             _ => "application/json",
         }),
         ..Exchange::chat()
@@ -206,8 +214,9 @@ fn reads<'b>(bytes: &'b [u8], lengths: &[usize]) -> Vec<&'b [u8]> {
     reads
 }
 
-const TYPES: [Option<&str>; 5] = [
+const TYPES: [Option<&str>; 6] = [
     None,
+    Some("application/vnd.amazon.eventstream"),
     Some("text/event-stream"),
     Some("application/json"),
     Some("application/x-ndjson"),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use crate::Wire;
@@ -13,6 +14,9 @@ use crate::Wire;
 pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
     match wire {
         Wire::ChatCompletions => Some(Cow::Borrowed(body)),
+        Wire::Invocations => {
+            serde_json::from_slice::<Chat>(body).is_ok().then_some(Cow::Borrowed(body))
+        }
         Wire::Responses => {
             let request: PlainResponse<'_> = serde_json::from_slice(body).ok()?;
             let turn = |role, content| json!({"role": role, "content": content});
@@ -23,6 +27,13 @@ pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
         }
         _ => None,
     }
+}
+
+/// What makes a body a chat.
+#[derive(Deserialize)]
+struct Chat {
+    #[serde(rename = "messages")]
+    _messages: Vec<IgnoredAny>,
 }
 
 /// A response whose prompt is all in the request, as plain text; members that add to the prompt in
@@ -66,6 +77,10 @@ mod tests {
         let body = r#"{"messages":[{"role":"user","content":"hi"}],"tools":[]}"#;
         assert_eq!(chat(Wire::ChatCompletions, body), serde_json::from_str(body).ok());
         assert_eq!(chat(Wire::Messages, body), None);
+        assert_eq!(chat(Wire::Invocations, body), serde_json::from_str(body).ok());
+        assert_eq!(chat(Wire::Invocations, r#"{"prompt":"hi"}"#), None);
+        // Several chats, of which no template makes one.
+        assert_eq!(chat(Wire::ChatBatch, r#"{"messages":[[{"role":"user"}]]}"#), None);
     }
 
     #[test]

@@ -92,6 +92,59 @@ fn responses_and_messages_are_estimates() {
 }
 
 #[test]
+fn chats_in_a_batch_are_each_in_a_form_of_their_own() {
+    let body = r#"{"model":"m","messages":[[{"role":"user","content":"Hi"}],
+        [{"role":"user","content":"Go."}]]}"#;
+    let chats = prompt(Wire::ChatBatch, body);
+    assert_eq!(chats, exactly(&["Hi", "user", "Go.", "user"], 2 * (3 + 3)));
+    assert_eq!(prompt(Wire::ChatBatch, r#"{"messages":[1]}"#), about(&[], 0));
+}
+
+#[test]
+fn providers_of_their_own_kind_have_their_texts_read_wherever_they_stand() {
+    let gemini = r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[
+        {"role":"user","parts":[{"text":"Hi"},{"inlineData":{"mimeType":"image/png","data":"AA"}}]},
+        {"role":"model","parts":[{"functionCall":{"name":"f","args":{"x":1}}}]},
+        {"role":"user","parts":[{"functionResponse":{"name":"f","response":{"y":2}}}]}],
+        "tools":[{"googleSearch":{}}]}"#;
+    let texts =
+        ["Be brief.", "Hi", "f", r#"{"x":1}"#, "f", r#"{"y":2}"#, r#"[{"googleSearch":{}}]"#];
+    assert_eq!(prompt(Wire::GenerateContent, gemini), about(&texts, 0));
+
+    let bedrock = r#"{"system":[{"text":"Be brief."}],"messages":[
+        {"role":"user","content":[{"text":"Hi"},{"image":{"format":"png","source":{"bytes":"AA"}}}]},
+        {"role":"assistant","content":[{"toolUse":{"toolUseId":"t","name":"f","input":{"x":1}}}]},
+        {"role":"user","content":[{"toolResult":{"toolUseId":"t","content":[{"json":{"y":2}}]}}]}],
+        "toolConfig":{"tools":[]}}"#;
+    let texts = ["Be brief.", "Hi", "f", r#"{"x":1}"#, r#"{"y":2}"#, r#"{"tools":[]}"#];
+    assert_eq!(prompt(Wire::Converse, bedrock), about(&texts, 0));
+
+    let cohere = r#"{"messages":[{"role":"system","content":"Be brief."},
+        {"role":"user","content":[{"type":"text","text":"Hi"}]}],"documents":["A rank."]}"#;
+    assert_eq!(prompt(Wire::CohereChat, cohere), about(&["Be brief.", "Hi", "A rank."], 0));
+
+    let embedded = r#"{"content":{"parts":[{"text":"taxi"},{"text":"cab"}]}}"#;
+    assert_eq!(prompt(Wire::Embeddings, embedded), about(&["taxi", "cab"], 0));
+    let several = r#"{"requests":[{"content":{"parts":[{"text":"taxi"}]}}]}"#;
+    assert_eq!(prompt(Wire::Embeddings, several), about(&["taxi"], 0));
+}
+
+#[test]
+fn routes_that_clouds_ask_engines_on_are_read_as_those_they_stand_for() {
+    let instances = r#"{"instances":[{"text":"Hi"},{"input_ids":[1,2]}],
+        "parameters":{"sampling_params":{"max_new_tokens":4}}}"#;
+    assert_eq!(prompt(Wire::VertexGenerate, instances), exactly(&["Hi"], 2));
+    let several = r#"{"instances":[{"text":"Hi"}],"parameters":{"sampling_params":{"n":2}}}"#;
+    assert_eq!(prompt(Wire::VertexGenerate, several), about(&["Hi"], 0));
+    assert_eq!(prompt(Wire::VertexGenerate, "{}"), about(&[], 0));
+
+    let chat = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
+    assert_eq!(prompt(Wire::Invocations, chat), prompt(Wire::ChatCompletions, chat));
+    assert_eq!(prompt(Wire::Invocations, r#"{"prompt":"Hi"}"#), exactly(&["Hi"], 0));
+    assert_eq!(prompt(Wire::Invocations, r#"{"input":["Hi"]}"#), exactly(&["Hi"], 0));
+}
+
+#[test]
 fn flat_tools_are_told_in_openais_form() {
     let body = |model: &str| {
         format!(

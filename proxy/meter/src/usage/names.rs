@@ -14,6 +14,20 @@ pub(super) fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m 
     })
 }
 
+/// The part of a whole that Google's word for a modality means; pages of documents are images.
+pub(super) fn google_modality<'m>(
+    parts: &'m mut ByModality,
+    word: &str,
+) -> Option<&'m mut Option<u64>> {
+    Some(match word {
+        "TEXT" => &mut parts.text,
+        "AUDIO" => &mut parts.audio,
+        "IMAGE" | "DOCUMENT" => &mut parts.image,
+        "VIDEO" => &mut parts.video,
+        _ => return None,
+    })
+}
+
 /// The condition of the price that a member of a usage object tells.
 pub(super) const fn condition(key: &[u8]) -> Option<Condition> {
     match key {
@@ -27,21 +41,37 @@ pub(super) const fn condition(key: &[u8]) -> Option<Condition> {
 /// The number that a member of a usage object tells.
 pub(super) fn member(key: &[u8]) -> Option<Member> {
     Some(match key {
-        b"prompt_tokens" | b"input_tokens" | b"prompt_eval_count" | b"tokens_evaluated"
-        | b"input_length" => Member::InputTokens,
-        b"completion_tokens" | b"output_tokens" | b"eval_count" | b"tokens_predicted"
-        | b"generated_tokens" => Member::OutputTokens,
+        b"prompt_tokens"
+        | b"input_tokens"
+        | b"prompt_eval_count"
+        | b"tokens_evaluated"
+        | b"input_length"
+        | b"inputTokens"
+        | b"promptTokenCount"
+        | b"toolUsePromptTokenCount" => Member::InputTokens,
+        b"completion_tokens"
+        | b"output_tokens"
+        | b"eval_count"
+        | b"tokens_predicted"
+        | b"generated_tokens"
+        | b"outputTokens"
+        | b"candidatesTokenCount" => Member::OutputTokens,
         b"cache_read_input_tokens"
         | b"cached_tokens"
         | b"cached_prompt_text_tokens"
-        | b"prompt_cache_hit_tokens" => Member::CacheReadInputTokens,
+        | b"prompt_cache_hit_tokens"
+        | b"cacheReadInputTokens"
+        | b"cachedContentTokenCount" => Member::CacheReadInputTokens,
         b"cache_creation_input_tokens"
         | b"cache_write_tokens"
         | b"created_cache_tokens"
         | b"cache_write_tokens_details"
         | b"ephemeral_5m_input_tokens"
-        | b"ephemeral_1h_input_tokens" => Member::CacheWriteInputTokens,
-        b"reasoning_tokens" | b"thinking_tokens" => Member::ReasoningOutputTokens,
+        | b"ephemeral_1h_input_tokens"
+        | b"cacheWriteInputTokens" => Member::CacheWriteInputTokens,
+        b"reasoning_tokens" | b"thinking_tokens" | b"thoughtsTokenCount" => {
+            Member::ReasoningOutputTokens
+        }
         _ => return None,
     })
 }

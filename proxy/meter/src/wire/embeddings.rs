@@ -35,6 +35,8 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
             let report = Report::read(value)?.filter(|report| !report.is_silent());
             facts.usage = report.or(facts.usage.take());
         }
+        // Gemini
+        b"usageMetadata" => facts.usage = Report::read_google(value)?,
         // Ollama
         b"prompt_eval_count" => facts.usage.get_or_insert_default().read_member(key, value)?,
         b"error" => facts.error = error::read(value)?,

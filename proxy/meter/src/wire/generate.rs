@@ -35,17 +35,24 @@ impl Format for Generate {
         let mut facts = Facts::default();
         let mut index = 0;
         // One for each prompt, or each choice.
-        Reader::new(body).one_or_each(|value| {
-            let mut part = Part { index, ..Part::default() };
-            value.object(|key, value| part.read(key, value, &mut facts))?;
-            facts.content.push(part.text);
-            part.index = index;
-            part.finish(&mut facts);
-            index += 1;
-            Ok(())
-        })?;
+        Reader::new(body).one_or_each(|value| part(value, &mut index, &mut facts))?;
         Ok(facts)
     }
+}
+
+/// Reads what a whole answer says of one choice.
+pub(super) fn part<'a>(
+    value: &mut Reader<'a>,
+    index: &mut u64,
+    facts: &mut Facts<'a>,
+) -> Result<(), Malformed> {
+    let mut part = Part::default();
+    value.object(|key, value| part.read(key, value, facts))?;
+    facts.content.push(part.text);
+    part.index = *index;
+    part.finish(facts);
+    *index += 1;
+    Ok(())
 }
 
 /// What is said of one choice.

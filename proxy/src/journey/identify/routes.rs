@@ -1,7 +1,7 @@
 //! The routes that we serve. A path matches byte for byte or not at all.
 
 use http::Method;
-use taximeter_meter::Wire;
+use taximeter_meter::{RequestFault, Wire};
 
 use crate::journey::refuse::Refusal;
 
@@ -10,6 +10,7 @@ use crate::journey::refuse::Refusal;
 pub(crate) enum Operation {
     Chat,
     TextCompletion,
+    GenerateContent,
     Embeddings,
     FetchResponse,
     Rerank,
@@ -30,6 +31,7 @@ impl Operation {
         match self {
             Self::Chat => "chat",
             Self::TextCompletion => "text_completion",
+            Self::GenerateContent => "generate_content",
             Self::Embeddings => "embeddings",
             Self::FetchResponse => "fetch_response",
             Self::Rerank => "rerank",
@@ -75,6 +77,9 @@ enum Allowed {
     Delete,
     Any,
 }
+
+/// Longest name of a model in a path, in bytes.
+const MODEL_BYTES_MAX: usize = 256;
 
 /// What is passed through where the route is not known: `TRACE` would show an engine's headers.
 const ANY_HEADER: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -122,6 +127,16 @@ impl Route {
             && self.template != VIDEO_REMIX
     }
 
+    /// Whether its path asks for a stream.
+    pub(crate) fn streams(&self) -> bool {
+        self.template.contains("stream")
+    }
+
+    /// Whether its path names the model that is to answer.
+    fn names_model_in_path(&self) -> bool {
+        self.method == Post && self.template.contains("{model}")
+    }
+
     /// Whether bodies are JSON whatever their type says: Ollama never looks, and its documentation
     /// has requests without one.
     pub(crate) fn takes_any_type(&self) -> bool {
@@ -148,6 +163,16 @@ const fn route(
     Route { template, operation, wire, billing, method, fixed }
 }
 
+/// A method of Gemini's own API; one that is not read counts tokens.
+const fn gemini(template: &'static str, wire: Wire) -> Route {
+    let (operation, billing) = match wire {
+        Wire::GenerateContent => (Op::GenerateContent, Ledger),
+        Wire::Embeddings => (Op::Embeddings, Ledger),
+        _ => (Op::CountTokens, Free),
+    };
+    route(template, operation, wire, billing, Post)
+}
+
 use Allowed::{Any, Delete, Get, Post};
 use Billing::{Free, Ledger};
 use Operation as Op;
@@ -156,8 +181,9 @@ use Operation as Op;
 /// each.
 ///
 /// What a batch uses is told in a file, later: it is on the ledger as unknown, its files are not.
-static ROUTES: [Route; 104] = [
+static ROUTES: [Route; 125] = [
     route("/v1/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
+    route("/v1/chat/completions/batch", Op::Chat, Wire::ChatBatch, Ledger, Post),
     route("/v1/completions", Op::TextCompletion, Wire::Completions, Ledger, Post),
     route("/v1/responses", Op::Chat, Wire::Responses, Ledger, Post),
     route("/v1/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Get),
@@ -204,9 +230,12 @@ static ROUTES: [Route; 104] = [
     route("/v1/score", Op::Rerank, Wire::Embeddings, Ledger, Post),
     route("/classify", Op::Embeddings, Wire::Embeddings, Ledger, Post),
     route("/pooling", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/inference/v1/generate", Op::TextCompletion, Wire::TokenIds, Ledger, Post),
+    route("/invocations", Op::Chat, Wire::Invocations, Ledger, Post),
     route("/generate", Op::TextCompletion, Wire::Generate, Ledger, Post),
     route("/generate_stream", Op::TextCompletion, Wire::Generate, Ledger, Post),
     route("/", Op::TextCompletion, Wire::Generate, Ledger, Post),
+    route("/vertex_generate", Op::TextCompletion, Wire::VertexGenerate, Ledger, Post),
     route("/completion", Op::TextCompletion, Wire::LlamaCompletion, Ledger, Post),
     route("/embedding", Op::Embeddings, Wire::Embeddings, Ledger, Post),
     route("/api/chat", Op::Chat, Wire::OllamaChat, Ledger, Post),
@@ -291,6 +320,23 @@ static ROUTES: [Route; 104] = [
     route("/v1beta/openai/images/generations", Op::ImageGeneration, Wire::Images, Ledger, Post),
     route("/v1beta/openai/models", Op::Other, Wire::Opaque, Free, Get),
     route("/v1beta/openai/models/{model}", Op::Other, Wire::Opaque, Free, Get),
+    gemini("/v1beta/models/{model}:generateContent", Wire::GenerateContent),
+    gemini("/v1beta/models/{model}:streamGenerateContent", Wire::GenerateContent),
+    gemini("/v1beta/models/{model}:embedContent", Wire::Embeddings),
+    gemini("/v1beta/models/{model}:batchEmbedContents", Wire::Embeddings),
+    gemini("/v1beta/models/{model}:countTokens", Wire::Opaque),
+    gemini("/v1/models/{model}:generateContent", Wire::GenerateContent),
+    gemini("/v1/models/{model}:streamGenerateContent", Wire::GenerateContent),
+    gemini("/v1/models/{model}:embedContent", Wire::Embeddings),
+    gemini("/v1/models/{model}:batchEmbedContents", Wire::Embeddings),
+    gemini("/v1/models/{model}:countTokens", Wire::Opaque),
+    route("/v1beta/models", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1beta/models/{model}", Op::Other, Wire::Opaque, Free, Get),
+    route("/v2/chat", Op::Chat, Wire::CohereChat, Ledger, Post),
+    route("/v2/embed", Op::Embeddings, Wire::Embeddings, Ledger, Post),
+    route("/model/{model}/converse", Op::Chat, Wire::Converse, Ledger, Post),
+    route("/model/{model}/converse-stream", Op::Chat, Wire::Converse, Ledger, Post),
+    route("/model/{model}/count-tokens", Op::CountTokens, Wire::Opaque, Free, Post),
 ];
 
 /// The film that it remakes says which model.
@@ -302,7 +348,7 @@ static PASSED_THROUGH: Route = route("other", Op::Other, Wire::Opaque, Ledger, A
 
 /// The route of a request, and the model if its path names one.
 ///
-/// Errors: `UnknownRoute`, `MethodNotAllowed`.
+/// Errors: `UnknownRoute`, `MethodNotAllowed`; `InvalidValue` where the model's name is none.
 pub(super) fn find(
     method: &Method,
     path: &str,
@@ -312,8 +358,8 @@ pub(super) fn find(
     for route in &ROUTES {
         let Some(parameter) = route.parameter(path) else { continue };
         if route.method.takes(method) {
-            let named = route.template.starts_with("/openai/deployments/");
-            return Ok((route, named.then(|| parameter.to_owned())));
+            let named = route.names_model_in_path().then(|| model_of(parameter));
+            return Ok((route, named.transpose()?));
         }
         is_known = true;
     }
@@ -326,6 +372,27 @@ pub(super) fn find(
         true => Err(Refusal::MethodNotAllowed { allow: ANY_HEADER }),
         false => Err(Refusal::UnknownRoute { path: super::super::refuse::shown(path) }),
     }
+}
+
+/// The model that a segment of a path names. What stands for a `:` or a `/` in it is undone.
+fn model_of(segment: &str) -> Result<String, Refusal> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let digits = tail.split_at_checked(2).filter(|_| byte == b'%');
+        let escaped = digits.and_then(|(digits, behind)| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            Some((u8::from_str_radix(digits, 16).ok()?, behind))
+        });
+        let (byte, behind) = escaped.unwrap_or((byte, tail));
+        bytes.push(byte);
+        rest = behind;
+    }
+    let fits =
+        |model: &String| model.len() <= MODEL_BYTES_MAX && !model.chars().any(char::is_control);
+    let what = "a text of at most 256 bytes without control characters";
+    let fault = RequestFault::InvalidValue { param: "model", what };
+    String::from_utf8(bytes).ok().filter(fits).ok_or(fault.into())
 }
 
 /// The methods of a route that we know; `None` for other paths.
@@ -351,86 +418,4 @@ impl Route {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_matches_byte_for_byte_or_not_at_all() {
-        let (route, _) = find(&Method::POST, "/v1/chat/completions", false).unwrap();
-        assert_eq!((route.operation, route.wire), (Operation::Chat, Wire::ChatCompletions));
-        for path in [
-            "/v1/chat/completions/",
-            "/V1/chat/completions",
-            "//v1/chat/completions",
-            "/v1/chat%2fcompletions",
-            "/v1/./chat/completions",
-            "",
-        ] {
-            let refusal = find(&Method::POST, path, false).unwrap_err();
-            assert_eq!(refusal.code(), "unknown_route", "{path}");
-        }
-    }
-
-    #[test]
-    fn the_wrong_method_is_told_the_right_one() {
-        let refusal = find(&Method::GET, "/v1/chat/completions", false).unwrap_err();
-        assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "POST, OPTIONS" }));
-        assert_eq!(allowed("/v1/chat/completions"), Some("POST, OPTIONS"));
-        assert_eq!(allowed("/v1/chat"), None);
-        assert_eq!(allowed("/v1/responses/resp_1"), Some("GET, HEAD, DELETE, OPTIONS"));
-        assert_eq!(allowed("/v1/batches"), Some("GET, HEAD, POST, OPTIONS"));
-        assert_eq!(allowed("/v1/models"), Some("GET, HEAD, OPTIONS"));
-        assert_eq!(
-            find(&Method::PUT, "/v1/batches", true).unwrap_err().code(),
-            "method_not_allowed"
-        );
-    }
-
-    #[test]
-    fn azure_names_the_model_in_the_path() {
-        let path = "/openai/deployments/my-gpt/chat/completions";
-        let (route, model) = find(&Method::POST, path, false).unwrap();
-        assert_eq!((route.template, model.as_deref()), (AZURE_CHAT, Some("my-gpt")));
-    }
-
-    #[test]
-    fn what_a_batch_uses_is_unknown_and_asking_for_it_costs_nothing() {
-        let billing = |method: Method, path| {
-            let (route, _) = find(&method, path, false).unwrap();
-            (route.wire, route.billing)
-        };
-        assert_eq!(billing(Method::POST, "/v1/batches"), (Wire::Opaque, Billing::Ledger));
-        assert_eq!(billing(Method::GET, "/v1/batches"), (Wire::Opaque, Billing::Free));
-        assert_eq!(billing(Method::GET, "/v1/batches/b"), (Wire::Opaque, Billing::Free));
-        assert_eq!(billing(Method::POST, "/v1/files"), (Wire::Opaque, Billing::Free));
-        assert_eq!(billing(Method::GET, "/openai/v1/files/f/content").1, Billing::Free);
-    }
-
-    #[test]
-    fn a_path_has_one_row_for_each_method() {
-        for (at, row) in ROUTES.iter().enumerate() {
-            let same =
-                |other: &&Route| other.template == row.template && other.method == row.method;
-            assert_eq!(ROUTES.iter().filter(same).count(), 1, "{}", row.template);
-            assert_eq!(ROUTES.iter().position(|other| other == row), Some(at));
-        }
-    }
-
-    #[test]
-    fn a_response_is_fetched_by_id_and_never_billed() {
-        let (route, _) = find(&Method::GET, "/v1/responses/resp_1", false).unwrap();
-        assert_eq!((route.operation, route.billing), (Operation::FetchResponse, Billing::Free));
-        assert!(find(&Method::GET, "/v1/responses/a/b", false).is_err());
-        assert!(find(&Method::GET, "/v1/models/org/model", false).is_ok());
-        assert!(find(&Method::GET, "/openai/v1/models/org/model", false).is_ok());
-        let cancel = find(&Method::POST, "/openai/v1/responses/resp_1/cancel", false).unwrap().0;
-        assert_eq!((cancel.operation, cancel.billing), (Operation::FetchResponse, Billing::Free));
-    }
-
-    #[test]
-    fn unknown_paths_pass_only_when_configured() {
-        let (route, _) = find(&Method::PUT, "/v1/anything", true).unwrap();
-        assert_eq!((route.template, route.billing), ("other", Billing::Ledger));
-        assert!(find(&Method::TRACE, "/v1/anything", true).is_err());
-    }
-}
+mod tests;

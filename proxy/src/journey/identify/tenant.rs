@@ -13,8 +13,8 @@ use taximeter_ledger::{Identity, TenantId};
 
 use crate::journey::refuse::Refusal;
 
-/// Headers in which clients of OpenAI, Anthropic and Azure send their key.
-const KEY_HEADERS: [&str; 3] = ["authorization", "x-api-key", "api-key"];
+/// Headers in which clients of OpenAI, Anthropic, Azure and Google send their key.
+const KEY_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
 /// Asks for a receipt; every other name under `x-taximeter-` is ours alone.
 pub(crate) const RECEIPT: &str = "x-taximeter-receipt";

@@ -60,7 +60,7 @@ pub(super) fn request(
         strip_credential(&mut headers);
     }
     if let Some(credential) = &upstream.credential {
-        show(&mut headers, chosen.dialect, credential);
+        show(&mut headers, chosen.dialect, request.uri().path(), credential);
     }
     accept(&mut headers, codings);
     if let Some(host) = gateway.host(chosen.index) {
@@ -113,9 +113,12 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Our credential in the header where this kind of engine looks for it.
-fn show(headers: &mut HeaderMap, dialect: Dialect, credential: &Secret) {
+fn show(headers: &mut HeaderMap, dialect: Dialect, path: &str, credential: &Secret) {
     strip_credential(headers);
     let (name, value) = match dialect {
+        Dialect::Gemini if !path.contains("/openai/") => {
+            (HeaderName::from_static("x-goog-api-key"), credential.expose().into())
+        }
         Dialect::Anthropic => (HeaderName::from_static("x-api-key"), credential.expose().into()),
         Dialect::Azure => (HeaderName::from_static("api-key"), credential.expose().into()),
         _ => (AUTHORIZATION, format!("Bearer {}", credential.expose())),

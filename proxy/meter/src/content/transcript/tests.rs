@@ -243,3 +243,79 @@ fn what_is_no_answer_says_nothing() {
         assert!(transcript.bytes() == 0, "{data}");
     }
 }
+
+/// The parts of one message that ended so.
+fn said(reason: &str, parts: &Value) -> Value {
+    json!([{"role": "assistant", "finish_reason": reason, "parts": parts}])
+}
+
+#[test]
+fn gemini_says_thoughts_text_and_calls_in_events_and_in_a_list_of_them() {
+    let candidate = |parts: Value, reason: Option<&str>| {
+        json!({"candidates": [{"content": {"role": "model", "parts": parts},
+            "finishReason": reason}]})
+    };
+    let events = [
+        candidate(json!([{"text": "Hm", "thought": true}]), None),
+        candidate(json!([{"text": ".", "thought": true}, {"text": "To the"}]), None),
+        candidate(
+            json!([{"text": " map"}, {"functionCall": {"name": "map", "args": {"of": "Rome"}}}]),
+            Some("STOP"),
+        ),
+    ];
+    let parts = json!([
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "text", "content": "To the map"},
+        {"type": "tool_call", "name": "map", "arguments": {"of": "Rome"}}]);
+    assert_eq!(streamed(Wire::GenerateContent, &events), said("stop", &parts));
+    assert_eq!(whole(Wire::GenerateContent, &events.to_vec().into()), said("stop", &parts));
+}
+
+#[test]
+fn cohere_says_the_same_as_a_stream_and_as_a_document() {
+    let event = |kind: &str, message: Value| json!({"type": kind, "index": 0, "delta": {"message": message}});
+    let events = [
+        event("content-delta", json!({"content": {"thinking": "Hm."}})),
+        event("content-delta", json!({"content": {"text": "To the"}})),
+        event("content-delta", json!({"content": {"text": " map"}})),
+        event(
+            "tool-call-start",
+            json!({"tool_calls": {"id": "c1", "function": {"name": "map", "arguments": ""}}}),
+        ),
+        event("tool-call-delta", json!({"tool_calls": {"function": {"arguments": "{\"of\":1}"}}})),
+        json!({"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}}),
+    ];
+    let parts = json!([
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "text", "content": "To the map"},
+        {"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": 1}}]);
+    assert_eq!(streamed(Wire::CohereChat, &events), said("tool_call", &parts));
+    let document = json!({"finish_reason": "TOOL_CALL", "message": {
+        "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "To the map"}],
+        "tool_calls": [{"id": "c1", "function": {"name": "map", "arguments": "{\"of\":1}"}}]}});
+    assert_eq!(whole(Wire::CohereChat, &document), said("tool_call", &parts));
+}
+
+#[test]
+fn bedrock_says_the_same_as_a_stream_and_as_a_document() {
+    let delta = |at: u64, delta: Value| json!({"contentBlockIndex": at, "delta": delta, "p": "ab"});
+    let events = [
+        delta(0, json!({"reasoningContent": {"text": "Hm."}})),
+        delta(1, json!({"text": "To the"})),
+        delta(1, json!({"text": " map"})),
+        json!({"contentBlockIndex": 2, "start": {"toolUse": {"toolUseId": "c1", "name": "map"}}}),
+        delta(2, json!({"toolUse": {"input": "{\"of\":"}})),
+        delta(2, json!({"toolUse": {"input": "1}"}})),
+        json!({"stopReason": "tool_use"}),
+    ];
+    let parts = json!([
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "text", "content": "To the map"},
+        {"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": 1}}]);
+    assert_eq!(streamed(Wire::Converse, &events), said("tool_call", &parts));
+    let document = json!({"stopReason": "tool_use", "output": {"message": {"content": [
+        {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "x"}}},
+        {"text": "To the map"},
+        {"toolUse": {"toolUseId": "c1", "name": "map", "input": {"of": 1}}}]}}});
+    assert_eq!(whole(Wire::Converse, &document), said("tool_call", &parts));
+}

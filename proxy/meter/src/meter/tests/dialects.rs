@@ -135,6 +135,15 @@ fn headers_show_who_answers_before_anything_is_read() {
 }
 
 #[test]
+fn the_tier_that_has_served_may_stand_in_a_header() {
+    let started_at = epoch();
+    let mut meter = Exchange { wire: Wire::GenerateContent, ..Exchange::chat() }.meter(started_at);
+    meter.on_headers([("x-gemini-service-tier", "flex"), ("server", "scaffolding")]);
+    let found = meter.finish(started_at, StreamEnd::Clean);
+    assert_eq!(found.service_tier.as_deref(), Some("flex"));
+}
+
+#[test]
 fn a_whole_answer_shows_who_answers() {
     let json = Exchange {
         content_type: Some("application/json"),

@@ -1,0 +1,27 @@
+//! `/inference/v1/generate` of vLLM: ids of tokens in, ids of tokens out.
+
+use super::choices;
+use crate::facts::{Facts, Format};
+use crate::json::Malformed;
+use crate::sse::Event;
+
+#[derive(Debug)]
+pub(super) struct TokenIds;
+
+impl Format for TokenIds {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        read(event.data, event.is_error)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        read(body, false)
+    }
+}
+
+fn read(data: &[u8], is_error: bool) -> Result<Facts<'_>, Malformed> {
+    let mut facts = choices::read(data, is_error, |_, value, _| value.skip())?;
+    if !facts.token_ids.is_empty() {
+        facts.content.begin();
+    }
+    Ok(facts)
+}

@@ -1,0 +1,27 @@
+//! `/vertex_generate` of SGLang: `/generate`, as Vertex AI asks it.
+
+use super::error;
+use super::generate::{self, Generate};
+use crate::facts::{Facts, Format};
+use crate::json::{Malformed, Reader};
+use crate::sse::Event;
+
+#[derive(Debug)]
+pub(super) struct VertexGenerate;
+
+impl Format for VertexGenerate {
+    fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
+        Generate.event(event)
+    }
+
+    fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
+        let mut facts = Facts::default();
+        let mut index = 0;
+        Reader::new(body).document(|key, value| match key {
+            b"predictions" => value.array(|part| generate::part(part, &mut index, &mut facts)),
+            b"error" => error::read(value).map(|word| facts.error = word),
+            _ => value.skip(),
+        })?;
+        Ok(facts)
+    }
+}
