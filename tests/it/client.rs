@@ -67,6 +67,13 @@ impl Client {
         read_message(&mut self.stream, &mut self.unread, Unframed::UntilClose)
     }
 
+    /// Waits until the connection ends; all that came, as it came.
+    pub(crate) fn all(&mut self) -> String {
+        let mut all = std::mem::take(&mut self.unread);
+        self.stream.read_to_end(&mut all).expect("an end in time");
+        String::from_utf8(all).expect("UTF-8")
+    }
+
     /// Waits for the head alone; the body is for `next_chunk`.
     pub(crate) fn head(&mut self) -> Message {
         read_head(&mut self.stream, &mut self.unread).expect("a head in time")

@@ -314,6 +314,27 @@ fn choices_side_by_side_are_added_up_although_one_never_finishes() {
 }
 
 #[test]
+fn trailers_reach_who_says_that_it_takes_them() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let close = "Connection: close\r\n";
+    for (asks, behind) in [("TE: trailers\r\n", "X-Checksum: 1\r\n"), ("", "")] {
+        let mut client = gateway.chat(&format!("{close}{asks}"), STREAM_CHAT_WITH_USAGE);
+        let (mut connection, got) = engine.request();
+        assert_eq!(got.header("te"), None);
+        connection.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTrailer: X-Checksum\r\n\
+              Transfer-Encoding: chunked\r\n\r\n",
+        );
+        connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));
+        connection.send(b"0\r\nX-Checksum: 1\r\n\r\n");
+        let heard = client.all();
+        let end = format!("\r\n0\r\n{behind}\r\n").to_lowercase();
+        assert!(heard.to_lowercase().ends_with(&end), "{asks:?}: {heard}");
+    }
+}
+
+#[test]
 fn trailers_do_not_disturb_the_answer() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::gateway::{Gateway, Setup};
-use crate::http::{Message, answer, bare, json_answer, post, stream_answer};
+use crate::http::{Message, answer, bare, chunk, json_answer, post, stream_answer};
 use crate::identity::ACME;
 
 /// Answers, as the meter's own tests have them.
@@ -186,6 +186,34 @@ fn bedrocks_streams_are_read_in_awss_framing() {
         (&"truncated".into(), &"counted".into())
     );
     assert!(record["usage"]["output_tokens"].as_u64() > Some(0), "{record}");
+}
+
+#[test]
+fn a_client_that_leaves_a_stream_in_awss_framing_owes_what_it_was_sent() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: bedrock").start();
+    let ask = post("/model/anthropic.claude-haiku-4-5/converse-stream", "", CONVERSE);
+    let mut client = Client::saying(gateway.address(), &ask);
+    let (mut connection, _) = engine.request();
+    connection.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n\
+          Transfer-Encoding: chunked\r\n\r\n",
+    );
+    // All of it but for the last bytes of a message.
+    let cut = fixture!("bedrock/converse_cut.eventstream");
+    connection.send(&chunk(cut));
+    client.head();
+    assert_eq!(client.next_chunk().as_deref(), Some(cut.as_slice()));
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(
+        (&record["end"], &record["usage"]["source"]),
+        (&"client_left".into(), &"counted".into())
+    );
+    // "A short way.To the station.": what was thought is output too.
+    assert_eq!(record["usage"]["output_tokens"], 7, "{record}");
+    assert_eq!(record["timing"]["output_chunks"], 3);
 }
 
 #[test]

@@ -38,6 +38,14 @@ fn what_is_no_text_makes_a_chat_an_estimate() {
     let call = r#"{"messages":[{"tool_calls":[{"id":"a"}]},{"content":"7","tool_call_id":"a"}]}"#;
     assert_eq!(prompt(Wire::ChatCompletions, call), about(&[r#"[{"id":"a"}]"#, "7"], 9));
 
+    for part in [
+        r#"{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}"#,
+        r#"{"type":"file","file":{"file_id":"f"}}"#,
+        r#"{"type":"video_url","video_url":{"url":"https://e.org/a.mp4"}}"#,
+    ] {
+        let body = format!(r#"{{"messages":[{{"content":[{part}]}}]}}"#);
+        assert_eq!(prompt(Wire::ChatCompletions, &body), about(&[], 6), "{part}");
+    }
     for body in ["{}", r#"{"messages":null}"#] {
         assert_eq!(prompt(Wire::ChatCompletions, body), about(&[], 0));
     }

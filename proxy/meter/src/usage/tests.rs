@@ -259,3 +259,65 @@ proptest! {
 }
 
 const COUNT_MAX_OF_JSON: u64 = (1 << 53) - 1;
+
+fn google(report: &str) -> Report {
+    *Report::read_google(&mut Reader::new(report.as_bytes())).unwrap().unwrap()
+}
+
+#[test]
+fn google_has_thoughts_beside_candidates_and_tools_beside_the_prompt() {
+    let all = google(
+        r#"{"promptTokenCount":10,"toolUsePromptTokenCount":5,"cachedContentTokenCount":4,
+        "candidatesTokenCount":3,"thoughtsTokenCount":7,"totalTokenCount":25}"#,
+    );
+    let (mut flags, placed) = (Vec::new(), Reasoning::InTotalOnly);
+    let usage = all.settle(placed, &mut flags);
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(15), Some(10)));
+    assert_eq!((usage.cache_read_input_tokens, usage.reasoning_output_tokens), (Some(4), Some(7)));
+    assert_eq!(flags, []);
+    // A zero is left out: an answer that was cut while it was thought about.
+    let thinking = google(r#"{"promptTokenCount":10,"thoughtsTokenCount":7,"totalTokenCount":17}"#);
+    assert_eq!(thinking.settle(placed, &mut flags).output_tokens, Some(7));
+    let prompt = google(r#"{"promptTokenCount":10,"totalTokenCount":10}"#);
+    assert_eq!(prompt.settle(placed, &mut flags).output_tokens, None);
+    assert_eq!(flags, []);
+}
+
+#[test]
+fn of_a_sum_of_googles_no_part_may_lack() {
+    for (wrong, told) in [
+        (r#""thoughtsTokenCount":-1,"candidatesTokenCount":3"#, Member::ReasoningOutputTokens),
+        (r#""candidatesTokenCount":1.5,"thoughtsTokenCount":3"#, Member::OutputTokens),
+    ] {
+        let report = google(&format!(r#"{{"promptTokenCount":10,{wrong}}}"#));
+        assert_eq!((report.input, report.output, report.invalid), (Some(10), None, 1), "{wrong}");
+        assert_eq!(report.invalid_members, [told].into(), "{wrong}");
+    }
+    let report = google(r#"{"promptTokenCount":10,"toolUsePromptTokenCount":"5"}"#);
+    assert_eq!((report.input, report.output), (None, None));
+    assert!(Report::read_google(&mut Reader::new(b"null")).unwrap().is_none());
+    assert_eq!(google("7").invalid, 1);
+}
+
+#[test]
+fn bedrock_has_what_was_cached_beside_the_input() {
+    let bedrock = r#"{"inputTokens":1,"outputTokens":4,"totalTokens":13,"cacheReadInputTokens":5,
+        "cacheWriteInputTokens":3,"cacheDetails":[{"ttl":"1h","inputTokens":2},
+        {"ttl":"5m","inputTokens":1}]}"#;
+    assert_eq!(numbers(bedrock), [Some(9), Some(5), Some(3), Some(2), Some(4), None]);
+    assert_eq!(reported(bedrock).flags, []);
+    let plain = r#"{"inputTokens":9,"outputTokens":4,"totalTokens":13}"#;
+    assert_eq!(numbers(plain), [Some(9), None, None, None, Some(4), None]);
+}
+
+#[test]
+fn what_cohere_read_from_its_cache_is_no_part_of_what_it_bills() {
+    let billed = r#""billed_units":{"input_tokens":2,"output_tokens":3}"#;
+    let read = r#""tokens":{"input_tokens":90,"output_tokens":5},"cached_tokens":80"#;
+    for report in [format!("{{{billed},{read}}}"), format!("{{{read},{billed}}}")] {
+        assert_eq!(numbers(&report), [Some(2), None, None, None, Some(3), None]);
+        assert_eq!(reported(&report).flags, []);
+    }
+    let unbilled = format!("{{{read}}}");
+    assert_eq!(numbers(&unbilled), [Some(90), Some(80), None, None, Some(5), None]);
+}
