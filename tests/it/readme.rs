@@ -35,6 +35,7 @@ fn every_configuration_in_the_readme_is_good() {
             .args(["check".as_ref(), file.as_os_str()])
             .env("OPENAI_API_KEY", "sk-x")
             .env("ANTHROPIC_API_KEY", "sk-y")
+            .env("GEMINI_API_KEY", "sk-g")
             .env("OPENMETER_TOKEN", "sk-z")
             .env("PGPASSWORD", "hunter2")
             .env("COLLECTOR_KEY", "sk-c")
