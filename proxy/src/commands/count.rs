@@ -180,11 +180,18 @@ fn body_model(body: &Map<String, Value>) -> Option<String> {
 
 /// The wire format of a request body, if it is one.
 fn wire(body: &Map<String, Value>, model: Option<&str>) -> Option<Wire> {
-    if body.contains_key("messages") {
+    if let Some(messages) = body.get("messages") {
+        if messages.get(0).is_some_and(Value::is_array) {
+            return Some(Wire::ChatBatch);
+        }
         let anthropic = body.contains_key("system") || body.contains_key("anthropic_version");
         Some(if anthropic { Wire::Messages } else { Wire::ChatCompletions })
     } else if body.contains_key("prompt") {
         Some(Wire::Completions)
+    } else if body.contains_key("contents") {
+        Some(Wire::GenerateContent)
+    } else if body.contains_key("token_ids") {
+        Some(Wire::TokenIds)
     } else {
         let input = body.get("input")?;
         Some(if embeds(body, input, model) { Wire::Embeddings } else { Wire::Responses })
@@ -276,6 +283,17 @@ mod tests {
         ] {
             assert_eq!(wire(body), Some(expected), "{body}");
         }
+    }
+
+    #[test]
+    fn bodies_that_only_one_route_takes_are_counted_as_such() {
+        let contents = r#"{"contents":[{"role":"user","parts":[{"text":"hello world"}]}]}"#;
+        assert_eq!(count("gpt-4o", contents), "2 tokens  (request, o200k_base, estimated)\n");
+        let ids = r#"{"token_ids":[1,2,3],"sampling_params":{}}"#;
+        assert_eq!(count("tiny", ids), "3 tokens  (request, o200k_base, exact)\n");
+        let chat = r#"[{"role":"user","content":"hello world"}]"#;
+        let chats = format!(r#"{{"messages":[{chat},{chat}]}}"#);
+        assert_eq!(count("gpt-4o", &chats), "18 tokens  (request, o200k_base, exact)\n");
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn a_key_is_found_under_each_client_s_header() {
         ("authorization", "bearer  secret"),
         ("x-api-key", "secret"),
         ("api-key", "secret"),
+        ("x-goog-api-key", "secret"),
     ] {
         let caller = directory.identify(AWAY, &headers(&[pair])).unwrap();
         assert_eq!((&*caller.tenant.0, caller.identity), ("acme", Identity::ApiKey), "{pair:?}");
