@@ -217,6 +217,34 @@ fn a_client_that_leaves_a_stream_in_awss_framing_owes_what_it_was_sent() {
 }
 
 #[test]
+fn a_stream_in_awss_framing_that_falls_silent_ends_with_an_exception() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: bedrock")
+        .with("limits: {upstream_idle_timeout_seconds: 0.2}")
+        .start();
+    let ask = post("/model/anthropic.claude-haiku-4-5/converse-stream", "", CONVERSE);
+    let mut client = Client::saying(gateway.address(), &ask);
+    let (mut connection, _) = engine.request();
+    connection.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n\
+          Transfer-Encoding: chunked\r\n\r\n",
+    );
+    let whole = fixture!("bedrock/converse_stream.eventstream");
+    let length = u32::from_be_bytes(whole[..4].try_into().expect("four bytes"));
+    let first = &whole[..usize::try_from(length).expect("a length")];
+    connection.send(&chunk(first));
+    let heard = client.answer();
+    let exception = heard.body.strip_prefix(first).expect("what came before the silence");
+    let said = String::from_utf8_lossy(exception);
+    for part in ["modelStreamErrorException", "application/json", "upstream_timeout"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!((heard.complete, exception.len()), (false, usize::from(exception[3])));
+    assert_eq!(gateway.record()["end"], "upstream_stalled");
+}
+
+#[test]
 fn a_model_in_a_path_that_is_no_name_never_reaches_the_engine() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

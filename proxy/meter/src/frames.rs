@@ -4,6 +4,8 @@
 //! A message is its length and that of its headers, four bytes each, a checksum of both, headers,
 //! a payload, and a checksum of all. Checksums are for the client to look at.
 
+use flate2::Crc;
+
 use crate::sse::{Block, Event};
 
 /// Both lengths.
@@ -14,6 +16,12 @@ const PRELUDE_BYTES: usize = 12;
 
 /// The checksum at the end.
 const CHECKSUM_BYTES: usize = 4;
+
+/// The kind of a header's value that is text.
+const TEXT: u8 = 7;
+
+/// The type of a payload.
+const JSON: &str = "application/json";
 
 /// Cuts a stream into messages; each is an event.
 #[derive(Debug)]
@@ -103,6 +111,36 @@ impl Frames {
     }
 }
 
+/// A message that tells of an exception, with a payload in JSON.
+#[must_use]
+pub fn exception(name: &str, payload: &str) -> Vec<u8> {
+    let said = [(":exception-type", name), (":content-type", JSON), (":message-type", "exception")];
+    let mut headers = Vec::new();
+    for (name, value) in said {
+        headers.extend(u8::try_from(name.len()));
+        headers.extend_from_slice(name.as_bytes());
+        headers.push(TEXT);
+        headers.extend(u16::try_from(value.len()).unwrap_or_default().to_be_bytes());
+        headers.extend_from_slice(value.as_bytes());
+    }
+    let length = PRELUDE_BYTES + headers.len() + payload.len() + CHECKSUM_BYTES;
+    let mut message = Vec::with_capacity(length);
+    for length in [length, headers.len()] {
+        message.extend(u32::try_from(length).unwrap_or_default().to_be_bytes());
+    }
+    message.extend(checksum(&message));
+    message.extend_from_slice(&headers);
+    message.extend_from_slice(payload.as_bytes());
+    message.extend(checksum(&message));
+    message
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.sum().to_be_bytes()
+}
+
 /// What a message says of itself.
 #[derive(Debug, Clone, Copy)]
 struct Lengths {
@@ -151,7 +189,7 @@ fn header<'h>(headers: &mut &'h [u8]) -> Option<(&'h [u8], &'h [u8])> {
         3 => (2, rest),
         4 => (4, rest),
         5 | 8 => (8, rest),
-        6 | 7 => {
+        6 | TEXT => {
             let (&length, rest) = rest.split_first_chunk()?;
             (u16::from_be_bytes(length).into(), rest)
         }
@@ -218,6 +256,16 @@ mod tests {
             assert_eq!(found, said.map(|(is_error, data)| (is_error, data.to_owned())), "{step}");
             assert_eq!(too_long, 0);
         }
+    }
+
+    #[test]
+    fn an_exception_is_written_as_it_is_read() {
+        let stream =
+            include_bytes!("../../../tests/fixtures/bedrock/converse_throttled.eventstream");
+        let payload = r#"{"message":"Too many requests, please wait before trying again."}"#;
+        let message = exception("throttlingException", payload);
+        assert!(stream.ends_with(&message), "{message:?}");
+        assert_eq!(events(&message, 1), (vec![(true, payload.to_owned())], 0));
     }
 
     #[test]

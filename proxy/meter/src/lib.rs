@@ -39,6 +39,7 @@ pub use content::{Asked, Transcript};
 pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
 pub use dialect::Dialect;
 pub use exponential::Exponential;
+pub use frames::exception;
 pub use listener::Setup;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,

@@ -27,6 +27,8 @@ pub enum Framing {
     Events,
     /// JSON documents, one a line.
     Lines,
+    /// Messages of AWS's event streams.
+    Frames,
 }
 
 /// What reading an answer may take.
@@ -231,7 +233,8 @@ impl Meter {
             _ if self.is_encoded() => None,
             Kind::Events => Some(Framing::Events),
             Kind::Lines => Some(Framing::Lines),
-            Kind::Unsure | Kind::Frames | Kind::Document | Kind::Opaque => None,
+            Kind::Frames => Some(Framing::Frames),
+            Kind::Unsure | Kind::Document | Kind::Opaque => None,
         }
     }
 

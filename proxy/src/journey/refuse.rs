@@ -6,7 +6,7 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Response, StatusCode};
-use taximeter_meter::{DecodeFault, RequestFault};
+use taximeter_meter::{DecodeFault, RequestFault, exception};
 
 use crate::edge::framing::FramingFault;
 
@@ -15,6 +15,8 @@ const NO_KEY: &str = "no valid API key was sent; send one as `authorization: Bea
                       `x-api-key`, `api-key` or `x-goog-api-key`";
 /// Model names are cut at this many bytes in messages.
 const SHOWN_BYTES_MAX: usize = 128;
+/// What Bedrock calls an answer that breaks off.
+const STREAM_EXCEPTION: &str = "modelStreamErrorException";
 /// Suggested wait where we cannot know better.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
@@ -290,11 +292,13 @@ pub(crate) fn stream_error(shape: StreamShape, code: &str, message: &str) -> Byt
         StreamShape::Event => serde_json::json!({"type": "error", "code": code, "message": message,
             "error": {"type": "api_error", "message": message}}),
         StreamShape::Line => serde_json::json!({"error": message}),
+        StreamShape::Message => serde_json::json!({"message": message, "code": code}),
     };
     Bytes::from(match shape {
         StreamShape::Data => format!("data: {error}\n\n"),
         StreamShape::Event => format!("event: error\ndata: {error}\n\n"),
         StreamShape::Line => format!("{error}\n"),
+        StreamShape::Message => return exception(STREAM_EXCEPTION, &error.to_string()).into(),
     })
 }
 
@@ -307,6 +311,8 @@ pub(crate) enum StreamShape {
     Event,
     /// Lines of JSON: a line, as Ollama has it.
     Line,
+    /// Bedrock: a message of an exception.
+    Message,
 }
 
 /// A name from a client, cut for a message.

@@ -259,6 +259,7 @@ impl Fare {
         let open = self.0.as_ref()?;
         Some(match (open.meter.as_ref()?.framing()?, open.call.wire()) {
             (Framing::Lines, _) => StreamShape::Line,
+            (Framing::Frames, _) => StreamShape::Message,
             (Framing::Events, Wire::Responses | Wire::Messages) => StreamShape::Event,
             (Framing::Events, _) => StreamShape::Data,
         })
