@@ -1,5 +1,6 @@
 """The stage: llama.cpp with a tiny random model, the gateway before it, and a key for each client."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -68,24 +69,24 @@ class Gateway:
         return [json.loads(line) for line in self.command("records").splitlines()]
 
 
-@pytest.fixture(scope="session")
-def gateway(engine, tmp_path_factory):
-    """The real binary, before the real engine."""
-    folder = tmp_path_factory.mktemp("gateway")
+@contextlib.contextmanager
+def serving(folder: pathlib.Path, upstreams: list[dict], tenants: list[str], **more):
+    """The real binary before these upstreams, with a key for each tenant, and what more it is told."""
     keys = [
         {
             "id": tenant,
             "tenant": tenant,
             "sha256": hashlib.sha256(key_of(tenant).encode()).hexdigest(),
         }
-        for tenant in TENANTS
+        for tenant in tenants
     ]
     config = {
         "listen": "127.0.0.1:0",
         "admin": "127.0.0.1:0",
         "data_dir": str(folder / "data"),
-        "upstreams": [{"name": "llama", "url": engine, "dialect": "llama_cpp", "models": ["tiny"]}],
+        "upstreams": upstreams,
         "tenants": {"unknown": "refuse", "keys": keys},
+        **more,
     }
     file = folder / "taximeter.yaml"
     file.write_text(json.dumps(config))  # JSON is YAML
@@ -102,6 +103,14 @@ def gateway(engine, tmp_path_factory):
     code = process.stop()
     drain.wait()
     assert code == 0, "the gateway did not end cleanly on SIGTERM"
+
+
+@pytest.fixture(scope="session")
+def gateway(engine, tmp_path_factory):
+    """The real binary, before the real engine."""
+    upstreams = [{"name": "llama", "url": engine, "dialect": "llama_cpp", "models": ["tiny"]}]
+    with serving(tmp_path_factory.mktemp("gateway"), upstreams, TENANTS) as gateway:
+        yield gateway
 
 
 def scrape(url: str) -> str:
