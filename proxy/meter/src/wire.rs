@@ -24,8 +24,7 @@ mod videos;
 
 use crate::facts::Format;
 
-/// How much longer an event of a stream of images may be: one holds a whole image, and behind it the
-/// usage.
+/// How much longer an event may be where one may hold a whole image, and behind it the usage.
 const IMAGE_LINES: usize = 16;
 
 macro_rules! wires {
@@ -101,7 +100,7 @@ impl Wire {
     /// Longest event of a stream that is read, in bytes, where a line of text may have so many.
     pub(crate) const fn event_bytes_max(self, line_bytes_max: usize) -> usize {
         match self {
-            Self::Images => line_bytes_max.saturating_mul(IMAGE_LINES),
+            Self::Images | Self::GenerateContent => line_bytes_max.saturating_mul(IMAGE_LINES),
             _ => line_bytes_max,
         }
     }

@@ -17,6 +17,14 @@ fn the_usage_behind_a_large_image_is_read() {
     }
     let chat = measure(Exchange::chat(), &event);
     assert_eq!((chat.reported, chat.counts.lines_too_long), (None, 1));
+
+    let event = format!(
+        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"inlineData\":{{\"data\":\"{}\"}}}}]}},\
+         \"finishReason\":\"STOP\"}}],\"usageMetadata\":{{\"candidatesTokenCount\":1290}}}}\n\n",
+        "A".repeat(3 << 20)
+    );
+    let gemini = Exchange { wire: Wire::GenerateContent, ..Exchange::chat() };
+    assert_eq!(measure(gemini, &event).reported.unwrap().usage.output_tokens, Some(1290));
 }
 
 #[test]
