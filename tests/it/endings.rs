@@ -314,6 +314,29 @@ fn choices_side_by_side_are_added_up_although_one_never_finishes() {
 }
 
 #[test]
+fn each_oddity_of_a_stream_passes_and_is_counted_by_its_kind() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {sse_line_bytes_max: 1024}")
+        .start();
+    let long = HELLO.replace("To the", &"x".repeat(2_000));
+    let less = USAGE.replace("1000", "900").replace("1100", "1000");
+    let wrong = USAGE.replace(r#""completion_tokens":100"#, r#""completion_tokens":-1"#);
+    let events =
+        [HELLO, "data: {oops\n\n", &long, USAGE, &wrong, &less, STOP, DONE, HELLO].concat();
+    let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT_WITH_USAGE);
+    engine.answer_once(&stream_answer(&[&events]));
+    assert_eq!(client.answer().text(), events);
+    let usage = &gateway.record()["usage"];
+    assert_eq!([&usage["input_tokens"], &usage["output_tokens"]], [900, 100]);
+    for kind in ["not_json", "line_too_long", "usage_invalid", "usage_fell", "after_done"] {
+        let line = format!("taximeter_meter_oddities_total{{taximeter_kind=\"{kind}\"}} 1");
+        gateway.await_metric(&line);
+    }
+}
+
+#[test]
 fn trailers_reach_who_says_that_it_takes_them() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
