@@ -27,6 +27,7 @@ use hyper::body::Incoming;
 use crate::edge::clock;
 use crate::edge::framing::FramingFault;
 use crate::edge::listen::{Peer, Worker};
+use crate::fields;
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
 
@@ -58,19 +59,23 @@ pub(crate) async fn journey(
     };
     let headers = reply.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&arrival.id.0.to_string()) {
-        headers.insert("x-taximeter-request-id", id);
+        headers.insert(&fields::REQUEST_ID, id);
     }
-    if !headers.contains_key("x-request-id")
+    if !headers.contains_key(&fields::X_REQUEST_ID)
         && let Ok(id) = HeaderValue::from_str(&arrival.request_id)
     {
-        headers.insert("x-request-id", id);
+        headers.insert(&fields::X_REQUEST_ID, id);
     }
     reply
 }
 
 /// A panic ends this request and no other; the fare that it drops settles itself.
-async fn caught<T>(ride: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
-    AssertUnwindSafe(ride).catch_unwind().await.unwrap_or(Err(Refusal::Internal))
+///
+/// No `async fn`, which would have the ride twice: as what it was given and as what it waits for.
+fn caught<T>(
+    ride: impl Future<Output = Result<T, Refusal>>,
+) -> impl Future<Output = Result<T, Refusal>> {
+    AssertUnwindSafe(ride).catch_unwind().map(|ridden| ridden.unwrap_or(Err(Refusal::Internal)))
 }
 
 /// The answer to what cannot be read as a request, of which the beginning is known.
@@ -80,8 +85,8 @@ pub(crate) fn unreadable(fault: FramingFault, first_line: &[u8]) -> Response<Byt
     let shape = Shape::of(target);
     let mut answer = Refusal::Framing(fault).answer(shape, &id);
     if let Ok(id) = HeaderValue::from_str(&id) {
-        answer.headers_mut().insert("x-taximeter-request-id", id.clone());
-        answer.headers_mut().insert("x-request-id", id);
+        answer.headers_mut().insert(&fields::REQUEST_ID, id.clone());
+        answer.headers_mut().insert(&fields::X_REQUEST_ID, id);
     }
     answer
 }
@@ -122,7 +127,7 @@ async fn ride(
         Billing::Free => None,
     };
     let passed = fare.is_none().then(|| head.method.clone());
-    let reply = relay::open(worker, peer, head, chosen, fare).await?;
+    let reply = relay::open(worker, peer, head, &mut chosen, fare).await?;
     if let Some(method) = passed {
         report::passed(gateway, arrival, &method, (Some(route.template), Some(reply.status())));
     }

@@ -6,6 +6,7 @@ mod counting;
 mod crowd;
 mod edge;
 mod exit;
+mod fields;
 mod format;
 mod gateway;
 mod health;

@@ -333,8 +333,9 @@ impl Head {
 impl Line {
     fn keep(&mut self, part: &[u8]) {
         let free = self.kept.get_mut(self.len..).unwrap_or_default();
-        for (kept, byte) in free.iter_mut().zip(part) {
-            *kept = *byte;
+        let fits = free.len().min(part.len());
+        if let (Some(free), Some(part)) = (free.get_mut(..fits), part.get(..fits)) {
+            free.copy_from_slice(part);
         }
         self.len = self.len.saturating_add(part.len());
     }

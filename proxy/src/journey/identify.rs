@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::refuse::{Refusal, Shape};
 use crate::edge::listen::Peer;
+use crate::fields::{self, TRACEPARENT, TRACESTATE, X_REQUEST_ID};
 use crate::gateway::Gateway;
 use crate::telemetry::TraceContext;
 use crate::telemetry::ended::Laps;
@@ -92,7 +93,7 @@ impl Arrival {
         started_at: Timestamp,
     ) -> Self {
         let id = RequestId(new_id(started_at));
-        let mut ids = headers.get_all("x-request-id").iter();
+        let mut ids = headers.get_all(&X_REQUEST_ID).iter();
         let sent = ids
             .next()
             .filter(|_| ids.next().is_none())
@@ -151,16 +152,16 @@ pub(crate) fn call(
         gateway.telemetry.emit(&AuthRefused { reason: refusal.code(), fingerprint });
     })?;
     let caller = arrival.caller.get_or_init(|| caller).clone();
-    let receipt = headers.get(tenant::RECEIPT).is_some_and(|value| value == "1");
+    let receipt = headers.get(&fields::RECEIPT).is_some_and(|value| value == "1");
     if gateway.directory.strip(&caller, headers) {
         gateway.telemetry.emit(&SpoofedHeader { tenant: &caller.tenant });
     }
-    let mut ids = headers.get_all("x-request-id").iter();
+    let mut ids = headers.get_all(&X_REQUEST_ID).iter();
     let same = ids.next().is_some_and(|id| id.as_bytes() == arrival.request_id.as_bytes());
     if !(same && ids.next().is_none())
         && let Ok(value) = HeaderValue::from_str(&arrival.request_id)
     {
-        headers.insert("x-request-id", value);
+        headers.insert(&X_REQUEST_ID, value);
     }
     if let Some(traces) = &gateway.telemetry.traces {
         carry_on(headers, &traces.place(arrival.id, arrival.trace), arrival.trace, route);
@@ -184,7 +185,7 @@ pub(crate) fn call(
 
 /// The trace that a request belongs to; one that is told twice is none.
 fn told_trace(headers: &HeaderMap) -> Option<TraceContext> {
-    let mut told = headers.get_all("traceparent").iter();
+    let mut told = headers.get_all(&TRACEPARENT).iter();
     let traceparent = told.next().filter(|_| told.next().is_none())?;
     TraceContext::parse(traceparent.to_str().ok()?)
 }
@@ -193,11 +194,11 @@ fn told_trace(headers: &HeaderMap) -> Option<TraceContext> {
 fn carry_on(headers: &mut HeaderMap, place: &Place, caller: Option<TraceContext>, route: &Route) {
     // What is said of a trace means nothing in another one.
     if caller.is_none() {
-        headers.remove("tracestate");
+        headers.remove(&TRACESTATE);
     }
     let span = if route.billing == Billing::Ledger { trace::CLIENT } else { trace::SERVER };
     if let Ok(value) = HeaderValue::try_from(place.traceparent(span)) {
-        headers.insert("traceparent", value);
+        headers.insert(&TRACEPARENT, value);
     }
 }
 

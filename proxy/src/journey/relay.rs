@@ -40,7 +40,7 @@ pub(super) async fn open(
     worker: &Arc<Worker>,
     peer: &Arc<Peer>,
     head: Parts,
-    mut chosen: Chosen,
+    chosen: &mut Chosen,
     mut fare: Option<Fare>,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let hides = chosen.hidden.is_any();
@@ -50,7 +50,7 @@ pub(super) async fn open(
         _ => Codings::AsAsked,
     };
     let version = head.version;
-    let mut request = headers::request(&worker.gateway, head, &mut chosen, codings);
+    let mut request = headers::request(&worker.gateway, head, chosen, codings);
     interim::pass_on(&mut request, version, peer);
     let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
         Ok(sent) => sent,

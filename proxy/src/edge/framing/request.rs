@@ -200,8 +200,32 @@ fn read_value(rest: &[u8]) -> Result<usize, FramingFault> {
     if bad { Err(FramingFault::HeaderValue) } else { Ok(rest.len()) }
 }
 
+/// Whether a token may have a byte: all names of all heads are looked at.
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut rest: &mut [bool] = &mut table;
+    let mut byte = 0_u8;
+    while let [is_token, others @ ..] = rest {
+        *is_token = byte.is_ascii_alphanumeric() || is_sign(byte);
+        byte = byte.wrapping_add(1);
+        rest = others;
+    }
+    table
+};
+
+const fn is_sign(byte: u8) -> bool {
+    let mut signs: &[u8] = b"!#$%&'*+-.^_`|~";
+    while let [sign, others @ ..] = signs {
+        if *sign == byte {
+            return true;
+        }
+        signs = others;
+    }
+    false
+}
+
 fn is_token(&byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    TOKEN.get(usize::from(byte)).is_some_and(|is_token| *is_token)
 }
 
 /// What a URI may have in it, and what browsers leave there. A fragment is no part of a target.

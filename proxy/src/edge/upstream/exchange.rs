@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 
 use super::dial::{DialFault, EngineSocket};
 use super::wire::{Progress, Wire};
+use crate::fields::KEEP_ALIVE;
 
 /// Response head from an engine, in bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
@@ -165,8 +166,9 @@ struct KeepAlive {
 }
 
 impl Link {
-    /// Speaks HTTP/1.1 over a fresh socket.
-    pub(crate) async fn new(socket: EngineSocket) -> Result<Self, DialFault> {
+    /// Speaks HTTP/1.1 over a fresh socket. Boxed, because it is handed on at every request, and
+    /// has a thousand bytes.
+    pub(crate) async fn new(socket: EngineSocket) -> Result<Box<Self>, DialFault> {
         let progress = Arc::<Progress>::default();
         let wire = Wire::new(socket, progress.clone(), RESPONSE_HEAD_BYTES_MAX);
         let (sender, driver) = http1::Builder::new()
@@ -176,7 +178,8 @@ impl Link {
             .handshake(TokioIo::new(wire))
             .await
             .map_err(DialFault::Handshake)?;
-        Ok(Self { sender, driver, progress, over: false, requests: 0, promise: None })
+        let (over, requests, promise) = (false, 0, None);
+        Ok(Box::new(Self { sender, driver, progress, over, requests, promise }))
     }
 
     /// Whether another request may be sent, looking at the socket first: engines close idle
@@ -247,7 +250,7 @@ impl Link {
 
 /// What `keep-alive: timeout=5, max=100` promises.
 fn keep_alive(headers: &HeaderMap) -> Option<KeepAlive> {
-    let value = headers.get("keep-alive")?.to_str().ok()?;
+    let value = headers.get(&KEEP_ALIVE)?.to_str().ok()?;
     let mut promise = KeepAlive { idle: Duration::MAX, requests: u64::MAX };
     for (name, value) in value.split(',').filter_map(|part| part.split_once('=')) {
         match (name.trim(), value.trim().parse()) {
@@ -262,13 +265,13 @@ fn keep_alive(headers: &HeaderMap) -> Option<KeepAlive> {
 /// An answer being read: its connection and its body.
 pub(crate) struct Exchange {
     /// `None` once the connection has been taken back.
-    link: Option<Link>,
+    link: Option<Box<Link>>,
     body: Incoming,
 }
 
 impl Exchange {
     /// The body of an answer on the connection that carries it.
-    pub(crate) const fn new(link: Link, body: Incoming) -> Self {
+    pub(crate) const fn new(link: Box<Link>, body: Incoming) -> Self {
         Self { link: Some(link), body }
     }
 
@@ -292,7 +295,7 @@ impl Exchange {
     }
 
     /// The connection, if it can carry another request. Asked once, when the body has ended.
-    pub(crate) fn take_link(&mut self, cx: &mut Context<'_>) -> Option<Link> {
+    pub(crate) fn take_link(&mut self, cx: &mut Context<'_>) -> Option<Box<Link>> {
         let mut link = self.link.take()?;
         link.is_open(cx).then_some(link)
     }

@@ -12,7 +12,7 @@ const IDLE_CONNECTIONS_MAX: usize = 256;
 
 /// A connection and until when it may be used again.
 struct Idle {
-    link: Link,
+    link: Box<Link>,
     until: Instant,
 }
 
@@ -38,7 +38,12 @@ impl Pool {
 
     /// An open connection to `upstream`, if there is one. Those that were closed meanwhile are
     /// dropped.
-    pub(crate) fn take(&self, upstream: usize, now: Instant, cx: &mut Context<'_>) -> Option<Link> {
+    pub(crate) fn take(
+        &self,
+        upstream: usize,
+        now: Instant,
+        cx: &mut Context<'_>,
+    ) -> Option<Box<Link>> {
         let mut idle = self.idle.get(upstream)?.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(Idle { mut link, until }) = idle.pop() {
             if now < until && link.is_open(cx) {
@@ -49,7 +54,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next request to `upstream`.
-    pub(crate) fn put(&self, upstream: usize, now: Instant, link: Link) {
+    pub(crate) fn put(&self, upstream: usize, now: Instant, link: Box<Link>) {
         let until = now + link.idle_max(self.keep_alive);
         let Some(idle) = self.idle.get(upstream) else { return };
         let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);

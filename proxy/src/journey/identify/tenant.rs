@@ -11,13 +11,12 @@ use subtle::ConstantTimeEq;
 use taximeter_config::{Config, TrustedHeader, UnknownCaller};
 use taximeter_ledger::{Identity, TenantId};
 
+use crate::fields::{API_KEY, RECEIPT, X_API_KEY, X_FORWARDED_FOR, X_GOOG_API_KEY};
 use crate::journey::refuse::Refusal;
 
 /// Headers in which clients of OpenAI, Anthropic, Azure and Google send their key.
-const KEY_HEADERS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+static KEY_HEADERS: [&HeaderName; 4] = [&AUTHORIZATION, &X_API_KEY, &API_KEY, &X_GOOG_API_KEY];
 
-/// Asks for a receipt; every other name under `x-taximeter-` is ours alone.
-pub(crate) const RECEIPT: &str = "x-taximeter-receipt";
 /// Bytes of a key's hash that logs show.
 const FINGERPRINT_BYTES: usize = 4;
 
@@ -103,7 +102,7 @@ impl Directory {
     /// Who asks: whoever is connected, or behind peers whom we trust with the tenant's header the last
     /// address in `x-forwarded-for` that is none of theirs. It is told, and decides nothing.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let told = headers.get_all("x-forwarded-for").iter().rev();
+        let told = headers.get_all(&X_FORWARDED_FOR).iter().rev();
         let mut addresses = told.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
         let mut client = peer.to_canonical();
         while self.trusts(&client)
@@ -195,7 +194,7 @@ impl Directory {
 /// Names that a client must not be able to drop by naming them in `connection`: credentials, and
 /// what we set.
 pub(super) fn is_reserved(name: &str) -> bool {
-    KEY_HEADERS.contains(&name)
+    KEY_HEADERS.iter().any(|header| *header == name)
         || name == "x-request-id"
         || name == "host"
         || name == "content-length"
@@ -243,7 +242,7 @@ fn credential(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
             return Err(Refusal::CredentialsDiffer);
         }
         let value = value.as_bytes();
-        let key = if name == AUTHORIZATION { bearer(value) } else { value.trim_ascii() };
+        let key = if *name == AUTHORIZATION { bearer(value) } else { value.trim_ascii() };
         if key.is_empty() {
             continue;
         }

@@ -16,6 +16,7 @@ use super::reply::ReplyBody;
 use crate::edge::clock;
 use crate::edge::listen::Worker;
 use crate::edge::upstream::Exchange;
+use crate::fields::{COST, TOKENS};
 
 /// Whether an answer is short and says so: it is on its way whole, so that waiting for its end
 /// delays nothing.
@@ -76,9 +77,7 @@ pub(super) async fn answer(
 }
 
 fn put_receipt(headers: &mut HeaderMap, receipt: &Receipt) {
-    for (name, value) in
-        [("x-taximeter-tokens", &receipt.tokens), ("x-taximeter-cost", &receipt.cost)]
-    {
+    for (name, value) in [(&TOKENS, &receipt.tokens), (&COST, &receipt.cost)] {
         if let Some(value) = value.as_deref().and_then(|value| HeaderValue::from_str(value).ok()) {
             headers.insert(name, value);
         }

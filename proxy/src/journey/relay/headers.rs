@@ -15,17 +15,18 @@ use taximeter_meter::{Dialect, is_readable};
 use super::super::identify::strip_credential;
 use super::super::route::Chosen;
 use crate::edge::upstream::RequestBody;
+use crate::fields::{API_KEY, KEEP_ALIVE, PROXY_CONNECTION, X_API_KEY, X_GOOG_API_KEY};
 use crate::gateway::Gateway;
 
 /// Belong to one hop (RFC 9110 §7.6.1).
-const HOP_BY_HOP: [HeaderName; 7] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    PROXY_AUTHORIZATION,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
+static HOP_BY_HOP: [&HeaderName; 7] = [
+    &CONNECTION,
+    &KEEP_ALIVE,
+    &PROXY_CONNECTION,
+    &PROXY_AUTHORIZATION,
+    &TE,
+    &TRANSFER_ENCODING,
+    &UPGRADE,
 ];
 
 /// The codings that an answer may come in.
@@ -107,7 +108,7 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|name| name.trim().parse().ok())
         .filter(|name| *name != CONTENT_LENGTH && *name != HOST)
         .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    for name in named.iter().chain(HOP_BY_HOP) {
         headers.remove(name);
     }
 }
@@ -117,11 +118,11 @@ fn show(headers: &mut HeaderMap, dialect: Dialect, path: &str, credential: &Secr
     strip_credential(headers);
     let (name, value) = match dialect {
         Dialect::Gemini if !path.contains("/openai/") => {
-            (HeaderName::from_static("x-goog-api-key"), credential.expose().into())
+            (&X_GOOG_API_KEY, credential.expose().into())
         }
-        Dialect::Anthropic => (HeaderName::from_static("x-api-key"), credential.expose().into()),
-        Dialect::Azure => (HeaderName::from_static("api-key"), credential.expose().into()),
-        _ => (AUTHORIZATION, format!("Bearer {}", credential.expose())),
+        Dialect::Anthropic => (&X_API_KEY, credential.expose().into()),
+        Dialect::Azure => (&API_KEY, credential.expose().into()),
+        _ => (&AUTHORIZATION, format!("Bearer {}", credential.expose())),
     };
     if let Ok(mut value) = HeaderValue::try_from(value) {
         value.set_sensitive(true);

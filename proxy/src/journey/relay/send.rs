@@ -52,7 +52,7 @@ pub(super) async fn send(
     upstream: usize,
     mut request: Request<RequestBody>,
     fare: &mut Option<Fare>,
-) -> Result<(Link, Response<Incoming>), (Refusal, Unsent)> {
+) -> Result<(Box<Link>, Response<Incoming>), (Refusal, Unsent)> {
     let mut link = poll_fn(|cx| Poll::Ready(worker.pool.take(upstream, clock::now(), cx))).await;
     let mut tries = 1;
     loop {
@@ -83,17 +83,18 @@ pub(super) async fn send(
 async fn send_once(
     worker: &Worker,
     upstream: usize,
-    pooled: Option<Link>,
+    pooled: Option<Box<Link>>,
     request: Request<RequestBody>,
     fare: &mut Option<Fare>,
-) -> Result<(Link, Response<Incoming>), Failed> {
+) -> Result<(Box<Link>, Response<Incoming>), Failed> {
     // An engine may have closed a connection while a request was on its way.
     let may_go_again =
         pooled.is_some() && request.method().is_idempotent() && request.body().len() == 0;
     let copy = may_go_again.then(|| Box::new(request.clone()));
     let mut link = match pooled {
         Some(link) => link,
-        None => match dial(worker, upstream).await {
+        // Seldom, and large.
+        None => match Box::pin(dial(worker, upstream)).await {
             Ok(link) => link,
             Err(fault) => return Err(unreachable(worker, upstream, request, &fault)),
         },
@@ -113,7 +114,7 @@ async fn send_once(
     }
 }
 
-async fn dial(worker: &Worker, upstream: usize) -> Result<Link, DialFault> {
+async fn dial(worker: &Worker, upstream: usize) -> Result<Box<Link>, DialFault> {
     let url = &worker.gateway.upstream(upstream).url;
     Link::new(worker.gateway.dialer.dial(url).await?).await
 }

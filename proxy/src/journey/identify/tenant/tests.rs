@@ -135,7 +135,7 @@ fn identity_headers_of_any_spelling_and_credentials_are_taken_away() {
     assert!(directory.strip(&caller, &mut sent));
     assert_eq!(sent.len(), 1);
     assert!(sent.contains_key("x-request-id"));
-    let mut honest = headers(&[("authorization", "Bearer secret"), (RECEIPT, "1")]);
+    let mut honest = headers(&[("authorization", "Bearer secret"), (RECEIPT.as_str(), "1")]);
     assert!(!directory.strip(&caller, &mut honest));
     assert!(honest.is_empty());
 }
