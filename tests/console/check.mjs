@@ -103,6 +103,20 @@ const figures = async () => {
   equal(links.join(), records.map((record) => `/requests/${record.id}`).join(), "requests");
   const { record } = await json(`/api/v1/records/${records.at(-1).id}`);
   await page.goto(`${admin}/requests/${record.id}`);
+  const { stages, duration } = record.timing;
+  const timeline = page.getByRole("region", { name: "Timeline" }).locator("[data-stage]");
+  equal(await timeline.count(), Object.keys(stages).length, "stages");
+  let end = 0;
+  for (const row of await timeline.all()) {
+    const word = await row.getAttribute("data-stage");
+    const [from, to, took] = await row.locator("data").evaluateAll((all) => all.map((one) => Number(one.value)));
+    equal(took, stages[word], word);
+    equal(from, end, `${word} begins where the one before ended`);
+    end = to;
+  }
+  const whole = Number(await value(page, "[data-total=time]"));
+  equal(whole, end, "stages add up");
+  assert.ok(Math.abs(whole - stages.settle - duration) < 2e-6, "to the whole");
   const lines = page.getByRole("region", { name: "Price" }).locator("tbody tr");
   equal(await lines.count(), record.cost.lines.length, "price lines");
   for (const [index, line] of record.cost.lines.entries()) {

@@ -122,6 +122,37 @@ fn a_stream_is_told_in_its_caller_s_trace_by_stages_that_add_up() {
 }
 
 #[test]
+fn the_stages_of_a_record_are_those_of_its_spans() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    for (body, answer) in [
+        (STREAM_CHAT, stream_answer(&[HELLO, WORLD, STOP, USAGE, DONE])),
+        (CHAT, json_answer(CHAT_ANSWER)),
+    ] {
+        let mut client = gateway.chat("Connection: close\r\n", body);
+        engine.answer_once(&answer);
+        assert_eq!(client.answer().status(), 200);
+        let streams = body == STREAM_CHAT;
+        let record = gateway.records().into_iter().find(|record| record["stream"] == streams);
+        let (record, spans) = (record.expect("its record"), spans(&collector));
+        let stages = record["timing"]["stages"].as_object().expect("stages");
+        let is_stage = |span: &&Span| span.kind == SpanKind::Internal as i32;
+        assert_eq!(spans.values().filter(is_stage).count(), stages.len(), "{stages:?} {spans:?}");
+        for (word, took) in stages {
+            let span = Duration::from_nanos(duration(&spans[word]));
+            let record = Duration::from_secs_f64(took.as_f64().expect("seconds"));
+            // A span goes on until its record is in the kernel.
+            let is_it = if word == "settle" {
+                record <= span
+            } else {
+                record.abs_diff(span) <= Duration::from_micros(1)
+            };
+            assert!(is_it, "{word}: {record:?} {span:?}");
+        }
+    }
+}
+
+#[test]
 fn a_trace_without_a_good_caller_begins_here_under_the_request_s_id() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let gateway = gateway(&engine, &collector, "{}");

@@ -235,8 +235,15 @@ fn timing(timing: &RecordTiming, object: &mut Object<'_>) -> Written {
     object.seconds("time_per_output_token", timing.time_per_output_token)?;
     object.value("output_chunks", &timing.output_chunks)?;
     object.seconds("longest_stall", timing.longest_stall)?;
+    if let Some(gaps) = &timing.gaps {
+        object.value("gaps", gaps)?;
+    }
     object.value("duration", &timing.duration)?;
-    object.value("gateway", &timing.gateway)
+    object.value("gateway", &timing.gateway)?;
+    match &timing.stages {
+        Some(stages) => object.value("stages", stages.micros()),
+        None => Ok(()),
+    }
 }
 
 fn cost(cost: &RecordCost, object: &mut Object<'_>) -> Written {

@@ -8,6 +8,7 @@ mod compact;
 mod entry;
 mod fold;
 mod frame;
+mod gaps;
 mod id;
 mod id_set;
 mod mark;
@@ -16,6 +17,7 @@ mod reader;
 mod record;
 mod resume;
 mod segment;
+mod stages;
 mod tally;
 
 #[cfg(test)]
@@ -24,6 +26,7 @@ mod tests;
 pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, Open, Replay, Settlement, died};
 pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, FRAME_BYTES_MIN, Kind, Position};
+pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use mark::Mark;
 pub use reader::{Fault, Framed, Reader};
@@ -32,4 +35,5 @@ pub use record::{
 };
 pub use resume::{Resumed, resume};
 pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};
+pub use stages::{Stage, Stages};
 pub use tally::{Change, Money, Tally};

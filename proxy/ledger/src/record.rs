@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use taximeter_pricing::{Condition, Flag, Member, Modalities, Pass, Source, Usage};
 use utoipa::ToSchema;
 
+use crate::gaps::Gaps;
 use crate::id::{RequestId, TenantId};
+use crate::stages::Stages;
 
 /// How the tenant was identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -286,10 +288,18 @@ pub struct RecordTiming {
     pub output_chunks: u64,
     /// The longest gap.
     pub longest_stall: Option<f64>,
+    /// How many gaps were up to 0.01, 0.02, 0.04 … 81.92 s long, and how many longer; zeros at the end
+    /// are left out. `None` where there were none, and on records of before this was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<u32>>)]
+    pub gaps: Option<Gaps>,
     /// Start to end.
     pub duration: f64,
     /// The part of the duration that was ours.
     pub gateway: f64,
+    /// Where the time went; `None` on records of before this was told, and where the gateway died.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
 }
 
 /// Money of a record.

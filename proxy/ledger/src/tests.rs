@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use proptest::collection::vec;
@@ -360,8 +361,13 @@ fn whatever_a_record_holds_is_read_back() {
         time_per_output_token: Some(1e-9),
         output_chunks: 9,
         longest_stall: Some(12345.678),
+        gaps: Some(Gaps::from(vec![3, 0, u32::MAX])),
         duration: 1e21,
         gateway: 0.0,
+        stages: Some(Stages::ending(
+            [7, 8, 9, 10, 11, 12, 13, 14, 15]
+                .map(|at| Some(Duration::from_micros(at)).filter(|at| at.as_micros() != 14)),
+        )),
     };
     let line = |model| RecordLine {
         meter: "input".to_owned(),

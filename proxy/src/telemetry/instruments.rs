@@ -340,24 +340,6 @@ impl Instruments {
         self.registry.get_or_create_histogram(&key, Arc::clone)
     }
 
-    /// The samples of all series of a histogram: upper bounds with those at or below them.
-    pub(crate) fn merged(&self, instrument: Instrument) -> Vec<(f64, u64)> {
-        let mut merged: Vec<(f64, u64)> = Vec::new();
-        self.registry.visit_histograms(|key, series| {
-            if key.name() == instrument.spec().name {
-                let Distribution { bounds, counts, .. } = series.distribution();
-                let bounds = bounds.iter().copied().chain([f64::INFINITY]);
-                merged.resize(counts.len(), (0.0, 0));
-                let mut below = 0;
-                for (sum, (bound, count)) in merged.iter_mut().zip(bounds.zip(counts)) {
-                    below += count;
-                    *sum = (bound, sum.1 + below);
-                }
-            }
-        });
-        merged
-    }
-
     /// Every series, by instrument and then by attributes.
     pub(crate) fn readings(&self) -> Vec<(Instrument, Reading)> {
         let mut all = Vec::new();

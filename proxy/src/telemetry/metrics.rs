@@ -157,17 +157,6 @@ impl Metrics {
         self.instruments.readings()
     }
 
-    /// Gaps between two events with generated content, of all streams since the start: upper bounds
-    /// in seconds with how many are at or below them.
-    pub(crate) fn gaps(&self) -> Vec<(f64, u64)> {
-        // Both have the same samples, where both are told.
-        [Instrument::TimePerOutputChunk, Instrument::InferenceTimePerOutputChunk]
-            .map(|instrument| self.instruments.merged(instrument))
-            .into_iter()
-            .find(|gaps| !gaps.is_empty())
-            .unwrap_or_default()
-    }
-
     /// A scrape.
     pub(crate) fn exposition(&self, vitals: &Vitals, format: Format) -> Exposition {
         let scope = self.scope_labels.then_some(self.genai);

@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use taximeter_config::GenAi;
-use taximeter_ledger::Record;
+use taximeter_ledger::{Record, Stage};
 use taximeter_meter::Parameter;
 use taximeter_pricing::Member;
 
@@ -35,38 +35,38 @@ impl Ended<'_> {
         let mut spans = vec![self.server()];
         let laps = &self.laps;
         let mut stages = Stages { ended: self, number: STAGES, at: self.started };
-        for (name, end) in [
-            ("identify", laps.identified),
-            ("body", laps.read),
-            ("route", laps.routed),
-            ("admit", laps.admitted),
+        for (stage, end) in [
+            (Stage::Identify, laps.identified),
+            (Stage::Body, laps.read),
+            (Stage::Route, laps.routed),
+            (Stage::Admit, laps.admitted),
         ] {
-            spans.extend(stages.next(name, end, SERVER));
+            spans.extend(stages.next(stage, end, SERVER));
         }
         let began = (self.started, nanoseconds(self.started_at));
         let Some(attempt) = &self.attempt else {
             // Its client left before it was on the ledger.
-            let last = laps.routed.and_then(|_| stages.next("admit", Some(stages.at), SERVER));
+            let last = laps.routed.and_then(|_| stages.next(Stage::Admit, Some(stages.at), SERVER));
             return Spans { all: spans, last, began };
         };
         spans.push(self.client(attempt, stages.at, genai));
         for (resent, failed) in (0..).zip(attempt.tries) {
-            let connect = stages.next("connect", Some(failed.ended), CLIENT);
+            let connect = stages.next(Stage::Connect, Some(failed.ended), CLIENT);
             spans.extend(connect.map(|span| tried(span, resent, Some(failed.cause))));
         }
         let resent = attempt.tries.len() as u64;
-        let connect = stages.next("connect", attempt.sent_at.or(Some(self.ended_at)), CLIENT);
+        let connect = stages.next(Stage::Connect, attempt.sent_at.or(Some(self.ended_at)), CLIENT);
         let unsent = self.error.filter(|_| attempt.sent_at.is_none());
         spans.extend(connect.map(|span| tried(span, resent, unsent)));
         if attempt.sent_at.is_some() {
             let stream = attempt.record.filter(|record| record.stream);
             let first = stream.and_then(|record| record.timing.time_to_first_chunk);
             let first = first.map(|seconds| self.started + Duration::from_secs_f64(seconds));
-            spans.extend(stages.next("prefill", first, CLIENT));
-            let rest = if first.is_some() { "stream" } else { "answer" };
+            spans.extend(stages.next(Stage::Prefill, first, CLIENT));
+            let rest = if first.is_some() { Stage::Stream } else { Stage::Answer };
             spans.extend(stages.next(rest, Some(self.ended_at), CLIENT));
         }
-        let last = stages.next("settle", Some(stages.at), SERVER);
+        let last = stages.next(Stage::Settle, Some(stages.at), SERVER);
         Spans { all: spans, last, began }
     }
 
@@ -168,7 +168,7 @@ struct Stages<'a> {
 
 impl Stages<'_> {
     /// The next one, if it has ended.
-    fn next(&mut self, name: &str, end: Option<Instant>, parent: u64) -> Option<Span> {
+    fn next(&mut self, stage: Stage, end: Option<Instant>, parent: u64) -> Option<Span> {
         let end = end?.max(self.at);
         let start = std::mem::replace(&mut self.at, end);
         self.number += 1;
@@ -176,7 +176,7 @@ impl Stages<'_> {
             parent_span_id: self.ended.place.span(parent).into(),
             start_time_unix_nano: self.ended.at(start),
             end_time_unix_nano: self.ended.at(end),
-            ..self.ended.span(self.number, name.to_owned(), SpanKind::Internal)
+            ..self.ended.span(self.number, stage.as_str().to_owned(), SpanKind::Internal)
         })
     }
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{BY_HEADER, await_store, list, metered, with};
 use crate::engine::Engine;
-use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{Message, json_answer};
+use crate::http::{Message, json_answer, stream_answer};
 
 /// Most bytes of a page.
 const PAGE_BYTES_MAX: usize = 100 << 10;
@@ -148,6 +148,64 @@ fn figures_are_those_of_the_api() {
     let of_zeta = gateway.admin("/api/v1/usage?tenant=zeta").json();
     let billed = Value::from(figure(&zeta, "data-total=\"billed\""));
     assert_eq!(billed, of_zeta["total"]["billed_cost"]);
+}
+
+#[test]
+fn gaps_between_chunks_are_those_of_the_period_and_the_tenant_that_are_shown() {
+    let engine = Engine::start();
+    let tenants = format!("tenants: {{{BY_HEADER}}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&tenants).start();
+    for (tenant, events) in [
+        ("acme", [HELLO, WORLD, WORLD, STOP, USAGE, DONE].as_slice()),
+        ("zeta", &[HELLO, WORLD, STOP, USAGE, DONE]),
+        ("zeta", &[HELLO, STOP, USAGE, DONE]),
+    ] {
+        let mut client =
+            gateway.chat(&format!("x-tenant-id: {tenant}\r\nConnection: close\r\n"), STREAM_CHAT);
+        engine.answer_once(&stream_answer(events));
+        assert_eq!(client.answer().status(), 200);
+    }
+    await_store(&gateway);
+    let told = gateway.records().into_iter().map(|record| {
+        let gaps = record["timing"]["gaps"].as_array().map(Vec::as_slice).unwrap_or_default();
+        gaps.iter().map(|gaps| gaps.as_u64().expect("a count")).sum::<u64>()
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [2, 1, 0]);
+    for (path, gaps) in
+        [("/", "3"), ("/?tenant=acme", "2"), ("/?tenant=zeta", "1"), ("/?span=last-month", "0")]
+    {
+        assert_eq!(figure(&page(&gateway.admin(path)), "data-samples=\"gaps\""), gaps, "{path}");
+    }
+}
+
+#[test]
+fn the_timeline_of_a_request_is_the_stages_of_its_record_one_behind_the_other() {
+    let (_engine, gateway) = metered();
+    for record in gateway.records() {
+        let id = record["id"].as_str().expect("an id");
+        let text = page(&gateway.admin(&format!("/requests/{id}")));
+        let number = |text: &str| text.parse::<f64>().expect("seconds");
+        let rows = text.split("<tr data-stage=\"").skip(1).map(|row| {
+            let (word, row) = row.split_once('"').expect("a word");
+            let cells: Vec<_> = row.split("<data value=\"").skip(1).take(3).collect();
+            let cells = cells.iter().map(|cell| number(cell.split('"').next().expect("a value")));
+            (word.to_owned(), cells.collect::<Vec<_>>())
+        });
+        let rows: Vec<_> = rows.collect();
+        let stages = record["timing"]["stages"].as_object().expect("stages");
+        assert_eq!(rows.len(), stages.len(), "{stages:?}");
+        let mut at = 0.0_f64;
+        for (word, cells) in &rows {
+            let [from, to, took] = cells[..] else { panic!("{word}: {cells:?}") };
+            assert_eq!(stages[word].as_f64(), Some(took), "{word}");
+            assert!((from - at).abs() < 1e-9 && (to - from - took).abs() < 1e-9, "{rows:?}");
+            at = to;
+        }
+        assert!((number(figure(&text, "data-total=\"time\"")) - at).abs() < 1e-9);
+        let settle = stages["settle"].as_f64().expect("seconds");
+        let duration = record["timing"]["duration"].as_f64().expect("seconds");
+        assert!((at - settle - duration).abs() < 2e-6, "{record}");
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ const fn distinct(field: Field) -> Field {
 }
 
 /// Named as in the record, with `_` in place of nesting.
-const FIELDS: [Field; 52] = [
+const FIELDS: [Field; 54] = [
     distinct(field("id", FieldKind::Text)),
     distinct(field("request_id", FieldKind::Text)),
     field("attempt", FieldKind::Int32),
@@ -68,8 +68,10 @@ const FIELDS: [Field; 52] = [
     distinct(maybe("time_per_output_token", FieldKind::Double)),
     field("output_chunks", FieldKind::Int64),
     distinct(maybe("longest_stall", FieldKind::Double)),
+    distinct(maybe("gaps", FieldKind::Json)),
     distinct(maybe("duration", FieldKind::Double)),
     distinct(maybe("gateway_time", FieldKind::Double)),
+    distinct(maybe("stages", FieldKind::Json)),
     maybe("currency", FieldKind::Text),
     distinct(maybe("cost", COST)),
     distinct(maybe("list_cost", COST)),
@@ -166,9 +168,10 @@ fn timing(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {
     row.maybe_double(timing.time_per_output_token);
     row.count(Some(timing.output_chunks))?;
     row.maybe_double(timing.longest_stall);
+    row.json(timing.gaps.as_ref())?;
     row.maybe_double(Some(timing.duration));
     row.maybe_double(Some(timing.gateway));
-    Ok(())
+    row.json(timing.stages.as_ref())
 }
 
 fn cost(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {

@@ -23,8 +23,9 @@ fn record(change: impl FnOnce(&mut Value)) -> Record {
                   "reasoning_output_tokens": null, "modalities": null, "passes": null,
                   "counted": null},
         "timing": {"time_to_first_chunk": 0.04, "time_to_first_token": null,
-                   "time_per_output_token": null, "output_chunks": 96, "longest_stall": null,
-                   "duration": 1.5, "gateway": 0.0004},
+                   "time_per_output_token": null, "output_chunks": 96, "longest_stall": null, "gaps": [94, 1],
+                   "duration": 1.5, "gateway": 0.0004,
+                   "stages": {"identify": 0.00001, "body": 0.00039}},
         "cost": {"currency": "USD", "amount": "0.0012340", "list_amount": "0.0012340",
                  "price_id": "b@1#gpt-x", "lines": [
                      {"meter": "input", "tokens": 112, "unit_price": "0.000002",
@@ -217,7 +218,12 @@ fn json_of(row: &parquet::record::Row) -> BTreeMap<String, Value> {
 fn every_field_of_a_record_has_its_column() {
     let mut writer = RecordWriter::new(Format::Parquet, Vec::new()).unwrap();
     writer.add(&record(|_| {})).unwrap();
-    writer.add(&record(|record| record["cost"] = Value::Null)).unwrap();
+    let bare = record(|record| {
+        record["cost"] = Value::Null;
+        record["timing"]["stages"] = Value::Null;
+        record["timing"]["gaps"] = Value::Null;
+    });
+    writer.add(&bare).unwrap();
     let reader = SerializedFileReader::new(Bytes::from(writer.finish().unwrap())).unwrap();
     let rows: Vec<_> =
         reader.get_row_iter(None).unwrap().map(|row| json_of(&row.unwrap())).collect();
@@ -226,6 +232,9 @@ fn every_field_of_a_record_has_its_column() {
     assert_eq!(rows[0]["finish_reasons"], "[\"stop\"]");
     assert_eq!(rows[0]["response_id"], Value::Null);
     assert_eq!(rows[0]["price_id"], "b@1#gpt-x");
+    assert_eq!(rows[0]["stages"], r#"{"identify":0.00001,"body":0.00039}"#);
+    assert_eq!(rows[0]["gaps"], "[94,1]");
+    assert_eq!((&rows[1]["stages"], &rows[1]["gaps"]), (&Value::Null, &Value::Null));
     assert_eq!((&rows[1]["cost"], &rows[1]["resource"]), (&Value::Null, &Value::Null));
 }
 

@@ -1,9 +1,11 @@
 //! A record from what is known at the end: usage, times, and the price in force at admission.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use jiff::Timestamp;
-use taximeter_ledger::{End, Record, RecordCost, RecordTiming, RecordUsage};
-use taximeter_meter::{Ending, Measurement, StreamEnd};
+use taximeter_ledger::{End, Gaps, Record, RecordCost, RecordTiming, RecordUsage, Stages};
+use taximeter_meter::{Ending, Measurement, StreamEnd, Timing};
 use taximeter_pricing::{Condition, Query, Usage};
 
 use super::count::Count;
@@ -143,9 +145,30 @@ fn timing(open: &Open, measurement: &Measurement, output_tokens: Option<u64>) ->
         ),
         output_chunks: timing.output_chunks,
         longest_stall: seconds(timing.longest_stall),
+        gaps: timing.longest_stall.map(|_| Gaps(timing.gaps.buckets)),
         duration: timing.duration.as_secs_f64(),
         gateway: gateway.as_secs_f64(),
+        stages: Some(stages(open, timing)),
     }
+}
+
+/// Where its time went, up to now.
+fn stages(open: &Open, timing: &Timing) -> Stages {
+    let call = &open.call;
+    let since = |at: Option<Instant>| at.map(|at| at - call.started);
+    let (laps, over) = (&call.laps, Some(timing.duration));
+    let first = timing.time_to_first_chunk.filter(|_| open.stream);
+    Stages::ending([
+        since(laps.identified),
+        since(laps.read),
+        since(laps.routed),
+        since(laps.admitted),
+        since(open.sent_at).or(over),
+        first,
+        first.and(over),
+        over.filter(|_| first.is_none() && open.sent_at.is_some()),
+        since(Some(clock::now())),
+    ])
 }
 
 fn end(ending: Ending, status: Option<u16>) -> End {

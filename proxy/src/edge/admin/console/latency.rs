@@ -1,9 +1,10 @@
-//! How fast answers are: exact percentiles of the newest requests of a period, and those of all
-//! gaps between chunks since the gateway's start.
+//! How fast answers are: exact percentiles of the newest requests of a period, and those of their gaps
+//! between chunks by the bounds that they stayed within.
 
 use maud::{Markup, html};
 use taximeter_billing::Period;
-use taximeter_ledger::Record;
+use taximeter_ledger::{GAP_BUCKETS, Gaps, Record};
+use taximeter_meter::GapHistogram;
 
 use super::charts::{Bin, distribution};
 use super::text::{count, grouped, seconds, seconds_text, unknown};
@@ -29,10 +30,11 @@ pub(super) struct Latency {
     per_token: Vec<f64>,
     stall: Vec<f64>,
     duration: Vec<f64>,
+    gaps: [u64; GAP_BUCKETS],
 }
 
-/// Gaps: upper bounds with how many are at or below.
-pub(super) type Gaps = [(f64, u64)];
+/// The bounds of gaps with how many are at or below.
+type Within = [(f64, u64)];
 
 impl Latency {
     /// Asks the store.
@@ -62,6 +64,10 @@ impl Latency {
         self.per_token.extend(timing.time_per_output_token);
         self.stall.extend(timing.longest_stall);
         self.duration.push(timing.duration);
+        let Gaps(gaps) = timing.gaps.unwrap_or_default();
+        for (sum, gaps) in self.gaps.iter_mut().zip(gaps) {
+            *sum += u64::from(gaps);
+        }
     }
 
     fn sorted(mut self) -> Self {
@@ -73,8 +79,20 @@ impl Latency {
         self
     }
 
+    /// Gaps at or below each bound.
+    fn gaps(&self) -> Vec<(f64, u64)> {
+        let bounds = GapHistogram::BOUNDS_SECONDS.into_iter().chain([f64::INFINITY]);
+        let mut below = 0;
+        let within = |(bound, gaps)| {
+            below += gaps;
+            (bound, below)
+        };
+        bounds.zip(self.gaps).map(within).collect()
+    }
+
     /// The section of a page.
-    pub(super) fn section(&self, gaps: &Gaps) -> Markup {
+    pub(super) fn section(&self) -> Markup {
+        let gaps = &self.gaps();
         let measures = [
             ("Time to first token", &self.first_token),
             ("Time per output token", &self.per_token),
@@ -98,9 +116,8 @@ impl Latency {
                 div.scroll { table {
                     caption {
                         "Of the newest " (grouped(&self.requests.to_string()))
-                        " requests of the period, from their records; gaps: of all streams since "
-                        "this gateway's start, from its histogram, as the bound that they stay "
-                        "within."
+                        " requests of the period, from their records; gaps as the bound that they \
+                        stay within."
                     }
                     thead { tr {
                         th scope="col" { "Measure" }
@@ -122,7 +139,7 @@ impl Latency {
                         tr {
                             th scope="row" { "Gap between chunks" }
                             @for percent in PERCENTS { td.number { (bound(gaps, percent)) } }
-                            td.number { (count(all_gaps)) }
+                            td.number data-samples="gaps" { (count(all_gaps)) }
                         }
                     }
                 } }
@@ -144,7 +161,7 @@ fn rank(samples: u64, percent: u64) -> Option<u64> {
 }
 
 /// The bound that so many of a hundred gaps stay within.
-fn bound(gaps: &Gaps, percent: u64) -> Markup {
+fn bound(gaps: &Within, percent: u64) -> Markup {
     let all = gaps.last().map_or(0, |(_, all)| *all);
     let Some(rank) = rank(all, percent) else { return unknown() };
     let within = gaps.iter().position(|(_, below)| *below > rank).unwrap_or(gaps.len());
@@ -171,7 +188,7 @@ fn bins(sorted: &[f64]) -> Vec<Bin> {
     bins
 }
 
-fn gap_bins(gaps: &Gaps) -> Vec<Bin> {
+fn gap_bins(gaps: &Within) -> Vec<Bin> {
     let (mut from, mut before) = (0.0, 0);
     let bin = |(to, below): &(f64, u64)| {
         let bin = Bin { from, to: *to, samples: below.saturating_sub(before) };

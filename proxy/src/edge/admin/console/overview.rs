@@ -73,7 +73,7 @@ pub(super) async fn overview(
             open: gateway.live.rides().len() as u64,
             pending_entries,
         };
-        Ok(sections::main(&seen, &latency.section(&gateway.telemetry.metrics.gaps())))
+        Ok(sections::main(&seen, &latency.section()))
     };
     frame.around(main).await
 }

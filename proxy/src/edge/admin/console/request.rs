@@ -1,6 +1,7 @@
 //! One request: what it costs, what happened when, what it used and who says so.
 
 mod sections;
+mod timeline;
 
 use std::sync::Arc;
 

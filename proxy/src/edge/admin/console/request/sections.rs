@@ -1,15 +1,14 @@
 //! The parts of a request's page.
 
 use maud::{Markup, html};
-use taximeter_ledger::{Correction, Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
+use taximeter_ledger::{Correction, Record, RecordCost, RecordLine, RecordUsage};
 use taximeter_pricing::{Flag, Member, Source};
 
-use crate::edge::admin::console::charts::{Piece, bar};
 use crate::edge::admin::console::page::REQUESTS;
+use crate::edge::admin::console::request::timeline::timeline;
 use crate::edge::admin::console::requests::end;
 use crate::edge::admin::console::text::{
-    count, count_or_unknown, money, name, name_or_none, price_of, quantity, seconds,
-    seconds_or_unknown, unknown,
+    count, count_or_unknown, money, name, name_or_none, price_of, quantity, seconds, unknown,
 };
 use crate::edge::admin::console::view::{View, segment};
 use crate::edge::admin::records::RecordAnswer;
@@ -68,89 +67,6 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
                 div { dt { "Upstream" } dd { (name(&record.upstream)) } }
             }
         }
-    }
-}
-
-/// One stage, in seconds from the start.
-struct Stage {
-    word: &'static str,
-    class: &'static str,
-    from: f64,
-    to: f64,
-}
-
-/// The stages that the record tells, one behind the other.
-fn stages(timing: &RecordTiming) -> Vec<Stage> {
-    let mut stages = Vec::new();
-    let mut from = 0.0;
-    for (word, class, to) in [
-        ("until the first chunk", "wait", timing.time_to_first_chunk),
-        ("until the first token", "s1", timing.time_to_first_token),
-    ] {
-        if let Some(to) = to {
-            stages.push(Stage { word, class, from, to });
-            from = to;
-        }
-    }
-    let word = if stages.is_empty() { "whole answer" } else { "stream, up to the end" };
-    stages.push(Stage { word, class: "s0", from, to: timing.duration });
-    stages
-}
-
-fn timeline(record: &Record, view: &View) -> Markup {
-    let timing = &record.timing;
-    let whole = timing.duration;
-    html! {
-        section aria-labelledby="timeline" {
-            h2 #timeline { "Timeline" }
-            div.scroll { table.timeline {
-                caption { "Seconds from the last byte of the request's head" }
-                thead { tr {
-                    th scope="col" { "Stage" }
-                    th.time scope="col" { "When" }
-                    th.number scope="col" { "From" }
-                    th.number scope="col" { "To" }
-                    th.number scope="col" { "Took" }
-                } }
-                tbody {
-                    @for stage in stages(timing) {
-                        @let piece = Piece { class: stage.class, from: stage.from, to: stage.to };
-                        tr {
-                            th scope="row" { (stage.word) }
-                            td.time { (bar(whole, &[piece])) }
-                            td.number { (seconds(stage.from)) }
-                            td.number { (seconds(stage.to)) }
-                            td.number { (seconds((stage.to - stage.from).max(0.0))) }
-                        }
-                    }
-                    tr {
-                        th scope="row" { "gateway’s part of all" }
-                        td.time {
-                            (bar(whole, &[Piece { class: "s3", from: 0.0, to: timing.gateway }]))
-                        }
-                        td.number { "–" }
-                        td.number { "–" }
-                        td.number { (seconds(timing.gateway)) }
-                    }
-                }
-            } }
-            dl.facts {
-                div { dt { "Ended" } dd { (view.precise_time(record.ended_at)) } }
-                div { dt { "Longest stall" } dd { (stream_time(record, timing.longest_stall)) } }
-                div {
-                    dt { "Per output token" }
-                    dd { (stream_time(record, timing.time_per_output_token)) }
-                }
-                div { dt { "Chunks with content" } dd { (count(timing.output_chunks)) } }
-            }
-        }
-    }
-}
-
-/// A time that only streams have.
-fn stream_time(record: &Record, time: Option<f64>) -> Markup {
-    html! {
-        @if time.is_none() && !record.stream { "–" } @else { (seconds_or_unknown(time)) }
     }
 }
 
