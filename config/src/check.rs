@@ -321,6 +321,7 @@ fn otlp(raw: RawOtlp, reader: &mut Reader<'_>) -> OtlpKeys {
         client: client(raw.cert, raw.key, reader),
         interval: raw.interval_seconds.given().map(|at| at.value),
         temporality: raw.temporality.given().map(|at| at.value),
+        histograms: raw.histograms.given().map(|at| at.value),
         logs: raw.logs.given().map(|at| at.value),
     }
 }

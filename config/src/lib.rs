@@ -43,10 +43,10 @@ pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Place};
 pub use model::{
-    ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, Ledger, ModelPattern,
-    OnClientLeft, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices, Push, Store, Telemetry,
-    Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice,
-    Upstream, UpstreamUrl,
+    ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, HistogramBuckets,
+    Ledger, ModelPattern, OnClientLeft, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices,
+    Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader,
+    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};

@@ -451,6 +451,16 @@ pub enum Temporality {
     Delta,
 }
 
+/// Which buckets pushed histograms have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HistogramBuckets {
+    /// Those of the conventions.
+    #[default]
+    Explicit,
+    /// Those whose bounds grow by a factor.
+    Exponential,
+}
+
 /// A certificate that is shown to a server, and its key: files in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
@@ -481,6 +491,8 @@ pub struct OtlpKeys {
     pub interval: Option<Duration>,
     /// What their numbers count from.
     pub temporality: Option<Temporality>,
+    /// Which buckets their histograms have.
+    pub histograms: Option<HistogramBuckets>,
     /// Whether log lines are pushed as well.
     pub logs: Option<bool>,
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use crate::content::captures;
 use crate::mistake::Invalid;
 use crate::model::{
-    ClientCertificate, Config, GenAi, OtlpKeys, OtlpProtocol, Telemetry, Temporality, UpstreamUrl,
+    ClientCertificate, Config, GenAi, HistogramBuckets, OtlpKeys, OtlpProtocol, Telemetry,
+    Temporality, UpstreamUrl,
 };
 use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
@@ -77,6 +78,8 @@ pub struct MetricsExport {
     pub interval: Duration,
     /// What numbers count from.
     pub temporality: Temporality,
+    /// Which buckets histograms have.
+    pub histograms: HistogramBuckets,
 }
 
 /// How spans are pushed.
@@ -240,10 +243,23 @@ fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport>
             }
         })
         .unzip();
+    let (histograms, _) = env
+        .read(&["OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"], |text| {
+            match text.to_ascii_lowercase().as_str() {
+                "explicit_bucket_histogram" => Ok(HistogramBuckets::Explicit),
+                "base2_exponential_bucket_histogram" => Ok(HistogramBuckets::Exponential),
+                _ => Err(Invalid::new(
+                    "is not known here",
+                    "explicit_bucket_histogram or base2_exponential_bucket_histogram",
+                )),
+            }
+        })
+        .unzip();
     exporter.map(|exporter| MetricsExport {
         exporter,
         interval: file.otlp.interval.or(interval).unwrap_or(INTERVAL),
         temporality: file.otlp.temporality.or(temporality).unwrap_or_default(),
+        histograms: file.otlp.histograms.or(histograms).unwrap_or_default(),
     })
 }
 

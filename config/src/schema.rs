@@ -20,8 +20,8 @@ use crate::access_log::AccessLog;
 use crate::content::Pattern;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::model::{
-    GenAi, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality, UnknownCaller,
-    UnknownPrice, UpstreamUrl,
+    GenAi, HistogramBuckets, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality,
+    UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::money::{Count, Free, Rate, Weight};
 use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, keys};
@@ -425,6 +425,9 @@ keys! {
         /// What their numbers count from: `cumulative` from the gateway's start, `delta` from the
         /// push before, as Datadog wants it. Default: `cumulative`.
         temporality: Optional<At<Temporality>>,
+        /// Which buckets histograms have: `explicit`, those of the conventions; `exponential`, each bound
+        /// 9 % above the one before. Default: `explicit`.
+        histograms: Optional<At<HistogramBuckets>>,
         /// Log lines are pushed there as well: `on` or `off`. Default: `off`, or what
         /// `OTEL_LOGS_EXPORTER` says.
         logs: Optional<At<bool>>,

@@ -13,8 +13,8 @@ use crate::content::Pattern;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
-    GenAi, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality, UnknownCaller,
-    UnknownPrice, UpstreamUrl,
+    GenAi, HistogramBuckets, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality,
+    UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::secret::Secret;
 use crate::shape::Shape;
@@ -110,6 +110,10 @@ words!(OtlpProtocol, "grpc or http/protobuf", {
     "http/protobuf" => Self::HttpProtobuf,
 });
 words!(Gzip, "gzip or none", { "gzip" => Self(true), "none" => Self(false), });
+words!(HistogramBuckets, "explicit or exponential", {
+    "explicit" => Self::Explicit,
+    "exponential" => Self::Exponential,
+});
 words!(Temporality, "cumulative or delta", {
     "cumulative" => Self::Cumulative,
     "delta" => Self::Delta,

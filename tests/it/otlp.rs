@@ -189,6 +189,35 @@ fn a_delta_tells_each_sample_once() {
 }
 
 #[test]
+fn exponential_histograms_have_the_samples_that_a_scrape_shows_in_the_conventions_buckets() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let more = ", histograms: exponential, interval_seconds: 0.05";
+    let gateway = by_http(&engine, &collector, more);
+    ride(&gateway, &engine);
+    let told = loop {
+        let (mut connection, _, pushed) = push(&collector);
+        connection.send(TAKEN);
+        if let Some(tokens) = pushed.metric(TOKENS) {
+            break tokens.data.clone();
+        }
+    };
+    let Some(metric::Data::ExponentialHistogram(tokens)) = told else { panic!("{told:?}") };
+    assert_eq!(tokens.aggregation_temporality, AggregationTemporality::Cumulative as i32);
+    for point in &tokens.data_points {
+        let buckets = point.positive.as_ref().expect("buckets");
+        let counts = (buckets.offset..).zip(&buckets.bucket_counts);
+        let (index, _) = counts.filter(|(_, count)| **count == 1).last().expect("a sample");
+        let bound = |index: i32| 2_f64.powf(f64::from(index) * 2_f64.powi(-point.scale));
+        let sample = point.sum.expect("a sum");
+        assert!(bound(index) < sample && sample <= bound(index + 1), "{point:?}");
+    }
+    let text = gateway.metrics();
+    assert!(text.contains("gen_ai_client_token_usage_bucket{"), "{text}");
+    let refuses = gateway.scrape("application/vnd.google.protobuf");
+    assert!(refuses.header("content-type").is_some_and(|form| form.starts_with("text/plain")));
+}
+
+#[test]
 fn a_collector_that_is_not_there_costs_requests_nothing() {
     let (engine, gone) = (Engine::start(), Engine::start());
     let address = gone.address();

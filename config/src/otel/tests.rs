@@ -1,6 +1,8 @@
 use super::*;
 use crate::sampling::Always;
 
+const AGGREGATION: &str = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION";
+
 fn emission(yaml: &str, variables: &[(&str, &str)]) -> (Emission, Vec<Ignored>) {
     let text = format!("upstreams: [{{name: e, url: 'http://e'}}]\n{yaml}");
     let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
@@ -106,10 +108,12 @@ fn every_variable_is_read_and_the_one_for_metrics_wins() {
             ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/own.key"),
             ("OTEL_METRIC_EXPORT_INTERVAL", "5000"),
             ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "DELTA"),
+            (AGGREGATION, "BASE2_EXPONENTIAL_BUCKET_HISTOGRAM"),
         ],
     );
-    let MetricsExport { exporter, interval, temporality } = export.unwrap();
+    let MetricsExport { exporter, interval, temporality, histograms } = export.unwrap();
     assert_eq!((interval.as_secs(), temporality), (5, Temporality::Delta));
+    assert_eq!(histograms, HistogramBuckets::Exponential);
     assert_eq!((exporter.url.host.as_str(), exporter.protocol), ("own", OtlpProtocol::Grpc));
     assert_eq!((exporter.gzip, exporter.timeout.as_millis()), (false, 2500));
     assert_eq!(exporter.ca, Some(PathBuf::from("/ca.pem")));
@@ -134,6 +138,7 @@ fn a_key_of_the_file_wins_over_variables() {
     key: own.key
     interval_seconds: 0.5
     temporality: delta
+    histograms: exponential
 ";
     let others = [
         ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://env:4318"),
@@ -146,6 +151,7 @@ fn a_key_of_the_file_wins_over_variables() {
         ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/other"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "1"),
         ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "cumulative"),
+        (AGGREGATION, "explicit_bucket_histogram"),
         ("OTEL_SEMCONV_STABILITY_OPT_IN", "http,gen_ai_latest_experimental"),
     ];
     assert_eq!(emission(yaml, &others), emission(yaml, &[]));
@@ -155,6 +161,7 @@ fn a_key_of_the_file_wins_over_variables() {
     assert_eq!(export.exporter.client, Some(ClientCertificate { cert, key }));
     assert_eq!(export.exporter.headers["api-key"].expose(), "two words");
     assert_eq!((export.interval.as_millis(), export.temporality), (500, Temporality::Delta));
+    assert_eq!(export.histograms, HistogramBuckets::Exponential);
 }
 
 #[test]
@@ -192,12 +199,13 @@ fn what_does_not_do_is_left_out_and_told_without_a_secret() {
             ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
             ("OTEL_METRICS_EXPORTER", "console"),
             ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "none"),
+            (AGGREGATION, "summary"),
             ("OTEL_RESOURCE_ATTRIBUTES", "a=%zz"),
             ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/alone.key"),
         ],
     );
     assert_eq!(told, emission("telemetry: {otlp: {endpoint: 'http://c:4318'}}", &[]).0);
-    assert_eq!(ignored.len(), 11, "{ignored:#?}");
+    assert_eq!(ignored.len(), 12, "{ignored:#?}");
     assert!(!format!("{ignored:?}").contains("hunter2"));
 }
 

@@ -59,6 +59,21 @@ impl Exponential {
         }
     }
 
+    /// What it has more than `before`, which it has grown from.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut more = self.clone();
+        more.zeros = more.zeros.saturating_sub(before.zeros);
+        for (number, count) in before.buckets() {
+            let number = widened(number, before.schema.saturating_sub(more.schema));
+            let place = usize::try_from(i64::from(number) - i64::from(more.first)).ok();
+            if let Some(left) = place.and_then(|place| more.counts.get_mut(place)) {
+                *left = left.saturating_sub(count);
+            }
+        }
+        more
+    }
+
     /// Samples so far.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -188,6 +203,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_came_since_is_what_was_added(
+            before in proptest::collection::vec(0.0..10.0_f64, 0..50),
+            after in proptest::collection::vec(1e-30..1e30_f64, 0..50),
+        ) {
+            let before = of(&before);
+            let mut now = before.clone();
+            now.merge(&of(&after));
+            let more = now.since(&before);
+            prop_assert_eq!(more.count(), after.len() as u64);
+            let mut again = before;
+            again.merge(&more);
+            prop_assert_eq!(again.buckets().collect::<Vec<_>>(), now.buckets().collect::<Vec<_>>());
+        }
+
         #[test]
         fn every_sample_is_within_its_bounds_in_whatever_order_and_parts(
             samples in proptest::collection::vec(

@@ -90,6 +90,8 @@ pub(crate) struct Distribution {
     pub(crate) sum: f64,
     /// At most one a bucket, in no order.
     pub(crate) exemplars: Vec<Exemplar>,
+    /// The same samples in native buckets, where these were asked for.
+    pub(crate) native: Option<Exponential>,
 }
 
 impl Buckets {
@@ -132,6 +134,7 @@ impl Buckets {
             counts: self.counts.iter().map(|count| count.load(Relaxed)).collect(),
             sum: self.sum.value(),
             exemplars: self.exemplars.all(),
+            native: None,
         }
     }
 
@@ -266,6 +269,16 @@ impl Reading {
             Self::Count(series) => Value::Count(Count::value(series)),
             Self::Number(series) => Value::Number(Number::value(series)),
             Self::Distribution(series) => Value::Distribution(series.distribution()),
+        }
+    }
+
+    /// The same, of a histogram with native buckets where it has some.
+    pub(crate) fn value_with_native(&self) -> Value {
+        match self.value() {
+            Value::Distribution(read) => {
+                Value::Distribution(Distribution { native: self.native(), ..read })
+            }
+            other => other,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
-use taximeter_config::{Config, Emission, GenAi, Upstream};
+use taximeter_config::{Config, Emission, GenAi, HistogramBuckets, Upstream};
 
 use super::active::{Active, ActiveRequests};
 use super::attributes::Server;
@@ -33,6 +33,8 @@ pub(crate) struct Metrics {
     scope_labels: bool,
     /// Whether histograms have native buckets too.
     pub(crate) has_native: bool,
+    /// Whether scrapes may have them.
+    pub(crate) scrapes_native: bool,
 }
 
 /// What is looked up when somebody asks for numbers.
@@ -60,7 +62,10 @@ impl Metrics {
         gateway: &str,
         since: Timestamp,
     ) -> Self {
-        let instruments = Instruments::new(emission.genai, config.telemetry.native_histograms)
+        let pushed = emission.metrics.as_ref().map(|export| export.histograms);
+        let has_native =
+            config.telemetry.native_histograms || pushed == Some(HistogramBuckets::Exponential);
+        let instruments = Instruments::new(emission.genai, has_native)
             .within(config.limits.series_per_metric_max);
         for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
         {
@@ -85,7 +90,8 @@ impl Metrics {
             instruments,
             genai: emission.genai,
             scope_labels: emission.scope_labels,
-            has_native: config.telemetry.native_histograms,
+            has_native,
+            scrapes_native: config.telemetry.native_histograms,
         }
     }
 

@@ -9,15 +9,17 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::metrics::v1::{
-    self as proto, AggregationTemporality, HistogramDataPoint, Metric, NumberDataPoint,
-    ResourceMetrics, ScopeMetrics, exemplar, metric, number_data_point,
+    self as proto, AggregationTemporality, ExponentialHistogramDataPoint, HistogramDataPoint,
+    Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, exemplar,
+    exponential_histogram_data_point, metric, number_data_point,
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
-use taximeter_config::{GenAi, Temporality};
+use taximeter_config::{GenAi, HistogramBuckets, Temporality};
+use taximeter_meter::Exponential;
 
 use super::exemplar::Exemplar;
-use super::instruments::{Reading, Value};
+use super::instruments::{Distribution, Reading, Value};
 use super::message::{self, nanoseconds, pair, scope, text};
 use super::names::{Instrument, Kind, Spec, key};
 use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
@@ -34,6 +36,7 @@ pub(crate) struct MetricsSource<R> {
     resource: Resource,
     since: u64,
     temporality: Temporality,
+    histograms: HistogramBuckets,
     /// What is left of the round.
     round: vec::IntoIter<(Instrument, Reading)>,
     now: u64,
@@ -56,7 +59,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
         genai: GenAi,
         resource: &BTreeMap<String, String>,
         since: Timestamp,
-        temporality: Temporality,
+        (temporality, histograms): (Temporality, HistogramBuckets),
         read: R,
     ) -> Self {
         Self {
@@ -65,6 +68,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
             resource: message::resource(resource),
             since: nanoseconds(since),
             temporality,
+            histograms,
             round: Vec::new().into_iter(),
             now: 0,
             given: Vec::new(),
@@ -75,7 +79,10 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
     /// The point of a series, as its number since the start or since the last push; `None` where
     /// nothing has been since then.
     fn point(&mut self, spec: &Spec, reading: &Reading) -> Option<Point> {
-        let value = reading.value();
+        let value = match self.histograms {
+            HistogramBuckets::Explicit => reading.value(),
+            HistogramBuckets::Exponential => reading.value_with_native(),
+        };
         let counts = matches!(spec.kind, Kind::Counter | Kind::Histogram(_));
         if self.temporality == Temporality::Cumulative || !counts {
             return Some(self.point_since(self.since, reading, value));
@@ -104,6 +111,21 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
                 number(number_data_point::Value::AsInt(count.try_into().unwrap_or(i64::MAX)))
             }
             Value::Number(value) => number(number_data_point::Value::AsDouble(value)),
+            Value::Distribution(Distribution { native: Some(native), sum, exemplars, .. }) => {
+                Point::Exponential(ExponentialHistogramDataPoint {
+                    attributes: attributes(reading.labels()),
+                    start_time_unix_nano: since,
+                    time_unix_nano: self.now,
+                    count: native.count(),
+                    sum: Some(sum),
+                    scale: native.schema().into(),
+                    zero_count: native.zeros(),
+                    zero_threshold: Exponential::ZERO_MAX,
+                    positive: buckets(&native),
+                    exemplars: exemplars.iter().map(example).collect(),
+                    ..ExponentialHistogramDataPoint::default()
+                })
+            }
             Value::Distribution(read) => Point::Histogram(HistogramDataPoint {
                 attributes: attributes(reading.labels()),
                 start_time_unix_nano: since,
@@ -154,7 +176,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> Source for Me
             match metrics.last_mut().filter(|metric| metric.name == spec.name) {
                 Some(metric) => push(metric, point),
                 None => {
-                    let mut metric = empty(&spec, self.temporality);
+                    let mut metric = empty(&spec, self.temporality, self.histograms);
                     push(&mut metric, point);
                     metrics.push(metric);
                 }
@@ -176,9 +198,10 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> Source for Me
 enum Point {
     Number(NumberDataPoint),
     Histogram(HistogramDataPoint),
+    Exponential(ExponentialHistogramDataPoint),
 }
 
-fn empty(spec: &Spec, temporality: Temporality) -> Metric {
+fn empty(spec: &Spec, temporality: Temporality, histograms: HistogramBuckets) -> Metric {
     let preferred = match temporality {
         Temporality::Cumulative => AggregationTemporality::Cumulative,
         Temporality::Delta => AggregationTemporality::Delta,
@@ -195,10 +218,18 @@ fn empty(spec: &Spec, temporality: Temporality) -> Metric {
         // What goes up and down is told as it is, whatever is preferred for the rest.
         Kind::UpDownCounter => sum(false, AggregationTemporality::Cumulative as i32),
         Kind::Gauge => metric::Data::Gauge(proto::Gauge::default()),
-        Kind::Histogram(_) => metric::Data::Histogram(proto::Histogram {
-            data_points: Vec::new(),
-            aggregation_temporality: preferred,
-        }),
+        Kind::Histogram(_) => match histograms {
+            HistogramBuckets::Explicit => metric::Data::Histogram(proto::Histogram {
+                data_points: Vec::new(),
+                aggregation_temporality: preferred,
+            }),
+            HistogramBuckets::Exponential => {
+                metric::Data::ExponentialHistogram(proto::ExponentialHistogram {
+                    data_points: Vec::new(),
+                    aggregation_temporality: preferred,
+                })
+            }
+        },
     };
     Metric {
         name: spec.name.to_owned(),
@@ -214,6 +245,9 @@ fn push(metric: &mut Metric, point: Point) {
         (Some(metric::Data::Sum(sum)), Point::Number(point)) => sum.data_points.push(point),
         (Some(metric::Data::Gauge(gauge)), Point::Number(point)) => gauge.data_points.push(point),
         (Some(metric::Data::Histogram(histogram)), Point::Histogram(point)) => {
+            histogram.data_points.push(point);
+        }
+        (Some(metric::Data::ExponentialHistogram(histogram)), Point::Exponential(point)) => {
             histogram.data_points.push(point);
         }
         // An instrument has one kind of storage.
@@ -232,6 +266,9 @@ fn difference(new: &Value, old: &Value) -> Option<Value> {
                 *count = count.saturating_sub(*old);
             }
             more.sum -= old.sum;
+            if let (Some(native), Some(old)) = (&mut more.native, &old.native) {
+                *native = native.since(old);
+            }
             // The collector has those already.
             more.exemplars.retain(|exemplar| !old.exemplars.contains(exemplar));
             Value::Distribution(more)
@@ -241,9 +278,25 @@ fn difference(new: &Value, old: &Value) -> Option<Value> {
     let any = match &more {
         Value::Count(count) => *count > 0,
         Value::Number(number) => *number > 0.0,
-        Value::Distribution(more) => more.counts.iter().any(|count| *count > 0),
+        Value::Distribution(more) => match &more.native {
+            Some(native) => native.count() > 0,
+            None => more.counts.iter().any(|count| *count > 0),
+        },
     };
     any.then_some(more)
+}
+
+/// From the first bucket with samples to the last. OTLP's bucket n begins where ours ends that has
+/// the number n.
+fn buckets(native: &Exponential) -> Option<exponential_histogram_data_point::Buckets> {
+    let mut counts = Vec::new();
+    let (first, _) = native.buckets().next()?;
+    for (number, count) in native.buckets() {
+        let place = usize::try_from(i64::from(number) - i64::from(first)).ok()?;
+        counts.resize(place, 0);
+        counts.push(count);
+    }
+    Some(exponential_histogram_data_point::Buckets { offset: first - 1, bucket_counts: counts })
 }
 
 fn example(exemplar: &Exemplar) -> proto::Exemplar {

@@ -31,6 +31,9 @@ With `telemetry.native_histograms: on` every histogram has Prometheus' native bu
 Prometheus' protobuf, which a server asks for that scrapes native histograms (`scrape_native_histograms: true`, before
 Prometheus 3.8 `--enable-feature=native-histograms`); such a server keeps the classic ones, which the dashboards and alerts here
 read, only with `always_scrape_classic_histograms: true`.
+
+With `telemetry.otlp.histograms: exponential`, or `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION` as
+`base2_exponential_bucket_histogram`, a push has these buckets in place of the classic ones, as OTLP's exponential histograms.
 ";
 
 /// Whether an instrument stands in a part of the page.

@@ -36,12 +36,12 @@ pub(super) fn otlp(
         |signal: &otlp::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
     let metrics = &gateway.telemetry.metrics;
     let mut pushers = Vec::new();
-    if let Some(MetricsExport { exporter, interval, temporality }) = &emission.metrics {
-        let source =
-            MetricsSource::new(metrics.genai, &metrics.resource, metrics.since, *temporality, {
-                let lasting = gateway.lasting().clone();
-                move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
-            });
+    if let Some(MetricsExport { exporter, interval, temporality, histograms }) = &emission.metrics {
+        let form = (*temporality, *histograms);
+        let source = MetricsSource::new(metrics.genai, &metrics.resource, metrics.since, form, {
+            let lasting = gateway.lasting().clone();
+            move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
+        });
         begin(&otlp::METRICS, exporter);
         let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
         pushers.push(pusher.context("cannot push metrics")?);

@@ -79,7 +79,7 @@ pub(super) async fn scrape(
     };
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let metrics = &gateway.telemetry.metrics;
-    let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.has_native);
+    let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.scrapes_native);
     let exposition = metrics.exposition(&gateway.vitals(), format);
     // Scrapers may be configured with parameters that mean nothing here.
     let given = Query::<Vec<(String, String)>>::try_from_uri(&uri)

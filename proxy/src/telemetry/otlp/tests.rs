@@ -19,9 +19,17 @@ fn nanos(seconds: i64) -> u64 {
 
 /// A source whose rounds are a minute apart.
 fn source(instruments: &Instruments, temporality: Temporality) -> impl Source + use<'_> {
+    source_of(instruments, (temporality, HistogramBuckets::Explicit))
+}
+
+/// The same, with histograms of either kind.
+fn source_of(
+    instruments: &Instruments,
+    form: (Temporality, HistogramBuckets),
+) -> impl Source + use<'_> {
     let resource = [("service.name".to_owned(), "t".to_owned())].into();
     let mut minutes = 0;
-    MetricsSource::new(GenAi::V1_41, &resource, at(0), temporality, move || {
+    MetricsSource::new(GenAi::V1_41, &resource, at(0), form, move || {
         minutes += 1;
         (instruments.readings(), at(60 * minutes))
     })
@@ -130,6 +138,45 @@ fn a_delta_counts_from_what_the_collector_has() {
     // The example of the other bucket went with the first push.
     let values: Vec<_> = read.exemplars.iter().map(|exemplar| exemplar.value).collect();
     assert_eq!(values, [Some(exemplar::Value::AsDouble(0.25))]);
+}
+
+#[test]
+fn a_histogram_is_exponential_where_that_is_asked_for_as_whole_or_since_the_last_push() {
+    let instruments = Instruments::new(GenAi::V1_41, true);
+    let gateway = instruments.buckets(Instrument::GatewayDuration, Vec::new());
+    let origin = Origin { request: RequestId(uuid::Uuid::nil()), trace: None, at: at(9) };
+    let [mut whole, mut since] = [Temporality::Cumulative, Temporality::Delta]
+        .map(|temporality| source_of(&instruments, (temporality, HistogramBuckets::Exponential)));
+    let pushed = |source: &mut dyn Source| {
+        source.begin();
+        let batch = source.next()?;
+        source.taken();
+        let mut request = ExportMetricsServiceRequest::decode(&*batch.body).unwrap();
+        match request.resource_metrics.remove(0).scope_metrics.remove(0).metrics.remove(0).data {
+            Some(metric::Data::ExponentialHistogram(mut told)) => Some(told.data_points.remove(0)),
+            other => panic!("{other:?}"),
+        }
+    };
+    for sample in [0.0, 1.0, 1.01, 2.0] {
+        gateway.record_from(sample, origin);
+    }
+    let bounds = |point: &ExponentialHistogramDataPoint| {
+        let buckets = point.positive.clone().unwrap();
+        let numbered = (buckets.offset..).zip(buckets.bucket_counts);
+        numbered.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+    };
+    for source in [&mut whole as &mut dyn Source, &mut since] {
+        let point = pushed(source).unwrap();
+        assert_eq!((point.scale, point.count, point.zero_count, point.sum), (3, 4, 1, Some(4.01)));
+        // A bucket ends with its bound: 1 lies in the one below it, and so does 2.
+        assert_eq!(bounds(&point), [(-1, 1), (0, 1), (7, 1)]);
+        assert!(!point.exemplars.is_empty());
+    }
+    gateway.record_from(0.5, origin);
+    assert_eq!(bounds(&pushed(&mut whole).unwrap()), [(-9, 1), (-1, 1), (0, 1), (7, 1)]);
+    let more = pushed(&mut since).unwrap();
+    assert_eq!((more.count, more.zero_count, bounds(&more)), (1, 0, vec![(-9, 1)]));
+    assert_eq!(pushed(&mut since), None, "nothing since then");
 }
 
 #[test]
