@@ -89,6 +89,8 @@ pub(crate) struct Lasting {
     leaving: AtomicBool,
     draining: AtomicBool,
     in_force: Mutex<InForce>,
+    /// Those of the gateway that is in force.
+    standings: Mutex<Vec<Arc<Standing>>>,
 }
 
 /// Parts that last as long as the process.
@@ -142,6 +144,7 @@ impl Gateway {
             leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             in_force: Mutex::new(InForce::whole(clock::wall())),
+            standings: Mutex::default(),
         };
         Self::under(rules, Arc::new(lasting), |_| None)
     }
@@ -169,10 +172,12 @@ impl Gateway {
                 })
             })
         };
+        let standings: Vec<_> = config.upstreams.iter().map(standing).collect();
+        lasting.standings.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&standings);
         Self {
             directory: Directory::new(&config),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
-            standings: config.upstreams.iter().map(standing).collect(),
+            standings,
             tokenizers: tokenizers.within(config.limits.count_bytes_max),
             config,
             tariffs,
@@ -307,7 +312,17 @@ impl Lasting {
             store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
+            upstreams: self.upstreams(),
         }
+    }
+
+    /// Whether each upstream does, of which that is known.
+    fn upstreams(&self) -> Vec<(Arc<str>, bool)> {
+        let standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
+        let does = |standing: &Arc<Standing>| {
+            Some((standing.name.clone(), standing.health.known().is_healthy()?))
+        };
+        standings.iter().filter_map(does).collect()
     }
 
     /// Whether requests can be reserved: what is written, and where to.

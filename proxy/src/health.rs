@@ -38,6 +38,17 @@ pub(crate) struct Known {
     pub(crate) last_failure: Option<Failure>,
 }
 
+impl Known {
+    /// Whether the last request was answered; `None` before the first.
+    pub(crate) const fn is_healthy(&self) -> Option<bool> {
+        match (self.failures, self.answered_at) {
+            (0, None) => None,
+            (0, Some(_)) => Some(true),
+            _ => Some(false),
+        }
+    }
+}
+
 impl Default for Health {
     fn default() -> Self {
         Self {
@@ -84,12 +95,15 @@ mod tests {
     fn failures_are_counted_until_the_next_answer() {
         let (health, at) = (Health::default(), "2026-11-20T16:00:00Z".parse().unwrap());
         assert_eq!(health.known(), Known { answered_at: None, failures: 0, last_failure: None });
+        assert_eq!(health.known().is_healthy(), None);
         health.failed(at, "upstream_connect");
         health.failed(at, "upstream_reset");
         let failure = Some(Failure { at, cause: "upstream_reset" });
         assert_eq!(health.known(), Known { answered_at: None, failures: 2, last_failure: failure });
+        assert_eq!(health.known().is_healthy(), Some(false));
         health.answered(at);
         let known = Known { answered_at: Some(at), failures: 0, last_failure: failure };
         assert_eq!(health.known(), known);
+        assert_eq!(known.is_healthy(), Some(true));
     }
 }

@@ -30,6 +30,7 @@ use crate::edge::listen::{Peer, Worker};
 use crate::fields;
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
+use report::Onward;
 
 pub(crate) use relay::ReplyBody;
 
@@ -41,7 +42,8 @@ pub(crate) async fn journey(
 ) -> Response<ReplyBody> {
     let (uri, headers) = (request.uri(), request.headers());
     let client = worker.gateway.directory.client(peer.address.ip(), headers);
-    let arrival = Arrival::new(client, uri, headers, clock::now(), clock::wall());
+    let version = request.version();
+    let arrival = Arrival::new(client, version, uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
     let mut unanswered = report::Unanswered::new(&worker.gateway, &arrival, &method);
     let ridden = caught(ride(worker, peer, &arrival, request)).await;
@@ -102,7 +104,8 @@ async fn ride(
         && let Some(allow) = identify::allowed(request.uri().path())
     {
         let answer = refuse::options(allow);
-        report::passed(gateway, arrival, request.method(), (None, Some(answer.status())));
+        let told = (None, Some(answer.status()));
+        report::passed(gateway, arrival, request.method(), told, None);
         return Ok(answer.map(ReplyBody::whole));
     }
     let (mut head, body) = request.into_parts();
@@ -116,6 +119,7 @@ async fn ride(
     let mut chosen = route::choose(gateway, &call, order)?;
     call.laps.routed = Some(clock::now());
     let route = call.route;
+    let mut passed = None;
     let fare = match route.billing {
         Billing::Ledger => {
             arrival.is_leaving_told.store(true, Relaxed);
@@ -124,12 +128,16 @@ async fn ride(
             arrival.has_fare.store(true, Relaxed);
             Some(fare)
         }
-        Billing::Free => None,
+        Billing::Free => {
+            passed =
+                Some((head.method.clone(), Onward { upstream: chosen.index, laps: call.laps }));
+            None
+        }
     };
-    let passed = fare.is_none().then(|| head.method.clone());
     let reply = relay::open(worker, peer, head, &mut chosen, fare).await?;
-    if let Some(method) = passed {
-        report::passed(gateway, arrival, &method, (Some(route.template), Some(reply.status())));
+    if let Some((method, onward)) = passed {
+        let told = (Some(route.template), Some(reply.status()));
+        report::passed(gateway, arrival, &method, told, Some(onward));
     }
     Ok(reply)
 }

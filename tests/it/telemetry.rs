@@ -31,6 +31,31 @@ fn after_rides(engine: &Engine, genai: &str) -> Gateway {
     gateway
 }
 
+/// A gateway of both generations, and of a tenant that callers without a credential are.
+fn of_both_generations(engine: &Engine) -> Setup {
+    let tenants = "tenants: {unknown: acme}";
+    Setup::before(engine).upstream("dialect: openai").with("telemetry: {genai: both}").with(tenants)
+}
+
+/// What each operation is counted in, whether it fails or not.
+const OPERATIONS: [&str; 4] = [
+    "gen_ai_client_operation_duration_seconds_count",
+    "gen_ai_client_inference_duration_seconds_count",
+    "gen_ai_server_request_duration_seconds_count",
+    "http_client_request_duration_seconds_count",
+];
+
+/// Holds that one operation was counted everywhere, and failed by this word.
+fn assert_it_failed(gateway: &Gateway, error: &str) -> String {
+    let (_, text) = scrape(gateway, "");
+    let error = format!("error_type=\"{error}\"");
+    for name in OPERATIONS {
+        assert_eq!(sum(&text, name, &[&error]), Some(1.0), "{name} in {text}");
+        assert_eq!(sum(&text, name, &[]), Some(1.0), "{name} in {text}");
+    }
+    text
+}
+
 /// The sum of all series of this name whose labels have all of these.
 fn sum(text: &str, name: &str, labels: &[&str]) -> Option<f64> {
     let lines = text.lines().filter(|line| {
@@ -134,21 +159,12 @@ fn both_generations_stand_side_by_side_with_the_same_numbers() {
 #[test]
 fn a_request_that_an_engine_refuses_is_an_operation_that_failed() {
     let engine = Engine::start();
-    let gateway =
-        Setup::before(&engine).upstream("dialect: openai").with("telemetry: {genai: both}").start();
+    let gateway = of_both_generations(&engine).start();
     let mut client = gateway.chat("Connection: close\r\n", CHAT);
     engine.answer_once(&answer("429 Busy", "application/json", "{}"));
     assert_eq!(client.answer().status(), 429);
     gateway.await_metric("taximeter_void_reason=\"upstream_refused\"} 1");
-    let (_, text) = scrape(&gateway, "");
-    for name in [
-        "gen_ai_client_operation_duration_seconds_count",
-        "gen_ai_client_inference_duration_seconds_count",
-        "gen_ai_server_request_duration_seconds_count",
-        "http_client_request_duration_seconds_count",
-    ] {
-        assert_eq!(sum(&text, name, &["error_type=\"429\""]), Some(1.0), "{name} in {text}");
-    }
+    let text = assert_it_failed(&gateway, "429");
     // Nobody has served the model: its name is no label.
     assert!(!text.contains("gpt-4o-mini"), "{text}");
     let input = "gen_ai_client_inference_usage_input_tokens_total{";
@@ -159,21 +175,31 @@ fn a_request_that_an_engine_refuses_is_an_operation_that_failed() {
 #[test]
 fn a_request_that_never_reached_its_engine_is_an_operation_that_failed_by_its_cause() {
     let engine = Engine::start();
-    let gateway =
-        Setup::before(&engine).upstream("dialect: openai").with("telemetry: {genai: both}").start();
+    let gateway = of_both_generations(&engine).start();
     drop(engine);
     assert_eq!(gateway.chat("Connection: close\r\n", CHAT).answer().status(), 502);
-    let (_, text) = scrape(&gateway, "");
-    for name in [
-        "gen_ai_client_operation_duration_seconds_count",
-        "gen_ai_client_inference_duration_seconds_count",
-        "gen_ai_server_request_duration_seconds_count",
-        "http_client_request_duration_seconds_count",
-    ] {
-        let cause = "error_type=\"upstream_connect\"";
-        assert_eq!(sum(&text, name, &[cause]), Some(1.0), "{name} in {text}");
-        assert_eq!(sum(&text, name, &[]), Some(1.0), "{name} in {text}");
+    assert_it_failed(&gateway, "upstream_connect");
+}
+
+#[test]
+fn an_upstream_is_healthy_while_it_answers_and_nothing_is_said_of_it_before() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start();
+    let healthy = || {
+        let text = gateway.metrics();
+        let mut lines = text.lines().filter(|line| line.starts_with("taximeter_upstream_healthy{"));
+        lines.next().map(|line| line.rsplit(' ').next().map(str::to_owned).expect("a value"))
+    };
+    assert_eq!(healthy(), None);
+    for (status, told) in [("200 OK", "1"), ("503 Busy", "0"), ("429 Busy", "1")] {
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&answer(status, "application/json", CHAT_ANSWER));
+        client.answer();
+        assert_eq!(healthy().as_deref(), Some(told), "{status}");
     }
+    drop(engine);
+    gateway.chat("Connection: close\r\n", CHAT).answer();
+    assert_eq!(healthy().as_deref(), Some("0"));
 }
 
 #[test]
@@ -229,8 +255,7 @@ fn assert_refusal_is_told(gateway: &Gateway, refused: &Message, code: &str) {
 #[test]
 fn a_request_whose_engine_is_gone_is_told_with_its_tenant_its_route_and_an_example() {
     let engine = Engine::start();
-    let gateway =
-        Setup::before(&engine).upstream("dialect: openai").with("tenants: {unknown: acme}").start();
+    let gateway = of_both_generations(&engine).start();
     drop(engine);
     let refused = gateway.chat("Connection: close\r\n", CHAT).answer();
     assert_eq!(refused.status(), 502);
@@ -243,11 +268,7 @@ fn a_request_whose_engine_is_gone_is_told_with_its_tenant_its_route_and_an_examp
 #[test]
 fn a_request_of_a_tenant_that_has_too_many_is_told_with_its_tenant_its_route_and_an_example() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine)
-        .upstream("dialect: openai")
-        .with("tenants: {unknown: acme}")
-        .with("limits: {requests_per_tenant_max: 1}")
-        .start();
+    let gateway = of_both_generations(&engine).with("limits: {requests_per_tenant_max: 1}").start();
     let (_client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     let refused = gateway.chat("Connection: close\r\n", CHAT).answer();
     assert_eq!(refused.status(), 429);

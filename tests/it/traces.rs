@@ -14,7 +14,7 @@ use crate::collector::attributes;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, Message, chunks, json_answer, post, stream_answer};
+use crate::http::{LAST_CHUNK, Message, answer, chunks, json_answer, post, stream_answer};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
@@ -102,6 +102,7 @@ fn a_stream_is_told_in_its_caller_s_trace_by_stages_that_add_up() {
     let facing = attributes(&server.attributes);
     assert_eq!(facing["http.response.status_code"], "200");
     assert_eq!(facing["url.path"], "/v1/chat/completions");
+    assert_eq!(facing["network.protocol.version"], "1.1");
     let generated = attributes(&call.attributes);
     for (key, value) in [
         ("gen_ai.operation.name", "chat"),
@@ -350,6 +351,59 @@ fn what_a_request_states_is_on_its_engine_s_span_in_each_generation() {
         }
         let found = call.attributes.iter().find(|pair| pair.key == "gen_ai.request.top_k");
         assert_eq!(found.and_then(|pair| pair.value.clone()?.value), Some(top_k), "{genai}");
+    }
+}
+
+#[test]
+fn what_only_openai_has_is_on_the_spans_of_its_engines_alone() {
+    let body = r#"{"model":"gpt-4o-mini","service_tier":"flex","modalities":["text","audio"],
+        "messages":[{"role":"user","content":"Where to?"}]}"#;
+    let answer = CHAT_ANSWER.replace("\"object\"", "\"service_tier\":\"default\",\"object\"");
+    for (dialect, told) in [("openai", true), ("vllm", false)] {
+        let (engine, collector) = (Engine::start(), Engine::start());
+        let otlp = format!("endpoint: 'http://{}', compression: none", collector.address());
+        let gateway = Setup::before(&engine)
+            .upstream(&format!("dialect: {dialect}"))
+            .with(&format!("telemetry: {{otlp: {{{otlp}, interval_seconds: 3600}}, traces: {{}}}}"))
+            .start();
+        let mut client = gateway.chat("Connection: close\r\n", body);
+        engine.answer_once(&json_answer(&answer));
+        assert_eq!(client.answer().status(), 200);
+        let call = attributes(&spans(&collector)["chat gpt-4o-mini"].attributes);
+        for (key, value) in [
+            ("openai.api.type", "chat_completions"),
+            ("openai.request.service_tier", "flex"),
+            ("openai.response.service_tier", "default"),
+        ] {
+            assert_eq!(call.get(key).map(String::as_str), told.then_some(value), "{key}: {call:?}");
+        }
+        assert_eq!(call["gen_ai.output.type"], "speech", "{dialect}");
+    }
+}
+
+#[test]
+fn a_request_that_is_on_no_ledger_has_the_span_that_its_engine_was_told() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    for (status, error) in [("200 OK", None), ("404 Not Found", Some("404"))] {
+        let request = "GET /v1/models?key=s HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n";
+        let mut client = Client::saying(gateway.address(), request.as_bytes());
+        let (mut connection, request) = engine.request();
+        connection.send(&answer(status, "application/json", "{}"));
+        client.answer();
+        let all = pushed(&collector);
+        let named = |name: &str| all.iter().find(|span| span.name == name).expect("a span");
+        let (server, call) = (named("GET /v1/models"), named("GET"));
+        let told = format!("-{}-01", hex(&call.span_id));
+        assert!(request.header("traceparent").is_some_and(|parent| parent.ends_with(&told)));
+        assert_eq!(call.kind, SpanKind::Client as i32);
+        let below = all.iter().filter(|span| span.parent_span_id == server.span_id);
+        assert_eq!(below.map(duration).sum::<u64>(), duration(server), "{all:?}");
+        let said = attributes(&call.attributes);
+        assert_eq!(said["url.full"], format!("http://{}/v1/models", engine.address()));
+        assert_eq!(said["http.response.status_code"], status[..3]);
+        assert_eq!(said.get("error.type").map(String::as_str), error);
+        assert_eq!(call.status.as_ref().map(|status| status.code), error.map(|_| ERROR));
     }
 }
 

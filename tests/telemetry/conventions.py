@@ -45,7 +45,8 @@ SERVER = {
     "gen_ai.server.time_per_output_token": genai(PER_TOKEN),
     "http.server.request.duration": Metric(
         "histogram", "s", frozenset({"http.request.method", "url.scheme"}),
-        frozenset({"http.request.method", "url.scheme", "http.route", "http.response.status_code", "error.type"}), HTTP),
+        frozenset({"http.request.method", "url.scheme", "http.route", "http.response.status_code", "error.type",
+                   "network.protocol.version"}), HTTP),
     "http.client.request.duration": Metric(
         "histogram", "s", frozenset({"http.request.method", "server.address", "server.port"}),
         frozenset({"http.request.method", "server.address", "server.port", "http.response.status_code", "error.type",

@@ -6,8 +6,9 @@ import pathlib
 from collections import Counter, defaultdict
 
 import jsonschema
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
-from opentelemetry.semconv.attributes import error_attributes, http_attributes, server_attributes, url_attributes
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, openai_attributes
+from opentelemetry.semconv.attributes import (
+    error_attributes, http_attributes, network_attributes, server_attributes, url_attributes)
 
 import conventions
 
@@ -15,7 +16,8 @@ SERVER, CLIENT, INTERNAL = 2, 3, 1
 OK, ERROR = 1, 2
 FACING = {"identify", "body", "route", "admit", "settle"}
 CALLING = {"connect", "prefill", "stream", "answer"}
-HTTP_MUST = {"http.request.method", "url.path", "url.scheme"}
+HTTP_MUST = {"http.request.method", "url.path", "url.scheme", "network.protocol.version"}
+ONWARD_MUST = {"http.request.method", "url.full", "server.address", "server.port", "network.protocol.version"}
 CALL_MUST = {"gen_ai.operation.name", "gen_ai.provider.name", "server.address", "server.port"}
 # Of the newest documents; the package has the name of before.
 NEWER = {"gen_ai.usage.cache_write.input_tokens", "gen_ai.request.reasoning.level",
@@ -53,7 +55,8 @@ def schemas():
 def known(genai):
     """Every key that spans of this generation may have."""
     keys = set()
-    for module in (gen_ai_attributes, error_attributes, http_attributes, server_attributes, url_attributes):
+    for module in (gen_ai_attributes, openai_attributes, error_attributes, http_attributes, network_attributes,
+                   server_attributes, url_attributes):
         keys |= {value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
     if genai != "v1_41":
         keys |= NEWER
@@ -85,6 +88,8 @@ def faults(genai, spans, expect):
         expect(span.end_time_unix_nano >= span.start_time_unix_nano > 0, f"{genai}: {span.name} ends before it begins")
         if span.kind == SERVER:
             named(genai, span, values, "http.request.method", "http.route", HTTP_MUST, expect)
+        elif span.kind == CLIENT and "gen_ai.operation.name" not in values:
+            named(genai, span, values, "http.request.method", None, ONWARD_MUST, expect)
         elif span.kind == CLIENT:
             named(genai, span, values, "gen_ai.operation.name", "gen_ai.request.model", CALL_MUST, expect)
         else:

@@ -110,6 +110,7 @@ class Gateway:
         assert self.ask("/v1/rerank", {"model": "r", "query": "q", "documents": ["d"]}) != 500
         self.ask("/v1/chat/completions", {**CHAT, "stream": True}, x_simulate="die_after=3")
         assert self.ask("/v1/nowhere", {}) == 404
+        assert get(self.url + "/v1/models", {"traceparent": TRACE})[0] == 200
         return 5
 
     def metrics(self, accept=""):

@@ -223,9 +223,9 @@ impl JsonReader {
     /// Reads what is in a container, where that are parameters.
     fn follow(&mut self, container: Container) {
         let is_list = container == Container::Array;
-        let of_list = self.parameter.filter(|it| *it == Parameter::StopSequence && is_list);
+        let of_list = self.parameter.filter(|it| it.is_listed() && is_list);
         let parent = match (of_list, self.parent) {
-            (Some(_), None) => Some(Parent::Stop),
+            (Some(_), None) => Some(Parent::List),
             _ => self.opens.take().filter(|_| !is_list),
         };
         self.parameter = of_list.filter(|_| parent.is_some());

@@ -46,6 +46,8 @@ pub(crate) struct Call {
     /// The same on the wall.
     pub(crate) started_at: Timestamp,
     pub(crate) method: Method,
+    /// The version of HTTP that the client speaks.
+    pub(crate) version: Version,
     pub(crate) route: &'static Route,
     /// `model` from the path, where the route has it there (Azure).
     pub(crate) path_model: Option<String>,
@@ -66,6 +68,8 @@ pub(crate) struct Call {
 pub(crate) struct Arrival {
     pub(crate) id: RequestId,
     pub(crate) request_id: Arc<str>,
+    /// The version of HTTP that the client speaks.
+    pub(crate) version: Version,
     pub(crate) started: Instant,
     pub(crate) started_at: Timestamp,
     pub(crate) shape: Shape,
@@ -87,6 +91,7 @@ impl Arrival {
     /// Stamps a request whose head has just been read.
     pub(crate) fn new(
         client: IpAddr,
+        version: Version,
         uri: &Uri,
         headers: &HeaderMap,
         started: Instant,
@@ -104,6 +109,7 @@ impl Arrival {
         Self {
             id,
             request_id,
+            version,
             started,
             started_at,
             shape,
@@ -164,7 +170,7 @@ pub(crate) fn call(
         headers.insert(&X_REQUEST_ID, value);
     }
     if let Some(traces) = &gateway.telemetry.traces {
-        carry_on(headers, &traces.place(arrival.id, arrival.trace), arrival.trace, route);
+        carry_on(headers, &traces.place(arrival.id, arrival.trace), arrival.trace);
     }
     Ok(Call {
         id: arrival.id,
@@ -172,6 +178,7 @@ pub(crate) fn call(
         started: arrival.started,
         started_at: arrival.started_at,
         method: head.method.clone(),
+        version: arrival.version,
         route,
         path_model,
         caller,
@@ -191,13 +198,12 @@ fn told_trace(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 /// Lets the engine's spans hang from ours.
-fn carry_on(headers: &mut HeaderMap, place: &Place, caller: Option<TraceContext>, route: &Route) {
+fn carry_on(headers: &mut HeaderMap, place: &Place, caller: Option<TraceContext>) {
     // What is said of a trace means nothing in another one.
     if caller.is_none() {
         headers.remove(&TRACESTATE);
     }
-    let span = if route.billing == Billing::Ledger { trace::CLIENT } else { trace::SERVER };
-    if let Ok(value) = HeaderValue::try_from(place.traceparent(span)) {
+    if let Ok(value) = HeaderValue::try_from(place.traceparent(trace::CLIENT)) {
         headers.insert(&TRACEPARENT, value);
     }
 }
@@ -329,6 +335,7 @@ mod tests {
             let head = head(Version::HTTP_11, "/", &ids);
             Arrival::new(
                 IpAddr::from([127, 0, 0, 1]),
+                head.version,
                 &head.uri,
                 &head.headers,
                 crate::edge::clock::now(),

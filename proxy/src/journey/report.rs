@@ -24,6 +24,7 @@ use crate::telemetry::{Failed, Origin};
 use trace::{Answer, Trace};
 
 pub(crate) use trace::Closing;
+pub(super) use trace::Onward;
 
 /// A request that has no answer yet. Dropped without one, its client has left: where no fare tells of
 /// that, this does.
@@ -54,7 +55,7 @@ impl Drop for Unanswered<'_> {
         if *is_answered || arrival.is_leaving_told.load(Relaxed) {
             return;
         }
-        passed(gateway, arrival, method, (template(gateway, arrival, method), None));
+        passed(gateway, arrival, method, (template(gateway, arrival, method), None), None);
     }
 }
 
@@ -74,8 +75,14 @@ pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, ref
 }
 
 /// A request that is not on the ledger was passed on and has been answered, or its client has left.
-pub(super) fn passed(gateway: &Gateway, arrival: &Arrival, method: &Method, answer: Answer) {
-    let trace = trace::told(gateway, arrival, method, answer, None);
+pub(super) fn passed(
+    gateway: &Gateway,
+    arrival: &Arrival,
+    method: &Method,
+    answer: Answer,
+    onward: Option<Onward>,
+) {
+    let trace = trace::told(gateway, arrival, method, answer, (None, onward));
     gateway.telemetry.emit(&RequestPassed(told(arrival, method, answer, trace)));
 }
 
@@ -93,6 +100,7 @@ fn told<'a>(
 ) -> Http<'a> {
     Http {
         method,
+        version: arrival.version,
         route,
         status: status.map(|status| status.as_u16()),
         tenant: arrival.tenant(),
@@ -103,10 +111,17 @@ fn told<'a>(
 
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
 pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Option<Closing> {
-    let method = &open.call.method;
+    let (method, version) = (&open.call.method, open.call.version);
     let Trace { found: trace, closing } = trace::settled(open, record, measurement);
     let waited = open.call.laps.admitted.map_or(Duration::ZERO, |at| at - open.call.started);
-    open.gateway.telemetry.emit(&RequestSettled { method, record, measurement, waited, trace });
+    open.gateway.telemetry.emit(&RequestSettled {
+        method,
+        version,
+        record,
+        measurement,
+        waited,
+        trace,
+    });
     closing
 }
 
@@ -117,6 +132,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
     open.gateway.telemetry.emit(&RequestVoided {
         http: Http {
             method: &open.call.method,
+            version: open.call.version,
             route: Some(open.call.route.template),
             status: open.status,
             tenant: Some(open.call.caller.tenant.as_str()),

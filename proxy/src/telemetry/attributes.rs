@@ -1,7 +1,7 @@
 //! What tells one kind of request from another, and the attributes that follow from it.
 
 use ::metrics::Label;
-use http::Method;
+use http::{Method, Version};
 use taximeter_ledger::End;
 use taximeter_pricing::Flag;
 
@@ -9,7 +9,7 @@ use super::bounded::OTHER;
 use super::names::key;
 
 /// The version of HTTP that we speak to engines.
-const UPSTREAM_PROTOCOL_VERSION: &str = "1.1";
+pub(super) const UPSTREAM_PROTOCOL_VERSION: &str = "1.1";
 
 /// What tells one kind of request from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,6 +24,8 @@ pub(super) struct Kind {
     /// `None` for one that is on no record.
     pub(super) end: Option<End>,
     pub(super) method: &'static str,
+    /// Of the client's HTTP.
+    pub(super) version: Version,
     pub(super) route: Box<str>,
     pub(super) status: Option<u16>,
 }
@@ -101,7 +103,7 @@ impl Attributes {
             ride,
             work: kind.work(),
             http_server: http_server(
-                (scheme, kind.method),
+                (scheme, kind.method, kind.version),
                 Some(&kind.route),
                 (kind.status, kind.error_type.as_deref()),
                 &kind.tenant,
@@ -164,16 +166,28 @@ pub(super) fn method_label(method: &Method) -> &'static str {
     }
 }
 
+/// A version of HTTP as OpenTelemetry writes it.
+pub(super) fn version_label(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        _ => "1.1",
+    }
+}
+
 /// Attributes of `http.server.request.duration`, `error.type` as the span has it: what a client did
 /// wrong is no failure, and an answer that began well may break off. An empty tenant is none.
 pub(super) fn http_server(
-    (scheme, method): (&'static str, &'static str),
+    (scheme, method, version): (&'static str, &'static str, Version),
     route: Option<&str>,
     (status, error): (Option<u16>, Option<&str>),
     tenant: &str,
 ) -> Vec<Label> {
-    let mut labels =
-        vec![Label::new(key::HTTP_REQUEST_METHOD, method), Label::new(key::URL_SCHEME, scheme)];
+    let mut labels = vec![
+        Label::new(key::HTTP_REQUEST_METHOD, method),
+        Label::new(key::URL_SCHEME, scheme),
+        Label::new(key::NETWORK_PROTOCOL_VERSION, version_label(version)),
+    ];
     labels.extend(route.map(|route| label(key::HTTP_ROUTE, route)));
     match status {
         Some(status) => {

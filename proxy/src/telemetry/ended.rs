@@ -4,10 +4,11 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use http::Method;
+use http::{Method, Version};
 use jiff::Timestamp;
+use taximeter_config::Upstream;
 use taximeter_ledger::{Record, RequestId};
-use taximeter_meter::Parameter;
+use taximeter_meter::{Parameter, Wire};
 
 use super::trace::Place;
 
@@ -39,6 +40,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) ended_at: Instant,
     pub(crate) laps: Laps,
     pub(crate) method: &'a Method,
+    /// The version of HTTP that the client speaks.
+    pub(crate) version: Version,
     /// `http` or `https`.
     pub(crate) scheme: &'static str,
     /// Without the query.
@@ -54,6 +57,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) code: Option<&'static str>,
     /// What an engine had of it.
     pub(crate) attempt: Option<Attempt<'a>>,
+    /// The upstream that it was passed on to without an entry in the ledger.
+    pub(crate) passed_to: Option<&'a Upstream>,
 }
 
 /// An attempt to send a request that brought it nowhere.
@@ -68,6 +73,7 @@ pub(crate) struct Try {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     pub(crate) operation: &'a str,
+    pub(crate) wire: Wire,
     pub(crate) provider: &'a str,
     pub(crate) upstream: &'a str,
     pub(crate) server: (&'a str, u16),
@@ -78,6 +84,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) parameters: &'a [(Parameter, String)],
     /// The most tokens that each answer may have.
     pub(crate) max_tokens: Option<u64>,
+    /// Service tier that was asked for, and the one that the answer says.
+    pub(crate) tiers: [Option<&'a str>; 2],
     /// Attempts before the last one, which brought it nowhere.
     pub(crate) tries: &'a [Try],
     /// When its first byte was sent; `None` where nothing was.

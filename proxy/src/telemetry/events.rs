@@ -29,6 +29,7 @@ pub(crate) use self::sent::{OtlpTold, PushTold};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Http<'a> {
     pub(crate) method: &'a http::Method,
+    pub(crate) version: http::Version,
     /// Template; `None` where no route matched.
     pub(crate) route: Option<&'static str>,
     /// `None` when the client left before there was one.
@@ -41,7 +42,8 @@ pub(crate) struct Http<'a> {
 
 impl Http<'_> {
     fn count(&self, to: &Metrics) {
-        let labels = to.requests.http(self.method, self.route, self.status, self.tenant);
+        let asked = (self.method, self.version);
+        let labels = to.requests.http(asked, self.route, self.status, self.tenant);
         to.instruments
             .buckets(Instrument::HttpServerRequestDuration, labels)
             .record_from(self.duration.as_secs_f64(), self.origin);
@@ -59,6 +61,7 @@ impl Http<'_> {
 /// A request ended with a record.
 pub(crate) struct RequestSettled<'a> {
     pub(crate) method: &'a http::Method,
+    pub(crate) version: http::Version,
     pub(crate) record: &'a Record,
     pub(crate) measurement: &'a Measurement,
     /// From its head until it was on the ledger: then its engine was called.
@@ -68,11 +71,11 @@ pub(crate) struct RequestSettled<'a> {
 
 impl Event for RequestSettled<'_> {
     fn count(&self, to: &Metrics) {
-        let Self { method, record, measurement, waited, trace } = self;
+        let Self { method, version, record, measurement, waited, trace } = self;
         let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
         let waited = waited.as_secs_f64();
         let told = Told { to: &to.instruments, record, measurement, waited, origin };
-        to.requests.record(method, told);
+        to.requests.record((method, *version), told);
         let counts = &self.measurement.counts;
         for (kind, count) in [
             ("not_json", counts.not_json),

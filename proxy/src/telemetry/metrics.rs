@@ -52,6 +52,8 @@ pub(crate) struct Vitals {
     pub(crate) log_lines_lost: u64,
     /// What the process takes of its machine.
     pub(crate) process: Footprint,
+    /// Upstreams, and whether they do, of those of which it is known.
+    pub(crate) upstreams: Vec<(Arc<str>, bool)>,
 }
 
 impl Metrics {
@@ -139,7 +141,8 @@ impl Metrics {
 
     /// Every series, by instrument and then by attributes; `vitals` are as they are now.
     pub(crate) fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
-        let Vitals { entries, healthy, dir_bytes, store_lag, log_lines_lost, process } = vitals;
+        let Vitals { entries, healthy, dir_bytes, store_lag, log_lines_lost, process, upstreams } =
+            vitals;
         self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
         self.instruments.count(Instrument::LogLinesLost, Vec::new()).absolute(*log_lines_lost);
         for (instrument, value) in [
@@ -160,7 +163,21 @@ impl Metrics {
                 self.instruments.number(Instrument::ProcessCpuTime, mode).set(seconds);
             }
         }
-        self.instruments.readings()
+        for (name, healthy) in upstreams {
+            let name = vec![Label::new(key::UPSTREAM, name.to_string())];
+            let healthy = f64::from(u8::from(*healthy));
+            self.instruments.number(Instrument::UpstreamHealthy, name).set(healthy);
+        }
+        let mut readings = self.instruments.readings();
+        // Of one that is no longer configured nothing is known.
+        let is_there = |reading: &Reading| {
+            let mut names = upstreams.iter().map(|(name, _)| &**name);
+            names.any(|name| reading.labels().iter().any(|label| label.value() == name))
+        };
+        readings.retain(|(instrument, reading)| {
+            *instrument != Instrument::UpstreamHealthy || is_there(reading)
+        });
+        readings
     }
 
     /// A scrape.

@@ -157,7 +157,8 @@ instruments! {
     HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
         &[
             &[key::HTTP_REQUEST_METHOD, key::URL_SCHEME, key::HTTP_ROUTE],
-            &[key::HTTP_RESPONSE_STATUS_CODE, key::ERROR_TYPE, key::TENANT],
+            &[key::NETWORK_PROTOCOL_VERSION, key::HTTP_RESPONSE_STATUS_CODE],
+            &[key::ERROR_TYPE, key::TENANT],
         ],
         "Duration of an HTTP request of a client.";
     HttpClientRequestDuration: metric::HTTP_CLIENT_REQUEST_DURATION, Histogram(HTTP), "s", Any,
@@ -210,6 +211,9 @@ instruments! {
     UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Counter, "{answer}", Any,
         &[&[key::UPSTREAM, key::CAUSE]],
         "Answers of an engine that are not valid HTTP, by cause.";
+    UpstreamHealthy: "taximeter.upstream.healthy", Gauge, "1", Any, &[&[key::UPSTREAM]],
+        "1 while an engine's last answer was none of its own failing (5xx), 0 while it could not be \
+         reached, failed or broke off; absent before the first request.";
     MeterOddities: "taximeter.meter.oddities", Counter, "{event}", Any, &[&[key::KIND]],
         "What engines sent that a meter wonders about, by kind.";
     AnswersLeft: "taximeter.answers.left", Counter, "{answer}", Any, &[&[key::KIND]],

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ::metrics::Label;
 use dashmap::DashMap;
-use http::Method;
+use http::{Method, Version};
 
 use super::attributes::{Attributes, Kind, Server, http_server, method_label};
 use super::bounded::Bounded;
@@ -85,17 +85,17 @@ impl Requests {
     /// Attributes of an HTTP request that is no kind of ours.
     pub(super) fn http(
         &self,
-        method: &Method,
+        (method, version): (&Method, Version),
         route: Option<&str>,
         status: Option<u16>,
         tenant: Option<&str>,
     ) -> Vec<Label> {
         let tenant = tenant.map_or("", |tenant| self.tenants.label(tenant));
-        http_server((self.scheme, method_label(method)), route, (status, None), tenant)
+        http_server((self.scheme, method_label(method), version), route, (status, None), tenant)
     }
 
     /// Records one request everywhere.
-    pub(super) fn record(&self, method: &Method, told: Told<'_>) {
+    pub(super) fn record(&self, (method, version): (&Method, Version), told: Told<'_>) {
         let record = told.record;
         // Names that no engine has answered to never become a label.
         let served = record.status.is_some_and(|status| status < 400);
@@ -115,6 +115,7 @@ impl Requests {
             error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
             end: Some(record.end),
             method: method_label(method),
+            version,
             route: record.route.as_str().into(),
             status: record.status,
         };
@@ -141,6 +142,8 @@ impl Requests {
             error_type: Some(failed.error.into()),
             end: None,
             method: method_label(method),
+            // Its HTTP request is counted where it is answered.
+            version: Version::HTTP_11,
             route: "".into(),
             status: failed.status,
         };

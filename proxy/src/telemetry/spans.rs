@@ -8,16 +8,19 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
-use taximeter_config::GenAi;
+use taximeter_config::{GenAi, Upstream};
 use taximeter_ledger::{Record, Stage};
-use taximeter_meter::Parameter;
+use taximeter_meter::{Parameter, Wire};
 use taximeter_pricing::Member;
 
-use super::attributes::{method_label, words};
+use super::attributes::{UPSTREAM_PROTOCOL_VERSION, method_label, version_label, words};
 use super::ended::{Attempt, Ended};
 use super::message::{chosen, int, lines, nanoseconds, pair, text, texts};
 use super::names::key;
 use super::trace::{CLIENT, SERVER, STAGES};
+
+/// Providers whose attributes under `openai.` are their own.
+const OPENAI: [&str; 2] = ["openai", "azure.ai.openai"];
 
 impl Ended<'_> {
     /// Whether it went wrong on our side or the engine's, or its client left: what a client did
@@ -45,8 +48,13 @@ impl Ended<'_> {
         }
         let began = (self.started, nanoseconds(self.started_at));
         let Some(attempt) = &self.attempt else {
-            // Its client left before it was on the ledger.
-            let last = laps.routed.and_then(|_| stages.next(Stage::Admit, Some(stages.at), SERVER));
+            // It is on no ledger, or its client left before it was.
+            let last = match self.passed_to {
+                Some(upstream) => Some(self.onward(upstream, stages.at)),
+                None => {
+                    laps.routed.and_then(|_| stages.next(Stage::Admit, Some(stages.at), SERVER))
+                }
+            };
             return Spans { all: spans, last, began };
         };
         spans.push(self.client(attempt, stages.at, genai));
@@ -95,6 +103,7 @@ impl Ended<'_> {
             text(key::HTTP_REQUEST_METHOD, method),
             text(key::URL_PATH, &chosen(self.path)),
             text(key::URL_SCHEME, self.scheme),
+            text(key::NETWORK_PROTOCOL_VERSION, version_label(self.version)),
             text(key::REQUEST_ID, &self.request.to_string()),
         ];
         attributes.extend(self.route.map(|route| text(key::HTTP_ROUTE, route)));
@@ -109,6 +118,33 @@ impl Ended<'_> {
             attributes,
             status: status(error.is_some()),
             ..self.span(SERVER, name, SpanKind::Server)
+        }
+    }
+
+    /// The call of an engine for a request that is on no ledger: nothing of it is generated.
+    fn onward(&self, upstream: &Upstream, from: Instant) -> Span {
+        let (method, url) = (method_label(self.method), &upstream.url);
+        let scheme = if url.tls { "https" } else { "http" };
+        let full = format!("{scheme}://{}{}{}", url.authority(), url.prefix, self.path);
+        let mut attributes = vec![
+            text(key::HTTP_REQUEST_METHOD, method),
+            text(key::URL_FULL, &chosen(&full)),
+            text(key::SERVER_ADDRESS, &url.host),
+            int(key::SERVER_PORT, url.port.into()),
+            text(key::NETWORK_PROTOCOL_VERSION, UPSTREAM_PROTOCOL_VERSION),
+            text(key::UPSTREAM, &upstream.name),
+        ];
+        attributes.extend(self.status.map(|it| int(key::HTTP_RESPONSE_STATUS_CODE, it.into())));
+        // Whoever asks has failed with 4xx too.
+        let error = self.status.filter(|status| *status >= 400).map(|status| status.to_string());
+        attributes.extend(error.iter().map(|word| text(key::ERROR_TYPE, word)));
+        Span {
+            parent_span_id: self.place.span(SERVER).into(),
+            start_time_unix_nano: self.at(from),
+            end_time_unix_nano: self.at(self.ended_at),
+            attributes,
+            status: status(error.is_some()),
+            ..self.span(CLIENT, method.to_owned(), SpanKind::Client)
         }
     }
 
@@ -135,7 +171,7 @@ impl Ended<'_> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spans {
     all: Vec<Span>,
-    /// The stage that goes on.
+    /// What goes on.
     last: Option<Span>,
     began: (Instant, u64),
 }
@@ -198,11 +234,49 @@ impl Attempt<'_> {
         }
         all.extend(self.max_tokens.map(|tokens| int(key::GEN_AI_REQUEST_MAX_TOKENS, tokens)));
         stated(self.parameters, genai, &mut all);
+        all.extend(self.output_type().map(|form| text(key::GEN_AI_OUTPUT_TYPE, form)));
+        self.of_openai(&mut all);
         if let Some(record) = self.record {
             said(record, waited, &mut all);
             used(record, genai, &mut all);
         }
         all
+    }
+}
+
+impl Attempt<'_> {
+    /// `gen_ai.output.type`, where one was asked for.
+    fn output_type(&self) -> Option<&'static str> {
+        let is = |wanted: Parameter, words: &[&str]| {
+            let mut stated = self.parameters.iter();
+            stated.any(|(parameter, value)| *parameter == wanted && words.contains(&value.as_str()))
+        };
+        Some(match self.operation {
+            "speech" => "speech",
+            "image_generation" => "image",
+            _ if is(Parameter::Modality, &["audio"]) => "speech",
+            _ if is(Parameter::Modality, &["image"]) => "image",
+            _ if is(Parameter::OutputFormat, &["json_object", "json_schema"]) => "json",
+            _ if is(Parameter::OutputFormat, &["text"]) => "text",
+            _ => return None,
+        })
+    }
+
+    /// What only OpenAI has.
+    fn of_openai(&self, all: &mut Vec<KeyValue>) {
+        if !OPENAI.contains(&self.provider) {
+            return;
+        }
+        let api = match self.wire {
+            Wire::ChatCompletions => Some("chat_completions"),
+            Wire::Responses => Some("responses"),
+            _ => None,
+        };
+        all.extend(api.map(|api| text(key::OPENAI_API_TYPE, api)));
+        let [asked, answered] = self.tiers;
+        let asked = asked.filter(|tier| *tier != "auto");
+        all.extend(asked.map(|tier| text(key::OPENAI_REQUEST_SERVICE_TIER, &chosen(tier))));
+        all.extend(answered.map(|tier| text(key::OPENAI_RESPONSE_SERVICE_TIER, &chosen(tier))));
     }
 }
 
@@ -231,16 +305,14 @@ fn stated(parameters: &[(Parameter, String)], genai: GenAi, all: &mut Vec<KeyVal
             Parameter::PreviousResponse if is_newer => {
                 Some(text(key::GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID, &chosen(value)))
             }
-            Parameter::OutputFormat => match value.as_str() {
-                "text" => Some(text(key::GEN_AI_OUTPUT_TYPE, "text")),
-                "json_object" | "json_schema" => Some(text(key::GEN_AI_OUTPUT_TYPE, "json")),
-                _ => None,
-            },
             Parameter::StopSequence => {
                 stops.push(value.clone());
                 None
             }
-            Parameter::ReasoningLevel | Parameter::PreviousResponse => None,
+            Parameter::ReasoningLevel
+            | Parameter::PreviousResponse
+            | Parameter::OutputFormat
+            | Parameter::Modality => None,
         });
     }
     if !stops.is_empty() {
@@ -358,6 +430,7 @@ mod tests {
                 admitted: None,
             },
             method: &Method::POST,
+            version: http::Version::HTTP_11,
             scheme: "http",
             path: "/v1/chat/completions",
             route: None,
@@ -366,6 +439,7 @@ mod tests {
             error: Some("client_disconnect"),
             code: None,
             attempt: None,
+            passed_to: None,
         };
         let spans = ended.spans(GenAi::V1_41).finish(at(9));
         let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();

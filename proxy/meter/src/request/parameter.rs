@@ -2,8 +2,8 @@
 
 use super::json::Scalar;
 
-/// Stop sequences that are kept; of all else there is one each.
-const STOP_SEQUENCES_MAX: usize = 24;
+/// Items of a list that are kept, as of stop sequences; of all else there is one each.
+const ITEMS_MAX: usize = 24;
 
 /// A parameter of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Parameter {
     ReasoningLevel,
     /// `response_format.type`, or `text.format.type`
     OutputFormat,
+    /// One of `modalities`.
+    Modality,
     /// `previous_response_id`
     PreviousResponse,
     /// `conversation`, where it is an id.
@@ -40,7 +42,8 @@ pub enum Parameter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parent {
     StreamOptions,
-    Stop,
+    /// One whose items are parameters.
+    List,
     ResponseFormat,
     Reasoning,
     Text,
@@ -62,12 +65,18 @@ impl Parameter {
                 Self::ReasoningLevel
             }
             (Some(Parent::ResponseFormat | Parent::TextFormat), "type") => Self::OutputFormat,
+            (None, "modalities") => Self::Modality,
             (None, "previous_response_id") => Self::PreviousResponse,
             (None, "conversation") => Self::Conversation,
             (None, "encoding_format") => Self::EncodingFormat,
             (None, "dimensions") => Self::Dimensions,
             _ => return None,
         })
+    }
+
+    /// Whether there may be several.
+    pub(super) const fn is_listed(self) -> bool {
+        matches!(self, Self::StopSequence | Self::Modality)
     }
 
     const fn is_number(self) -> bool {
@@ -118,9 +127,9 @@ pub(super) fn state(
         Scalar::True | Scalar::False | Scalar::Null => false,
     };
     let Some(text) = text.filter(|_| is_fit) else { return };
-    if parameter != Parameter::StopSequence {
+    if !parameter.is_listed() {
         stated.retain(|(other, _)| *other != parameter);
-    } else if stated.iter().filter(|(other, _)| *other == parameter).count() >= STOP_SEQUENCES_MAX {
+    } else if stated.iter().filter(|(other, _)| *other == parameter).count() >= ITEMS_MAX {
         return;
     }
     stated.push((parameter, text.to_owned()));

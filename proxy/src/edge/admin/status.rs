@@ -269,10 +269,10 @@ fn upstream(gateway: &Gateway, index: usize, rides: &[Arc<Ride>]) -> UpstreamSta
         dialect: upstream.dialect,
         recognised: recognised.then_some(shown_dialect),
         open_requests: rides.iter().filter(is_here).count(),
-        health: match (known.failures, known.answered_at) {
-            (0, None) => "unknown",
-            (0, Some(_)) => "answering",
-            _ => "failing",
+        health: match known.is_healthy() {
+            None => "unknown",
+            Some(true) => "answering",
+            Some(false) => "failing",
         },
         answered_at: known.answered_at,
         failures: known.failures,

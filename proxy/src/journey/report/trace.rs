@@ -24,6 +24,14 @@ use crate::telemetry::trace::{Fate, Found, Place};
 /// The route's template, where there is one, and what the client was told, if it did not leave.
 pub(super) type Answer = (Option<&'static str>, Option<StatusCode>);
 
+/// Where a request went that is on no ledger, and when its stages before that ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Onward {
+    /// Index into the configured upstreams.
+    pub(crate) upstream: usize,
+    pub(crate) laps: Laps,
+}
+
 /// Spans of a request that is still being written to the ledger; they end when this is dropped.
 pub(crate) struct Closing {
     telemetry: Arc<Telemetry>,
@@ -57,7 +65,8 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
     }
     let over = open.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
     let said = open.captured.as_ref().map(|said| said.answered(measurement.transcript.as_deref()));
-    let ended = Ended { error, ..ended(open, fate.place, Some(record), over) };
+    let answered = Some((record, measurement.service_tier.as_deref()));
+    let ended = Ended { error, ..ended(open, fate.place, answered, over) };
     tell(telemetry, fate, has_line, &ended, said)
 }
 
@@ -87,16 +96,17 @@ pub(super) fn refused(
     if arrival.has_fare.load(Relaxed) {
         return gateway.telemetry.fate(arrival.id, arrival.trace, true, None).found;
     }
-    told(gateway, arrival, method, answer, Some(refusal))
+    told(gateway, arrival, method, answer, (Some(refusal), None))
 }
 
-/// Tells of a request that is on no ledger: one span, which faces the client.
+/// Tells of a request that is on no ledger: the span that faces the client, and what was done for it
+/// before it was passed on, if it was.
 pub(super) fn told(
     gateway: &Gateway,
     arrival: &Arrival,
     method: &Method,
     (route, status): Answer,
-    refusal: Option<&Refusal>,
+    (refusal, onward): (Option<&Refusal>, Option<Onward>),
 ) -> Option<Found> {
     let telemetry = &gateway.telemetry;
     let status = status.map(|status| status.as_u16());
@@ -116,8 +126,9 @@ pub(super) fn told(
         started: arrival.started,
         started_at: arrival.started_at,
         ended_at: clock::now(),
-        laps: Laps::default(),
+        laps: onward.map(|onward| onward.laps).unwrap_or_default(),
         method,
+        version: arrival.version,
         scheme: gateway.config.scheme(),
         path: arrival.uri.path(),
         route,
@@ -126,6 +137,7 @@ pub(super) fn told(
         error: if status.is_none() { Some("client_disconnect") } else { code },
         code,
         attempt: None,
+        passed_to: onward.map(|onward| gateway.upstream(onward.upstream)),
     };
     tell(telemetry, fate, has_line, &ended, None).found
 }
@@ -145,11 +157,12 @@ fn tell(
     Trace { found, closing: is_kept.then(closing) }
 }
 
-/// What is known of a request, but for what went wrong.
+/// What is known of a request, but for what went wrong; `answered` is its record, and the service tier
+/// that the answer says.
 fn ended<'a>(
     open: &'a Open,
     place: Place,
-    record: Option<&'a Record>,
+    answered: Option<(&'a Record, Option<&'a str>)>,
     ended_at: Instant,
 ) -> Ended<'a> {
     let call = &open.call;
@@ -164,6 +177,7 @@ fn ended<'a>(
         ended_at,
         laps: call.laps,
         method: &call.method,
+        version: call.version,
         scheme: open.gateway.config.scheme(),
         path: call.uri.path(),
         route: Some(call.route.template),
@@ -174,6 +188,7 @@ fn ended<'a>(
         // No engine had what did not come onto the ledger.
         attempt: call.laps.admitted.map(|_| Attempt {
             operation: call.route.operation.as_str(),
+            wire: call.wire(),
             provider: open.gateway.provider(open.upstream),
             upstream: &upstream.name,
             server: (&upstream.url.host, upstream.url.port),
@@ -182,8 +197,10 @@ fn ended<'a>(
             parameters: &open.parameters,
             max_tokens: open.max_tokens,
             tries: &open.tries,
+            tiers: [open.request_tier.as_deref(), answered.and_then(|(_, tier)| tier)],
             sent_at: open.sent_at,
-            record,
+            record: answered.map(|(record, _)| record),
         }),
+        passed_to: None,
     }
 }

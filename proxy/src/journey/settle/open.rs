@@ -31,7 +31,7 @@ pub(crate) struct Open {
     /// Index into the configured upstreams.
     pub(crate) upstream: usize,
     pub(crate) request_model: Option<String>,
-    pub(super) request_tier: Option<String>,
+    pub(crate) request_tier: Option<String>,
     pub(crate) stream: bool,
     /// A receipt is to be put at the end of the stream.
     pub(super) owes_receipt: bool,

@@ -42,7 +42,8 @@ keys! {
         "Which further attempt to send it this is, from 1; absent on the first.";
     HTTP_ROUTE: attribute::HTTP_ROUTE, Text, "The route's template; absent where none matched.";
     URL_SCHEME: attribute::URL_SCHEME, Text, "`http`, or `https` with `tls`.";
-    NETWORK_PROTOCOL_VERSION: attribute::NETWORK_PROTOCOL_VERSION, Text, "`1.1`.";
+    NETWORK_PROTOCOL_VERSION: attribute::NETWORK_PROTOCOL_VERSION, Text,
+        "Of HTTP: `1.0`, `1.1` or `2` of a client, `1.1` of an engine.";
     CPU_MODE: attribute::CPU_MODE, Text, "`user` or `system`.";
     TENANT: "taximeter.tenant", Text,
         "Who pays; `other` beyond `tenants_max`. Absent where nobody has said who it is.";
@@ -72,7 +73,13 @@ keys! {
     GEN_AI_EMBEDDINGS_DIMENSION_COUNT: attribute::GEN_AI_EMBEDDINGS_DIMENSION_COUNT, Int,
         "Of embeddings, as asked for.";
     GEN_AI_OUTPUT_TYPE: attribute::GEN_AI_OUTPUT_TYPE, Text,
-        "`text` or `json`, where that was asked for.";
+        "`text`, `json`, `image` or `speech`, where that was asked for.";
+    OPENAI_API_TYPE: attribute::OPENAI_API_TYPE, Text,
+        "`chat_completions` or `responses`; like all of `openai` only where the provider is OpenAI, or Azure.";
+    OPENAI_REQUEST_SERVICE_TIER: attribute::OPENAI_REQUEST_SERVICE_TIER, Text,
+        "As asked for, if that is not `auto`.";
+    OPENAI_RESPONSE_SERVICE_TIER: attribute::OPENAI_RESPONSE_SERVICE_TIER, Text,
+        "As the answer says.";
     GEN_AI_CONVERSATION_ID: attribute::GEN_AI_CONVERSATION_ID, Text,
         "Where the request names it.";
     GEN_AI_RESPONSE_ID: attribute::GEN_AI_RESPONSE_ID, Text, "The answer's `id`.";
@@ -101,6 +108,7 @@ keys! {
     CONTENT_CUT: "taximeter.content.cut", Text,
         "`true` where captured content is not all that was said; absent otherwise.";
     URL_PATH: attribute::URL_PATH, Text, "Without the query.";
+    URL_FULL: attribute::URL_FULL, Text, "Where an engine was asked, without the query.";
     CLIENT_ADDRESS: attribute::CLIENT_ADDRESS, Text, "Who asks: whoever is connected, or whom trusted peers name (`x-forwarded-for`).";
     REQUEST_ID: "taximeter.request.id", Text, "The record's `id`.";
     CLIENT_REQUEST_ID: "taximeter.request.client_id", Text,

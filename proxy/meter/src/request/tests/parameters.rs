@@ -21,7 +21,7 @@ fn parameters(body: &str) -> Vec<(Parameter, String)> {
 #[test]
 fn parameters_are_noted_wherever_a_wire_format_has_them() {
     use Parameter::{
-        Conversation, Dimensions, FrequencyPenalty, OutputFormat, ReasoningLevel, Seed,
+        Conversation, Dimensions, FrequencyPenalty, Modality, OutputFormat, ReasoningLevel, Seed,
         StopSequence, Temperature, TopK, TopP,
     };
     for (member, expected) in [
@@ -36,6 +36,7 @@ fn parameters_are_noted_wherever_a_wire_format_has_them() {
         (r#""stop":"a""#, &[(StopSequence, "a")]),
         (r#""stop":["a",["b"],{"x":"c"},"d",7],"user":"u""#, &[(StopSequence, "a")]),
         (r#""stop_sequences":["a","\u00e9"]"#, &[(StopSequence, "a"), (StopSequence, "é")]),
+        (r#""modalities":["text","audio"]"#, &[(Modality, "text"), (Modality, "audio")]),
         (r#""reasoning_effort":"low""#, &[(ReasoningLevel, "low")]),
         (r#""reasoning":{"summary":{"effort":"x"},"effort":"high"}"#, &[(ReasoningLevel, "high")]),
         (
