@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -14,6 +14,13 @@ use crate::clock::pause;
 /// How often a server that starts is asked whether it listens, and how long in between.
 const START_ATTEMPTS: u32 = 100;
 const START_PAUSE: Duration = Duration::from_millis(50);
+
+/// An address of this machine that nobody listens on.
+///
+/// Errors: there is none.
+pub fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
 
 /// One process, killed when dropped, and by the kernel when this program dies first.
 #[derive(Debug)]

@@ -103,15 +103,18 @@ class Gateway:
             assert self.ask("/v1/chat/completions", {**CHAT, "stream": True}) == 200
         assert self.ask("/v1/completions", {"model": "gpt-4o-mini", "prompt": "Where to?"}) == 200
         assert self.ask("/v1/chat/completions", {**CHAT, **STATED, "tools": TOOLS}) == 200
-        message = {"model": "claude-sonnet-4-5", "max_tokens": 8, "system": "Be short.", "messages": CHAT["messages"]}
-        assert self.ask("/v1/messages", message) == 200
+        system = [{"type": "text", "text": "Be short. " * 20, "cache_control": {"type": "ephemeral"}}]
+        message = {"model": "claude-sonnet-4-5", "max_tokens": 8, "system": system, "messages": CHAT["messages"]}
+        # Written to the cache, and then read from it.
+        for _ in range(2):
+            assert self.ask("/v1/messages", message) == 200
         assert self.ask("/v1/embeddings", {"model": "text-embedding-3-small", "input": "Where to?"}) == 200
         assert self.ask("/v1/chat/completions", CHAT, x_simulate="status=503") == 503
         assert self.ask("/v1/rerank", {"model": "r", "query": "q", "documents": ["d"]}) != 500
         self.ask("/v1/chat/completions", {**CHAT, "stream": True}, x_simulate="die_after=3")
         assert self.ask("/v1/nowhere", {}) == 404
         assert get(self.url + "/v1/models", {"traceparent": TRACE})[0] == 200
-        return 5
+        return 6
 
     def metrics(self, accept=""):
         status, headers, text = get(f"{self.admin}/metrics", {"accept": accept})

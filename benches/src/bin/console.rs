@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use clap::Parser;
 use jiff::{Timestamp, ToSpan as _};
 use taximeter_benches::clock::{monotonic_nanos, wall_nanos};
 use taximeter_benches::month::Month;
-use taximeter_benches::process::Process;
+use taximeter_benches::process::{Process, free_address};
 use taximeter_benches::say;
 
 /// The overview over a day, a week and a month, and the pages that list requests and make a bill.
@@ -89,8 +89,4 @@ fn ask(admin: SocketAddr, page: &str) -> Result<(f64, usize)> {
     let millis = (monotonic_nanos() - started) as f64 / 1e6;
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{page}: {}", String::from_utf8_lossy(&answer));
     Ok((millis, answer.len()))
-}
-
-fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

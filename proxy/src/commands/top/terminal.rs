@@ -52,3 +52,42 @@ pub(super) fn events() -> io::Result<Receiver<Event>> {
     })?;
     Ok(told)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    #[ignore = "panics, in the terminal of the test below"]
+    fn a_panic_in_a_terminal() {
+        let mut taken = Taken::new().unwrap();
+        taken.terminal.draw(|frame| frame.render_widget("picture", frame.area())).unwrap();
+        panic!("what went wrong");
+    }
+
+    #[test]
+    fn a_terminal_is_given_back_before_a_panic_is_told() {
+        let program = std::env::current_exe().unwrap();
+        let test = module_path!().split_once("::").unwrap().1;
+        let panics = format!(
+            "stty rows 24 cols 80; {} --ignored --nocapture --exact {test}::a_panic_in_a_terminal; stty -a",
+            program.display()
+        );
+        // `script` gives what it starts a terminal of its own.
+        let output = Command::new("script")
+            .args(["--quiet", "--return", "--command", &panics, "/dev/null"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text:?} in {said:?}"));
+        let (taken, given_back) = (at("\u{1b}[?1049h"), at("\u{1b}[?1049l"));
+        assert!(taken < at("picture") && at("picture") < given_back, "{said:?}");
+        assert!(given_back < at("what went wrong"), "{said:?}");
+        assert!(said.contains("\u{1b}[?25h"), "the cursor is shown: {said:?}");
+        let modes: Vec<_> = said.split([' ', ';', '\r', '\n']).collect();
+        assert!(["icanon", "echo", "isig"].iter().all(|mode| modes.contains(mode)), "{said:?}");
+    }
+}
