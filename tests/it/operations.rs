@@ -3,10 +3,11 @@
 use std::io::BufRead;
 use std::process::{Command, Stdio};
 
+use crate::client::ask;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup, binary, bounded, taximeter};
-use crate::http::json_answer;
+use crate::http::{bare, json_answer};
 
 const EX_CONFIG: i32 = 64;
 const EX_IN_USE: i32 = 75;
@@ -77,6 +78,17 @@ fn health_and_readiness_are_told() {
     assert_eq!(gateway.admin("/healthz").status(), 200);
     assert_eq!(gateway.admin("/readyz").status(), 200);
     assert_eq!(gateway.admin("/nothing").status(), 404);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused_by_the_admin_address_as_well() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let head = |bytes: usize| {
+        let long = format!("X-Long: {}\r\nConnection: close\r\n", "a".repeat(bytes));
+        ask(gateway.admin_address(), &bare("GET", "/readyz", &long)).status()
+    };
+    assert_eq!((head(1 << 10), head(1 << 20)), (200, 431));
 }
 
 #[test]

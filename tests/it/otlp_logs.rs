@@ -9,7 +9,7 @@ use crate::collector::{Collector, attributes};
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{bare, json_answer};
+use crate::http::{answer, bare, json_answer};
 
 const TAKEN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const REFUSED: &[u8] = b"HTTP/1.1 400 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -73,6 +73,42 @@ fn int(record: &LogRecord, key: &str) -> Option<i64> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_call_that_fails_is_an_event_of_the_conventions_for_collectors_alone() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let endpoint = format!("endpoint: 'http://{}'", collector.address());
+    let mut gateway = gateway(&engine, &endpoint, "");
+    ride(&gateway, &engine);
+    for (answer, error) in [
+        (answer("429 Busy", "application/json", "{}"), "429"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\nConnection: close\r\n\r\n{".to_vec(),
+            "upstream_reset",
+        ),
+    ] {
+        let headers =
+            format!("traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\nConnection: close\r\n");
+        let mut client = gateway.chat(&headers, CHAT);
+        engine.answer_once(&answer);
+        // The second one breaks off.
+        let _ = client.try_answer();
+        let event = await_record(&collector, "gen_ai.client.operation.exception");
+        assert_eq!(event.severity_number, SeverityNumber::Warn as i32);
+        assert_eq!(hex(&event.trace_id), TRACE);
+        let told = attributes(&event.attributes);
+        assert_eq!(told["exception.type"], error, "{told:?}");
+        assert_eq!(told["error.type"], error, "{told:?}");
+        assert_eq!(told["gen_ai.operation.name"], "chat");
+        assert_eq!(told["gen_ai.provider.name"], "openai");
+        assert_eq!(told["gen_ai.request.model"], "gpt-4o-mini");
+        assert!(!told.contains_key("exception.message"), "it may quote the prompt: {told:?}");
+    }
+    drop(collector);
+    gateway.terminate();
+    let (_, lines) = gateway.exit();
+    assert!(!lines.iter().any(|line| line.contains("operation_failed")), "{lines:?}");
 }
 
 #[test]

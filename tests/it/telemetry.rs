@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::Client;
+use crate::client::{Client, ask};
 use crate::engine::Engine;
 use crate::fixtures::{
     CHAT, CHAT_ANSWER, DONE, EMBEDDINGS, EMBEDDINGS_ANSWER, HELLO, STOP, STREAM_CHAT, USAGE, WORLD,
@@ -361,6 +361,40 @@ fn names_that_clients_choose_become_no_labels_and_those_of_engines_only_so_many(
     assert_eq!(tenants, ["t0", "t1", "t2", "other"].into(), "{text}");
     let models = values("gen_ai_request_model=");
     assert!(models.len() <= MODELS_MAX + 1 && models.contains("other"), "{}", models.len());
+}
+
+#[test]
+fn paths_and_methods_that_nobody_knows_become_no_labels_and_words_of_engines_only_so_many() {
+    const ERRORS_MAX: usize = 50;
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start();
+    for nth in 0..ERRORS_MAX + 10 {
+        for (method, path) in [("GET", format!("/v1/guess-{nth}")), ("BREW", "/v1/tea".to_owned())]
+        {
+            let request = bare(method, &path, "Connection: close\r\n");
+            assert_eq!(ask(gateway.address(), &request).status(), 404);
+        }
+        let error = format!("data: {{\"error\":{{\"message\":\"m\",\"code\":\"odd_{nth}\"}}}}\n\n");
+        let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
+        engine.answer_once(&stream_answer(&[HELLO, &error]));
+        client.answer();
+    }
+    let (_, text) = scrape(&gateway, "");
+    assert!(!text.contains("guess-") && !text.contains("BREW") && !text.contains("tea"), "{text}");
+    let name = "http_server_request_duration_seconds_count{";
+    let unknown: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with(name) && !line.contains("http_route="))
+        .collect();
+    assert_eq!(unknown.len(), 2, "{unknown:?}");
+    assert!(unknown.iter().any(|line| line.contains("http_request_method=\"_OTHER\"")));
+    let errors: BTreeSet<_> = text
+        .lines()
+        .filter(|line| line.starts_with("gen_ai_client_operation_duration_seconds_count{"))
+        .filter_map(|line| line.split("error_type=\"").nth(1)?.split('"').next())
+        .collect();
+    assert!(errors.contains("odd_0") && errors.contains("_OTHER"), "{errors:?}");
+    assert_eq!(errors.len(), ERRORS_MAX + 1, "{errors:?}");
 }
 
 #[test]

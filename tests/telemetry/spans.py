@@ -38,6 +38,14 @@ TYPES = {
     "gen_ai.response.finish_reasons": "array_value", "taximeter.usage.flags": "array_value",
 }
 
+# Required where there is something to say, and there was for each of them.
+CONDITIONAL = {
+    SERVER: {"http.route", "http.response.status_code", "error.type"},
+    CLIENT: {"gen_ai.request.model", "gen_ai.request.choice.count", "gen_ai.request.seed", "gen_ai.request.stream",
+             "gen_ai.request.top_k", "gen_ai.output.type", "gen_ai.conversation.id", "error.type",
+             "http.response.status_code"},
+}
+
 
 CONTENT = {"gen_ai.input.messages": "input-messages", "gen_ai.output.messages": "output-messages",
            "gen_ai.system_instructions": "system-instructions", "gen_ai.tool.definitions": "tool-definitions"}
@@ -99,6 +107,9 @@ def faults(genai, spans, expect):
             took = sum(child.end_time_unix_nano - child.start_time_unix_nano for child in below)
             expect(took == span.end_time_unix_nano - span.start_time_unix_nano,
                    f"{genai}: the stages of {span.name} do not add up")
+    for kind, keys in CONDITIONAL.items():
+        told = {pair.key for span in spans if span.kind == kind for pair in span.attributes}
+        expect(keys <= told, f"{genai}: no span of kind {kind} has {sorted(keys - told)}")
     kinds = Counter(span.kind for span in spans)
     expect(kinds[SERVER] > kinds[CLIENT] > 0, f"{genai}: spans {dict(kinds)}")
     expect(set(said) == set(CONTENT), f"{genai}: of content there is only {dict(said)}")

@@ -17,7 +17,7 @@ use super::settle::open::Open;
 use crate::edge::clock;
 use crate::gateway::Gateway;
 use crate::telemetry::events::{
-    Http, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
+    Http, OperationFailed, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
 };
 use crate::telemetry::trace::Found;
 use crate::telemetry::{Failed, Origin};
@@ -122,6 +122,9 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
         waited,
         trace,
     });
+    if let Some(error) = record.error_type.as_deref() {
+        open.gateway.telemetry.emit(&operation_failed(open, record.status, error, trace));
+    }
     closing
 }
 
@@ -142,7 +145,30 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
         reason,
         failed: failed(open, reason, &error, now),
     });
+    if open.call.laps.admitted.is_some() {
+        open.gateway.telemetry.emit(&operation_failed(open, open.status, &error, trace));
+    }
     drop(closing);
+}
+
+/// What an engine was called for, and what went wrong.
+fn operation_failed<'a>(
+    open: &'a Open,
+    status: Option<u16>,
+    error: &'a str,
+    trace: Option<Found>,
+) -> OperationFailed<'a> {
+    OperationFailed {
+        request: open.call.id,
+        tenant: open.call.caller.tenant.as_str(),
+        operation: open.call.route.operation.as_str(),
+        provider: open.gateway.provider(open.upstream),
+        upstream: &open.gateway.upstream(open.upstream).name,
+        request_model: open.request_model.as_deref(),
+        status,
+        error,
+        trace,
+    }
 }
 
 /// `error.type` of a request that used nothing.

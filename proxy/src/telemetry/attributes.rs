@@ -5,7 +5,7 @@ use http::{Method, Version};
 use taximeter_ledger::End;
 use taximeter_pricing::Flag;
 
-use super::bounded::OTHER;
+use super::bounded::{OTHER, OTHER_ERROR};
 use super::names::key;
 
 /// The version of HTTP that we speak to engines.
@@ -34,9 +34,11 @@ impl Kind {
     /// Without what clients and engines can choose: what is left is a small fixed set.
     pub(super) fn collapse(&mut self) {
         self.tenant = OTHER.into();
-        let chosen = [&mut self.request_model, &mut self.response_model, &mut self.error_type];
-        for word in chosen.into_iter().flatten() {
-            *word = OTHER.into();
+        for model in [&mut self.request_model, &mut self.response_model].into_iter().flatten() {
+            *model = OTHER.into();
+        }
+        if let Some(word) = &mut self.error_type {
+            *word = OTHER_ERROR.into();
         }
     }
 

@@ -7,7 +7,7 @@ mod sent;
 
 use std::time::Duration;
 
-use taximeter_ledger::{Record, TenantId, VoidReason};
+use taximeter_ledger::{Record, RequestId, TenantId, VoidReason};
 use taximeter_meter::Measurement;
 
 use super::event::Event;
@@ -126,6 +126,43 @@ impl Event for RequestVoided<'_> {
             to.requests.fail(&to.instruments, method, tenant, failed, duration, origin);
         }
         self.http.count_by(to, Instrument::Voids, (key::REASON, self.reason.as_str()));
+    }
+}
+
+/// A call of an engine has failed: told to collectors that take log records.
+pub(crate) struct OperationFailed<'a> {
+    pub(crate) request: RequestId,
+    pub(crate) tenant: &'a str,
+    pub(crate) operation: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) upstream: &'a str,
+    pub(crate) request_model: Option<&'a str>,
+    /// What the engine answered.
+    pub(crate) status: Option<u16>,
+    /// `error.type`.
+    pub(crate) error: &'a str,
+    pub(crate) trace: Option<Found>,
+}
+
+impl Event for OperationFailed<'_> {
+    fn count(&self, _to: &Metrics) {}
+
+    fn line(&self, to: &Log) {
+        if to.logs.is_none() {
+            return;
+        }
+        let fields = vec![
+            ("id", self.request.to_string().into()),
+            ("tenant", self.tenant.into()),
+            ("operation", self.operation.into()),
+            ("provider", self.provider.into()),
+            ("upstream", self.upstream.into()),
+            ("model", self.request_model.into()),
+            ("status", self.status.into()),
+            ("error_type", self.error.into()),
+            ("exception_type", self.error.into()),
+        ];
+        to.tell_of(self.trace, LogEvent::OperationFailed, fields);
     }
 }
 

@@ -97,7 +97,7 @@ impl Log {
         if let Some(logs) = &self.logs {
             logs.queue(&line);
         }
-        if !self.quiet || event.row().level == Level::Critical {
+        if event.is_written() && (!self.quiet || event.row().level == Level::Critical) {
             self.writer.push(line);
         }
     }

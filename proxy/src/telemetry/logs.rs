@@ -121,7 +121,10 @@ fn record(line: &Line, genai: GenAi) -> LogRecord {
         attributes: attributes.collect::<Vec<KeyValue>>(),
         trace_id: line.trace.map(|found| found.trace_id.into()).unwrap_or_default(),
         span_id: line.trace.and_then(|found| found.span_id).map(Vec::from).unwrap_or_default(),
-        event_name: format!("taximeter.{}", row.word),
+        event_name: match line.event.convention() {
+            Some(name) => name.to_owned(),
+            None => format!("taximeter.{}", row.word),
+        },
         ..LogRecord::default()
     }
 }

@@ -12,6 +12,7 @@ use super::attributes::{Attributes, Kind, Server, http_server, method_label};
 use super::bounded::Bounded;
 use super::exemplar::Origin;
 use super::instruments::Instruments;
+use super::names::key;
 use super::series::KindSeries;
 use super::told::Told;
 
@@ -60,9 +61,9 @@ impl Requests {
         Self {
             kinds: DashMap::new(),
             kinds_max,
-            tenants: Bounded::new(tenants_max),
-            models: Bounded::new(MODELS_MAX),
-            errors: Bounded::new(ERRORS_MAX),
+            tenants: Bounded::new(key::TENANT, tenants_max),
+            models: Bounded::new(key::GEN_AI_REQUEST_MODEL, MODELS_MAX),
+            errors: Bounded::new(key::ERROR_TYPE, ERRORS_MAX),
             servers: Mutex::new(servers),
             scheme,
         }

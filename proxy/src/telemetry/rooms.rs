@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ::metrics::{Key, Label};
 
-use super::bounded::OTHER;
+use super::bounded::rest_of;
 use super::names::{Instrument, key};
 
 /// What clients, engines and configurations choose.
@@ -46,7 +46,11 @@ impl Rooms {
         let taken = taken.entry(instrument).or_default();
         let narrowed = |of: fn(&Label) -> bool| {
             let labels = own.labels().map(|label| {
-                if of(label) { Label::new(label.key().to_owned(), OTHER) } else { label.clone() }
+                if of(label) {
+                    Label::new(label.key().to_owned(), rest_of(label.key()))
+                } else {
+                    label.clone()
+                }
             });
             Key::from_parts(spec.name, labels.collect::<Vec<_>>())
         };

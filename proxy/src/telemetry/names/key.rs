@@ -31,7 +31,8 @@ keys! {
     GEN_AI_TOKEN_MODALITY: "gen_ai.token.modality", Text,
         "`text`, `image`, `audio`, or `unknown` where the engine did not say.";
     ERROR_TYPE: attribute::ERROR_TYPE, Text,
-        "A status, the engine's own word, or one of ours; `other` beyond 50 words. Absent on success.";
+        "A status, the engine's own word, or one of ours; `_OTHER` beyond 50 words. Absent on success.";
+    EXCEPTION_TYPE: attribute::EXCEPTION_TYPE, Text, "The same word, on events of operations that failed.";
     SERVER_ADDRESS: attribute::SERVER_ADDRESS, Text, "Host of the upstream's URL.";
     SERVER_PORT: attribute::SERVER_PORT, Int, "Port of the upstream's URL.";
     HTTP_REQUEST_METHOD: attribute::HTTP_REQUEST_METHOD, Text,

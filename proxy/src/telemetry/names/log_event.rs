@@ -70,6 +70,10 @@ log_events! {
          "reasoning_output_tokens", "source", "flags", "cost", "currency", "duration_seconds",
          "gateway_seconds", "time_to_first_chunk_seconds", "time_to_first_token_seconds"],
         "A request has ended.";
+    OperationFailed: "operation_failed", Warn,
+        ["id", "tenant", "operation", "provider", "upstream", "model", "status", "error_type",
+         "exception_type"],
+        "A call of an engine has failed.";
     Listening: "listening", Info, ["listen", "admin", "upstreams", "data_dir", "version"],
         "The gateway serves.";
     ConfigReloaded: "config_reloaded", Info, [],
@@ -182,6 +186,19 @@ impl LogEvent {
         matches!(self, Self::Request)
     }
 
+    /// Whether it is written: what only collectors have a use for is not.
+    pub(crate) const fn is_written(self) -> bool {
+        !matches!(self, Self::OperationFailed)
+    }
+
+    /// What OpenTelemetry calls it, where it has a name for it.
+    pub(crate) const fn convention(self) -> Option<&'static str> {
+        match self {
+            Self::OperationFailed => Some("gen_ai.client.operation.exception"),
+            _ => None,
+        }
+    }
+
     /// Whether it is pushed: what the sender says of itself would make it send for ever.
     pub(crate) const fn is_pushed(self) -> bool {
         !matches!(
@@ -209,6 +226,7 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
     ("end", key::END, "How it ended, as its record has it; absent without one."),
     ("code", key::CODE, "Our own word, where we refused it."),
     ("error_type", key::ERROR_TYPE, "What went wrong; absent on success."),
+    ("exception_type", key::EXCEPTION_TYPE, "The same, as exceptions have it."),
     ("operation", key::GEN_AI_OPERATION_NAME, "`chat`, `embeddings` and so on."),
     ("provider", key::GEN_AI_PROVIDER_NAME, "The upstream's `provider`."),
     ("upstream", key::UPSTREAM, "The upstream's name."),

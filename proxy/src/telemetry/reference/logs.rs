@@ -52,6 +52,10 @@ the attribute of cache writes.
 16384 lines wait for a collector that is down; those beyond it are dropped and counted
 (`taximeter_otlp_items_total{taximeter_otlp_signal=\"logs\",taximeter_outcome=\"dropped\"}`). What the sender says of itself
 (`otlp_…`) is on stderr alone, so that a push never causes another.
+
+`operation_failed` goes to collectors alone, as the event that the GenAI conventions have for it:
+`gen_ai.client.operation.exception`, severity WARN, with `exception.type` the `error.type` of the call's span. What an engine says
+of its failure may quote the prompt, so there is no message.
 ";
 
 fn page() -> String {
