@@ -20,7 +20,11 @@ const RECORD: &str = r#"{
     "timing": {
         "time_to_first_chunk": 0.041, "time_to_first_token": 0.043,
         "time_per_output_token": 0.0119, "output_chunks": 96, "longest_stall": 0.031,
-        "duration": 1.18, "gateway": 0.0004
+        "gaps": [74, 20, 1], "duration": 1.18, "gateway": 0.0004,
+        "stages": {
+            "identify": 0.000009, "body": 0.000031, "route": 0.000004, "admit": 0.000087,
+            "connect": 0.000269, "prefill": 0.0406, "stream": 1.139, "settle": 0.000021
+        }
     },
     "cost": {
         "currency": "USD", "amount": "0.00028600", "list_amount": "0.00028600",
