@@ -282,14 +282,14 @@ fn telemetry(raw: Option<RawTelemetry>, reader: &mut Reader<'_>) -> Telemetry {
 /// What is captured, which the environment may say too, where there is no such key.
 fn content(raw: Option<RawContent>, reader: &mut Reader<'_>) -> Content {
     let told = (reader.env)(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
-    let default = Content { capture: told.unwrap_or(false), ..Content::default() };
+    let default = Content { capture: told.unwrap_or_default(), ..Content::default() };
     let Some(raw) = raw else { return default };
     at_least(Content::BYTES_LEAST, &raw.bytes_max, reader);
     let most = (&Optional::Absent, Content::BYTES_LIMIT);
     ordered((&raw.bytes_max, default.bytes_max), most, "four of a push", reader);
     let tenants = raw.tenants.given().map(|list| list.items);
     Content {
-        capture: raw.capture.given().map_or(default.capture, |at| at.value.0),
+        capture: raw.capture.given().map_or(default.capture, |at| at.value),
         bytes_max: raw.bytes_max.or(default.bytes_max),
         redact: raw
             .redact

@@ -1,4 +1,4 @@
-//! What of prompts and answers is put on spans, and what is taken out of it first.
+//! What of prompts and answers is put on spans or events, and what is taken out of it first.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,39 @@ use crate::mistake::Invalid;
 /// Most bytes that the compiled form of one pattern takes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What of prompts and answers is put on spans. Nothing, unless it says otherwise.
+/// Where prompts and answers are told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Capture {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// On the spans of engines.
+    Spans,
+    /// As events of their own, among log records.
+    Events,
+    /// On both.
+    Both,
+}
+
+impl Capture {
+    /// Whether spans have it.
+    #[must_use]
+    pub const fn is_on_spans(self) -> bool {
+        matches!(self, Self::Spans | Self::Both)
+    }
+
+    /// Whether there are events of it.
+    #[must_use]
+    pub const fn is_on_events(self) -> bool {
+        matches!(self, Self::Events | Self::Both)
+    }
+}
+
+/// What of prompts and answers is told. Nothing, unless it says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Whether spans that are kept from the start have it.
-    pub capture: bool,
+    /// Where it is told of requests whose spans are kept from the start.
+    pub capture: Capture,
     /// Most bytes of one attribute.
     pub bytes_max: usize,
     /// What is taken out, beside what everyone knows for a secret.
@@ -32,17 +60,18 @@ impl Content {
     /// The least: below it hardly a message is left.
     pub(crate) const BYTES_LEAST: usize = 256;
 
-    /// Whether what this tenant says is put on its spans.
+    /// Whether what this tenant says is told.
     #[must_use]
     pub fn is_captured(&self, tenant: &str) -> bool {
-        self.capture && self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
+        self.capture != Capture::Off
+            && self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
     }
 }
 
 impl Default for Content {
     fn default() -> Self {
         Self {
-            capture: false,
+            capture: Capture::Off,
             bytes_max: Self::BYTES_MAX,
             redact: Vec::new(),
             redact_known: true,
@@ -90,16 +119,17 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// What `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` means for spans.
+/// What `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` means.
 ///
-/// Errors: another word than the standard's instrumentations know, or content on events alone, which
-/// are not there.
-pub(crate) fn captures(word: &str) -> Result<bool, Invalid> {
+/// Errors: another word than the standard's instrumentations know.
+pub(crate) fn captures(word: &str) -> Result<Capture, Invalid> {
     match word.to_ascii_lowercase().as_str() {
-        "true" | "span_only" | "span_and_event" => Ok(true),
-        "false" | "no_content" => Ok(false),
+        "true" | "span_only" => Ok(Capture::Spans),
+        "event_only" => Ok(Capture::Events),
+        "span_and_event" => Ok(Capture::Both),
+        "false" | "no_content" => Ok(Capture::Off),
         _ => {
-            let expected = "span_only, span_and_event or true; no_content or false";
+            let expected = "span_only, event_only, span_and_event or true; no_content or false";
             Err(Invalid::new("is not known here", expected))
         }
     }

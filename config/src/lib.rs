@@ -36,7 +36,7 @@ mod versions;
 mod yaml;
 
 pub use access_log::AccessLog;
-pub use content::{Content, Pattern};
+pub use content::{Capture, Content, Pattern};
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use ledger::{Durability, OnDamage, OnUnavailable};

@@ -17,7 +17,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Currency, Money};
 
 use crate::access_log::AccessLog;
-use crate::content::Pattern;
+use crate::content::{Capture, Pattern};
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::model::{
     GenAi, HistogramBuckets, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality,
@@ -28,9 +28,7 @@ use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table, key
 use crate::sampling::Ratio;
 use crate::secret::Secret;
 use crate::tls::{RawAdminTls, RawTls};
-use crate::values::{
-    Book, Capture, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token,
-};
+use crate::values::{Book, Gzip, HeaderText, IdentityHeader, Label, Name, Receiver, Sha256, Token};
 use crate::versions::{Share, Versions};
 
 pub(crate) use limits::RawLimits;
@@ -357,10 +355,11 @@ keys! {
 }
 
 keys! {
-    /// What of prompts and answers is put on the spans of engines, where a trace is kept from its
-    /// start. Never in logs or metrics.
+    /// What of prompts and answers is told, where a trace is kept from its start. Never in lines of
+    /// the log or metrics.
     RawContent {
-        /// `off` or `spans`. Default: `off`, or what
+        /// `spans`, on those of engines; `events`, as log records of their own, where these are pushed;
+        /// `both`; `off`. Default: `off`, or what
         /// `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says.
         capture: Optional<At<Capture>>,
         /// Most bytes of one attribute, from 256 to 262144; longer texts are cut. Default: 32768.

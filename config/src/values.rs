@@ -9,7 +9,7 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
-use crate::content::Pattern;
+use crate::content::{Capture, Pattern};
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
@@ -74,11 +74,12 @@ pub(crate) enum Book {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gzip(pub(crate) bool);
 
-/// Whether content is put on spans.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Capture(pub(crate) bool);
-
-words!(Capture, "off or spans", { "off" | "false" => Self(false), "spans" => Self(true), });
+words!(Capture, "off, spans, events or both", {
+    "off" | "false" => Self::Off,
+    "spans" => Self::Spans,
+    "events" => Self::Events,
+    "both" => Self::Both,
+});
 words!(bool, "on or off", { "on" | "true" => true, "off" | "false" => false, });
 words!(Durability, "os, group or sync", {
     "os" => Self::Os,

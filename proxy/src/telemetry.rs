@@ -5,6 +5,7 @@ mod active;
 mod attributes;
 mod bounded;
 pub(crate) mod content;
+mod details;
 pub(crate) mod ended;
 mod event;
 pub(crate) mod events;
@@ -35,10 +36,12 @@ mod traces;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use taximeter_config::{Config, Emission};
 use taximeter_ledger::{RecordTiming, RequestId};
 
-use content::Captured;
+use content::{Captured, Waiting};
+use details::Details;
 use ended::Ended;
 use event::Event;
 use events::ContentLeftOut;
@@ -142,9 +145,21 @@ impl Telemetry {
 
     /// The spans of a request that has ended, and what was said in it, where that is captured.
     pub(crate) fn queue_spans(&self, spans: Vec<Span>, said: Option<Captured>) {
-        if let Some(traces) = &self.traces
-            && !traces.queue(spans, said)
+        let Some(traces) = &self.traces else { return };
+        let capture = said.as_ref().map(Captured::capture).unwrap_or_default();
+        let call = spans.iter().find(|span| span.kind() == SpanKind::Client);
+        let mut is_told = true;
+        if let (true, Some(logs), Some(call), Some(said)) =
+            (capture.is_on_events(), &self.log.logs, call, &said)
         {
+            let waiting = Waiting::of(said, &traces.content_bytes);
+            is_told = waiting.is_some();
+            if let Some(waiting) = waiting {
+                logs.queue_details(Details::new(call, said.clone(), waiting));
+            }
+        }
+        let said = said.filter(|_| capture.is_on_spans());
+        if !traces.queue(spans, said) || !is_told {
             self.emit(&ContentLeftOut { cause: "queue_full" });
         }
     }

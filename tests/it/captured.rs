@@ -1,8 +1,13 @@
-//! What is said in prompts and answers: on spans where that is asked for, and nowhere else.
+//! What is said in prompts and answers: on spans and events where that is asked for, and nowhere else.
 
 use std::collections::BTreeMap;
 
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -11,6 +16,7 @@ use crate::engine::Engine;
 use crate::fixtures::{
     CHAT, CHAT_ANSWER, DONE, HELLO, MESSAGE_EVENTS, MESSAGE_STREAM, STREAM_CHAT,
 };
+use crate::gateway::Setup;
 use crate::http::{answer, json_answer, post, stream_answer};
 use crate::traces::{gateway, spans};
 
@@ -114,6 +120,54 @@ fn a_chat_s_messages_are_told_with_its_calls_as_they_were_streamed() {
     assert!(!told.contains_key("taximeter.content.cut"), "{told:?}");
     // On the span alone.
     assert!(!gateway.metrics().contains(SECRET));
+}
+
+#[test]
+fn what_is_said_is_an_event_of_its_own_with_structure_where_that_is_asked_for() {
+    for (capture, is_on_span) in [("events", false), ("both", true)] {
+        let (engine, collector) = (Engine::start(), Engine::start());
+        let otlp = format!("endpoint: 'http://{}', compression: none", collector.address());
+        let telemetry = format!(
+            "{{otlp: {{{otlp}, interval_seconds: 3600, logs: on}}, traces: {{}}, \
+             content: {{capture: {capture}}}}}"
+        );
+        let gateway = Setup::before(&engine)
+            .upstream("dialect: openai")
+            .with(&format!("telemetry: {telemetry}"))
+            .start();
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+        let (mut event, mut call) = (None, None);
+        while event.is_none() || call.is_none() {
+            let (mut connection, request) = collector.request();
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            if request.first_line.contains("/v1/logs") {
+                let pushed = ExportLogsServiceRequest::decode(&*request.body).expect("OTLP");
+                let scopes = pushed.resource_logs.into_iter().flat_map(|logs| logs.scope_logs);
+                let mut records = scopes.flat_map(|scope| scope.log_records);
+                let name = "gen_ai.client.inference.operation.details";
+                event = event.or_else(|| records.find(|record| record.event_name == name));
+            } else if request.first_line.contains("/v1/traces") {
+                let pushed = ExportTraceServiceRequest::decode(&*request.body).expect("OTLP");
+                let scopes = pushed.resource_spans.into_iter().flat_map(|spans| spans.scope_spans);
+                let mut spans = scopes.flat_map(|scope| scope.spans);
+                call = call.or_else(|| spans.find(|span| span.kind == SpanKind::Client as i32));
+            }
+        }
+        let (event, call) = (event.expect("an event"), call.expect("a call"));
+        assert_eq!((&event.trace_id, &event.span_id), (&call.trace_id, &call.span_id));
+        let has = |pairs: &[KeyValue], key: &str| pairs.iter().any(|pair| pair.key == key);
+        assert_eq!(has(&call.attributes, "gen_ai.output.messages"), is_on_span, "{call:?}");
+        assert!(has(&event.attributes, "gen_ai.usage.output_tokens"), "{event:?}");
+        let output = event.attributes.iter().find(|pair| pair.key == "gen_ai.output.messages");
+        let output = output.and_then(|pair| pair.value.clone()?.value).expect("messages");
+        let any_value::Value::ArrayValue(messages) = output else { panic!("{output:?}") };
+        let Some(any_value::Value::KvlistValue(message)) = &messages.values[0].value else {
+            panic!("{messages:?}")
+        };
+        assert!(has(&message.values, "role") && has(&message.values, "parts"), "{message:?}");
+    }
 }
 
 #[test]

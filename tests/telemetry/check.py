@@ -36,7 +36,7 @@ def conforms(folder, engine, genai):
     collector = Collector()
     otlp = {"endpoint": collector.url, "interval_seconds": 0.2, "logs": "on"}
     telemetry = {"genai": genai, "otlp": otlp, "traces": {}, "access_log": "all",
-                 "content": {"capture": "spans"}}
+                 "content": {"capture": "both"}}
     wanted = conventions.GENERATIONS[genai]
     with stage.gateway(folder, genai, engine, telemetry) as gateway:
         gateway.ride()

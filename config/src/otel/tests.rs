@@ -1,4 +1,5 @@
 use super::*;
+use crate::content::Capture;
 use crate::sampling::Always;
 
 const AGGREGATION: &str = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION";
@@ -35,19 +36,22 @@ fn the_environment_asks_for_content_where_the_file_says_nothing_of_it() {
         (config.telemetry.content.capture, config.emission(&env).1.len())
     };
     for (word, expected) in [
-        ("SPAN_ONLY", (true, 0)),
-        ("span_and_event", (true, 0)),
-        ("true", (true, 0)),
-        ("NO_CONTENT", (false, 0)),
-        ("", (false, 0)),
-        // There are no such events.
-        ("EVENT_ONLY", (false, 1)),
+        ("SPAN_ONLY", (Capture::Spans, 0)),
+        ("span_and_event", (Capture::Both, 0)),
+        ("true", (Capture::Spans, 0)),
+        ("EVENT_ONLY", (Capture::Events, 0)),
+        ("NO_CONTENT", (Capture::Off, 0)),
+        ("", (Capture::Off, 0)),
+        ("everywhere", (Capture::Off, 1)),
     ] {
         assert_eq!(captures("", word), expected, "{word}");
         assert_eq!(captures("telemetry: {content: {bytes_max: 900}}", word), expected, "{word}");
     }
-    assert!(!captures("telemetry: {content: {capture: off}}", "true").0);
-    assert!(captures("telemetry: {content: {capture: spans}}", "no_content").0);
+    let of_file = |word: &str, told| {
+        captures(&format!("telemetry: {{content: {{capture: {word}}}}}"), told).0
+    };
+    assert_eq!(of_file("off", "true"), Capture::Off);
+    assert_eq!(of_file("events", "no_content"), Capture::Events);
 }
 
 #[test]

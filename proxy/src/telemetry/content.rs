@@ -1,16 +1,19 @@
-//! What a request and its answer say, as attributes of a span: secrets taken out, and cut to a limit.
+//! What a request and its answer say, as attributes of a span or an event: secrets taken out, and cut
+//! to a limit.
 //!
-//! Made when the span is sent, so that no request waits for it.
+//! Made when it is sent, so that no request waits for it.
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use regex::Regex;
 use serde_json::Value;
-use taximeter_config::Content;
+use taximeter_config::{Capture, Content};
 use taximeter_meter::{Asked, Transcript, Wire};
 
 use super::message::{pair, text};
@@ -20,6 +23,10 @@ use super::names::key;
 pub(crate) const BODY_BYTES_MAX: u64 = 2 << 20;
 /// Kept of an answer beyond what is told of it, so that no secret is cut before it is known for one.
 const MARGIN_BYTES: usize = 4 << 10;
+/// Content that may wait for the collector, in bytes, as it came; what is beyond it is left out.
+const CONTENT_QUEUED_BYTES_MAX: usize = 16 << 20;
+/// Content behind which a push ends, in bytes: what the last request adds still fits.
+pub(super) const BATCH_CONTENT_BYTES_MAX: usize = 1 << 20;
 /// Texts are not cut any shorter than this, in bytes; messages are left out then.
 const TEXT_BYTES_MIN: usize = 64;
 
@@ -82,10 +89,21 @@ impl Captured {
         self.body.iter().flatten().any(|piece| !piece.is_empty())
     }
 
+    /// Where it is told.
+    pub(super) fn capture(&self) -> Capture {
+        self.terms.capture
+    }
+
     /// Bytes that are held.
     pub(super) fn bytes(&self) -> usize {
         let body = self.body.iter().flatten().map(Bytes::len).sum::<usize>();
         body + self.answer.as_ref().map_or(0, Transcript::bytes)
+    }
+
+    /// The same attributes as an event has them: no texts of JSON but what these say.
+    pub(super) fn structured(self) -> (Vec<KeyValue>, usize) {
+        let (told, bytes) = self.attributes();
+        (told.into_iter().map(opened).collect(), bytes)
     }
 
     /// The attributes of the span, and their length in bytes.
@@ -116,6 +134,57 @@ impl Captured {
         }
         (attributes, bytes)
     }
+}
+
+/// Content that waits for a collector, counted while it does.
+pub(super) struct Waiting {
+    total: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// `None` where too much waits already.
+    pub(super) fn of(said: &Captured, total: &Arc<AtomicUsize>) -> Option<Self> {
+        let waiting = Self { total: total.clone(), bytes: said.bytes() };
+        let before = waiting.total.fetch_add(waiting.bytes, Relaxed);
+        (before + waiting.bytes <= CONTENT_QUEUED_BYTES_MAX).then_some(waiting)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// An attribute whose text is JSON, as what that says.
+fn opened(mut pair: KeyValue) -> KeyValue {
+    if let Some(AnyValue { value: Some(Attribute::StringValue(text)) }) = &pair.value
+        && let Ok(value) = serde_json::from_str(text)
+    {
+        pair.value = Some(any(value));
+    }
+    pair
+}
+
+fn any(value: Value) -> AnyValue {
+    let member = |(key, value)| KeyValue { key, value: Some(any(value)), ..KeyValue::default() };
+    let value = match value {
+        Value::Null => None,
+        Value::Bool(is) => Some(Attribute::BoolValue(is)),
+        Value::Number(number) => Some(match number.as_i64() {
+            Some(whole) => Attribute::IntValue(whole),
+            None => Attribute::DoubleValue(number.as_f64().unwrap_or_default()),
+        }),
+        Value::String(text) => Some(Attribute::StringValue(text)),
+        Value::Array(list) => {
+            Some(Attribute::ArrayValue(ArrayValue { values: list.into_iter().map(any).collect() }))
+        }
+        Value::Object(members) => Some(Attribute::KvlistValue(KeyValueList {
+            values: members.into_iter().map(member).collect(),
+        })),
+    };
+    AnyValue { value }
 }
 
 /// Takes out of all texts of `value` what is not to be told.

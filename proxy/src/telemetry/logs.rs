@@ -1,4 +1,5 @@
-//! Log lines on their way to a collector: a bounded queue, read in batches of OTLP's log records.
+//! Log lines, and what was said to engines, on their way to a collector: a bounded queue, read in
+//! batches of OTLP's log records.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use prost::Message as _;
 use serde_json::Value;
 use taximeter_config::GenAi;
 
+use super::content::BATCH_CONTENT_BYTES_MAX;
+use super::details::Details;
 use super::line::Line;
 use super::message::{chosen, nanoseconds, pair, resource, scope};
 use super::names::key;
@@ -28,7 +31,13 @@ const BATCH_LINES_MAX: usize = 512;
 /// Lines on their way.
 pub(crate) struct Logs {
     genai: GenAi,
-    queue: Arc<Queue<Arc<Line>>>,
+    queue: Arc<Queue<Item>>,
+}
+
+/// What waits.
+enum Item {
+    Line(Arc<Line>),
+    Details(Box<Details>),
 }
 
 impl Logs {
@@ -39,8 +48,13 @@ impl Logs {
     /// Puts a line on its way, if it is for collectors and not too many wait already.
     pub(super) fn queue(&self, line: &Arc<Line>) {
         if line.event.is_pushed() {
-            self.queue.push(line.clone(), 1);
+            self.queue.push(Item::Line(line.clone()), 1);
         }
+    }
+
+    /// Puts what was said to an engine on its way.
+    pub(super) fn queue_details(&self, details: Details) {
+        self.queue.push(Item::Details(Box::new(details)), 1);
     }
 
     /// How many wait.
@@ -63,10 +77,10 @@ impl Logs {
 /// Lines as a source of batches.
 struct LinesSource {
     genai: GenAi,
-    queue: Arc<Queue<Arc<Line>>>,
+    queue: Arc<Queue<Item>>,
     resource: Resource,
     /// What is left of the round.
-    round: VecDeque<Arc<Line>>,
+    round: VecDeque<Item>,
     /// Lines of the batch that is being made.
     making: usize,
 }
@@ -79,10 +93,20 @@ impl Source for LinesSource {
     }
 
     fn next(&mut self) -> Option<Batch> {
-        let items = self.round.len().min(BATCH_LINES_MAX);
-        self.making = items;
-        let log_records: Vec<_> =
-            self.round.drain(..items).map(|line| record(&line, self.genai)).collect();
+        let (mut log_records, mut said) = (Vec::new(), 0);
+        while log_records.len() < BATCH_LINES_MAX && said <= BATCH_CONTENT_BYTES_MAX {
+            let Some(item) = self.round.pop_front() else { break };
+            self.making += 1;
+            log_records.push(match item {
+                Item::Line(line) => record(&line, self.genai),
+                Item::Details(details) => {
+                    let (record, bytes) = details.record();
+                    said += bytes;
+                    record
+                }
+            });
+        }
+        let items = log_records.len();
         let request = || ExportLogsServiceRequest {
             resource_logs: vec![ResourceLogs {
                 resource: Some(self.resource.clone()),

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -15,7 +14,7 @@ use prost::Message as _;
 use taximeter_config::{GenAi, Sampling};
 use taximeter_ledger::{RecordTiming, RequestId};
 
-use super::content::Captured;
+use super::content::{BATCH_CONTENT_BYTES_MAX, Captured, Waiting};
 use super::message::{resource, scope};
 use super::queue::Queue;
 use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
@@ -27,10 +26,6 @@ use crate::edge::otlp::{Batch, Source};
 const REQUESTS_QUEUED_MAX: usize = 2_048;
 /// Requests in one push: their spans stay far below what collectors take, which is 4 MiB.
 const BATCH_REQUESTS_MAX: usize = 200;
-/// Content behind which a push ends, in bytes: what the last request adds still fits.
-const BATCH_CONTENT_BYTES_MAX: usize = 1 << 20;
-/// Content that may wait for the collector, in bytes, as it came; beyond it spans go without.
-const CONTENT_QUEUED_BYTES_MAX: usize = 16 << 20;
 
 /// Which requests have spans, and the spans on their way.
 pub(crate) struct Traces {
@@ -38,25 +33,13 @@ pub(crate) struct Traces {
     pub(super) genai: GenAi,
     queue: Arc<Queue<Told>>,
     /// Bytes of content that wait.
-    content_bytes: Arc<AtomicUsize>,
+    pub(super) content_bytes: Arc<AtomicUsize>,
 }
 
 /// What is told of one request.
 struct Told {
     spans: Vec<Span>,
     said: Option<(Captured, Waiting)>,
-}
-
-/// Counts content while it waits.
-struct Waiting {
-    total: Arc<AtomicUsize>,
-    bytes: usize,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Relaxed);
-    }
 }
 
 impl Told {
@@ -107,9 +90,8 @@ impl Traces {
         let items = spans.len();
         let is_said = said.is_some();
         let said = said.and_then(|said| {
-            let waiting = Waiting { total: self.content_bytes.clone(), bytes: said.bytes() };
-            let before = waiting.total.fetch_add(waiting.bytes, Relaxed);
-            (before + waiting.bytes <= CONTENT_QUEUED_BYTES_MAX).then_some((said, waiting))
+            let waiting = Waiting::of(&said, &self.content_bytes)?;
+            Some((said, waiting))
         });
         let is_kept = said.is_some() == is_said;
         self.queue.push(Told { spans, said }, items);

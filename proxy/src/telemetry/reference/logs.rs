@@ -55,7 +55,8 @@ the attribute of cache writes.
 
 `operation_failed` goes to collectors alone, as the event that the GenAI conventions have for it:
 `gen_ai.client.operation.exception`, severity WARN, with `exception.type` the `error.type` of the call's span. What an engine says
-of its failure may quote the prompt, so there is no message.
+of its failure may quote the prompt, so there is no message. What is said in prompts and answers is an event of its own, where
+`telemetry.content.capture` is `events` or `both` ([traces.md](traces.md)).
 ";
 
 fn page() -> String {
