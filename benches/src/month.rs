@@ -92,6 +92,7 @@ impl Month {
             before: self.position,
             lost: 0,
             marked: false,
+            follows: None,
             created: self.pattern.started_at,
         };
         let (mut bytes, mut payload) = (Vec::new(), Vec::new());

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use rust_decimal::Decimal;
 use serde_json::{Value, json};
+use taximeter_ledger::{Digester, Draft, Entry, Position, Reader, SegmentHeader};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
@@ -276,6 +278,91 @@ fn a_statement_is_signed_and_its_tenant_can_check_it() {
     let text = fs::read_to_string(&file).expect("read it");
     let statement: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(statement["statement"]["totals"], json!({"USD": "0.00054"}));
+}
+
+/// Begins a second segment, with a checkpoint and nothing else.
+fn begin_a_segment(folder: &Path) {
+    let [segment] = &segments(folder)[..] else { panic!("more than one segment") };
+    let mut reader = Reader::new(None, u64::MAX).digesting();
+    reader.feed(&fs::read(segment).expect("read it"));
+    assert_eq!(reader.next_entry(), Ok(None));
+    let header = reader.header().expect("a header").clone();
+    let (before, follows) = (reader.position(), reader.digester().and_then(Digester::digest));
+    let path = segment.with_file_name(format!("journal-{:020}.tlj", before.seq + 1));
+    let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+    SegmentHeader { before, follows, ..header }.encode(&mut bytes);
+    let checkpoint = Entry::Checkpoint(Box::default());
+    Draft::new(&checkpoint, &mut payload).expect("an entry").seal(before, &mut bytes);
+    fs::write(path, bytes).expect("write it");
+}
+
+/// Writes the journal of a ledger anew, with another amount in its first post, and makes all checks
+/// and chains right.
+fn forge(folder: &Path) {
+    let (mut last, mut is_forged) = (Position::START, false);
+    for segment in segments(folder) {
+        let mut reader = Reader::new(None, 1);
+        reader.feed(&fs::read(&segment).expect("read it"));
+        let (mut forged, mut payload) = (Vec::new(), Vec::new());
+        while let Some(framed) = reader.next_entry().expect("it is whole") {
+            if forged.is_empty() {
+                let header = reader.header().expect("a header").clone();
+                SegmentHeader { before: last, ..header }.encode(&mut forged);
+            }
+            let mut entry = framed.entry().expect("an entry");
+            if let (false, Entry::Post(record)) = (is_forged, &mut entry) {
+                record.cost.as_mut().expect("a cost").amount *= Decimal::TEN;
+                is_forged = true;
+            }
+            last = Draft::new(&entry, &mut payload).expect("an entry").seal(last, &mut forged);
+        }
+        fs::write(&segment, forged).expect("write it");
+    }
+}
+
+#[test]
+fn a_segment_that_was_altered_with_all_its_checks_is_named_by_the_one_behind_it() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    begin_a_segment(folder.path());
+    let whole = verify(folder.path(), &[]);
+    assert!(whole.status.success(), "{}", said(&whole));
+
+    forge(folder.path());
+    let output = verify(folder.path(), &["--rebuild"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let [first, second] = &segments(folder.path())[..] else { panic!("two segments") };
+    let named = format!("wrong: {} was altered, though its checks are right", first.display());
+    assert!(said.contains(&named), "{said}");
+    assert!(said.contains(&format!("{} says that it was ", second.display())), "{said}");
+}
+
+#[test]
+fn a_statement_names_the_journal_that_it_was_made_of_and_is_held_against_it() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let (public, file) = statement(folder.path());
+    let words = ["--statement", &file.display().to_string(), "--public-key"].map(str::to_owned);
+    let words: Vec<_> = words.into_iter().chain([public.display().to_string()]).collect();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let whole = verify(folder.path(), &words);
+    assert!(whole.status.success(), "{}", said(&whole));
+    assert!(said(&whole).contains("What it was made of is in "), "{}", said(&whole));
+
+    forge(folder.path());
+    let rebuilt = verify(folder.path(), &["--rebuild"]);
+    assert!(rebuilt.status.success(), "it agrees with itself: {}", said(&rebuilt));
+    let altered = verify(folder.path(), &words);
+    assert_eq!(altered.status.code(), Some(1), "{}", said(&altered));
+    let wrong = "is not the one that it was made of: its SHA-256 up to entry 7 is ";
+    assert!(said(&altered).contains(wrong), "{}", said(&altered));
+
+    fs::remove_file(&segments(folder.path())[0]).expect("remove it");
+    let gone = verify(folder.path(), &words);
+    assert_eq!(gone.status.code(), Some(1), "{}", said(&gone));
+    assert!(said(&gone).contains("cannot be held against it"), "{}", said(&gone));
+    assert!(check(&public, &file).status.success(), "a tenant has no journal");
 }
 
 #[test]

@@ -164,8 +164,15 @@ impl Journal {
         let mut file = File::create(path)?;
         let gateway = "bench/0".to_owned();
         let mut header = Vec::new();
-        SegmentHeader { gateway, before: self.before, lost: 0, marked: false, created: self.at }
-            .encode(&mut header);
+        SegmentHeader {
+            gateway,
+            before: self.before,
+            lost: 0,
+            marked: false,
+            follows: None,
+            created: self.at,
+        }
+        .encode(&mut header);
         file.write_all(&header)?;
         file.write_all(&self.bytes)?;
         self.bytes.clear();

@@ -33,7 +33,9 @@ pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, invoice, json, table};
 pub use row::BillRow;
-pub use statement::{STATEMENT_VERSION, Statement, StatementFault, StatementLine};
+pub use statement::{
+    STATEMENT_VERSION, Statement, StatementFault, StatementJournal, StatementLine,
+};
 pub use sums::{Sums, add_exactly};
 pub use zone::{Unit, UnknownZone, Zone};
 

@@ -48,6 +48,24 @@ pub struct Statement {
     pub credits: Vec<Credit>,
     /// Sums of the lines by currency, less the credits; exact.
     pub totals: BTreeMap<String, Decimal>,
+    /// What the journals were whose entries it is made of: who has them can tell whether they were
+    /// changed since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub journals: Vec<StatementJournal>,
+}
+
+/// A journal, as far as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementJournal {
+    /// `journal` is that of requests, `corrections` that of corrections.
+    pub name: String,
+    /// Who writes it.
+    pub gateway: String,
+    /// Its last entry.
+    pub last_seq: u64,
+    /// Of its last segment up to that entry, which says what the one before was, and so on.
+    pub sha256: String,
 }
 
 /// One meter of one model at one price.
@@ -123,7 +141,7 @@ pub enum StatementFault {
 
 impl Statement {
     /// What `tenant` owes for `period`, a month of `zone`, out of all hours of it, those of others left
-    /// out, and what of it is free.
+    /// out, and what of it is free. It names no journals.
     ///
     /// # Errors
     /// [`StatementFault::TooLarge`].
@@ -182,6 +200,7 @@ impl Statement {
             totals: totals(&lines, &credits)?,
             lines,
             credits,
+            journals: Vec::new(),
         })
     }
 

@@ -5,6 +5,7 @@
 //! post or void. Refuses to know files, provider dialects and export formats.
 
 mod compact;
+mod digest;
 mod entry;
 mod fold;
 mod frame;
@@ -23,6 +24,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use digest::{Digest, Digester};
 pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, Open, Replay, Settlement, died};
 pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, FRAME_BYTES_MIN, Kind, Position};

@@ -1,5 +1,6 @@
 //! The bytes of one segment → its entries, or exactly what is wrong with them.
 
+use crate::digest::Digester;
 use crate::entry::Entry;
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
 use crate::mark::Mark;
@@ -112,6 +113,9 @@ pub struct Reader {
     position: Position,
     after: Option<Position>,
     from: u64,
+    is_digesting: bool,
+    /// Of all up to `position`.
+    digester: Option<Digester>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +146,16 @@ impl Reader {
             position: Position::START,
             after,
             from,
+            is_digesting: false,
+            digester: None,
         }
+    }
+
+    /// The same; its digest is told too.
+    #[must_use]
+    pub const fn digesting(mut self) -> Self {
+        self.is_digesting = true;
+        self
     }
 
     /// Takes the next bytes of the segment.
@@ -213,6 +226,13 @@ impl Reader {
         self.header.as_ref()
     }
 
+    /// What has been read up to [`position`](Self::position), once the header has been, if it is to
+    /// be digested.
+    #[must_use]
+    pub const fn digester(&self) -> Option<&Digester> {
+        self.digester.as_ref()
+    }
+
     fn pending(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }
@@ -227,6 +247,7 @@ impl Reader {
                 if let Some(after) = self.after.filter(|after| after.seq + 1 < first) {
                     return Err(self.fail(0, "first sequence", after.seq + 1, first));
                 }
+                self.digester = self.is_digesting.then(|| header.digester(bytes));
                 self.position = header.before;
                 self.header = Some(header);
                 self.state = State::Frames;
@@ -296,6 +317,10 @@ impl Reader {
                 return Err(fault);
             }
         };
+        if let Some(digester) = &mut self.digester {
+            let frame = self.buffer.get(self.start..).unwrap_or_default();
+            digester.add(frame.get(..HEAD_BYTES + length).unwrap_or_default());
+        }
         self.position = Position { seq, chain: found };
         self.consume(HEAD_BYTES + length);
         self.check_join(offset)?;

@@ -2,19 +2,21 @@
 //!
 //! ```text
 //! magic 8 | version u16 | gateway length u16 | first seq u64 | chain u32 | created µs i64
-//! | gateway, zeros | marked u8 | lost u64 | crc u32                   little endian
+//! | gateway, zeros | follows 32 | marked u8 | lost u64 | crc u32      little endian
 //! ```
 //!
 //! Always [`HEADER_BYTES`] long: a shorter file is a header that was cut off, and no flipped bit
 //! can look like one. Frames do not depend on their segment: `chain` is that of the frame before
-//! the first one here, so that a segment can be checked alone, and against the one before it.
+//! the first one here, so that a segment can be checked alone, and against the one before it;
+//! `follows` is the [`Digest`] of that one.
 
 use jiff::Timestamp;
 
+use crate::digest::{Digest, Digester};
 use crate::frame::Position;
 
 /// Format that is written; all formats up to it are read.
-pub const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 4;
 
 /// Length of a header, in bytes.
 pub const HEADER_BYTES: usize = 512;
@@ -23,14 +25,18 @@ const MAGIC: [u8; 8] = *b"taxi-tlj";
 const CRC_BYTES: usize = 4;
 const LOST_BYTES: usize = 8;
 const MARKED_BYTES: usize = 1;
-const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - MARKED_BYTES - LOST_BYTES - CRC_BYTES;
+/// Behind the gateway and its zeros.
+const END_BYTES: usize = Digest::BYTES + MARKED_BYTES + LOST_BYTES + CRC_BYTES;
+const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - END_BYTES;
 /// From this format on there are marks.
 const MARKED_VERSION: u16 = 3;
+/// From this format on a segment says what it follows.
+const FOLLOWS_VERSION: u16 = 4;
 
 /// First bytes of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Who writes it; at most 467 bytes are kept.
+    /// Who writes it; at most 435 bytes are kept.
     pub gateway: String,
     /// The frame before its first one.
     pub before: Position,
@@ -42,6 +48,9 @@ pub struct SegmentHeader {
     /// what no mark speaks of was never promised to survive a power cut. Otherwise nobody knows
     /// what of it is on the disk.
     pub marked: bool,
+    /// Digest of the segment that has the entry before its first one, up to that. `None` where there
+    /// is no such segment, or nobody knows what it was.
+    pub follows: Option<Digest>,
     /// When it was begun, to the microsecond.
     pub created: Timestamp,
 }
@@ -62,6 +71,13 @@ impl SegmentHeader {
         (self.before.seq + 1).saturating_sub(self.lost)
     }
 
+    /// Begins the digest of its segment, of which it was read, or was written, as `bytes`.
+    #[must_use]
+    pub fn digester(&self, bytes: &[u8]) -> Digester {
+        // What has taken the place of lost entries does not know the digest that they had.
+        Digester::new(bytes, self.follows.filter(|_| self.lost == 0))
+    }
+
     /// Appends the header to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -74,7 +90,8 @@ impl SegmentHeader {
         out.extend_from_slice(&self.before.chain.to_le_bytes());
         out.extend_from_slice(&self.created.as_microsecond().to_le_bytes());
         out.extend_from_slice(&gateway);
-        out.resize(start + HEADER_BYTES - MARKED_BYTES - LOST_BYTES - CRC_BYTES, 0);
+        out.resize(start + HEADER_BYTES - END_BYTES, 0);
+        out.extend_from_slice(&Digest::to_bytes(self.follows));
         out.push(u8::from(self.marked));
         out.extend_from_slice(&self.lost.to_le_bytes());
         let crc = crc32c::crc32c(out.get(start..).unwrap_or_default());
@@ -94,8 +111,9 @@ impl SegmentHeader {
             return Err(HeaderFault::Newer { found: version });
         }
         let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
-        let (_, mut lost) = body.split_at(body.len() - LOST_BYTES - MARKED_BYTES);
-        let [marked] = take(&mut lost);
+        let (_, mut end) = bytes.split_at(HEADER_BYTES - END_BYTES);
+        let follows = Digest::from_bytes(take(&mut end));
+        let [marked] = take(&mut end);
         let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(take(&mut crc)));
         if expected != found {
             let (expected, found) = (u64::from(expected), u64::from(found));
@@ -109,8 +127,9 @@ impl SegmentHeader {
         Ok(Self {
             gateway: gateway.into_owned(),
             before: Position { seq: first.saturating_sub(1), chain },
-            lost: u64::from_le_bytes(take(&mut lost)),
+            lost: u64::from_le_bytes(take(&mut end)),
             marked: version >= MARKED_VERSION && marked != 0,
+            follows: follows.filter(|_| version >= FOLLOWS_VERSION),
             created: Timestamp::from_microsecond(created).unwrap_or_default(),
         })
     }

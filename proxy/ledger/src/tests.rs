@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::*;
 
+mod digest;
 mod fold;
 mod format;
 mod mark;
@@ -102,8 +103,15 @@ fn decimal(parts: Option<(i64, u32)>) -> Option<Decimal> {
 /// A segment of these entries, and where each frame ends.
 fn segment(entries: &[Entry], before: Position) -> (Vec<u8>, Vec<usize>, Position) {
     let mut bytes = Vec::new();
-    SegmentHeader { gateway: "pod/0".to_owned(), before, lost: 0, marked: true, created: at(0) }
-        .encode(&mut bytes);
+    SegmentHeader {
+        gateway: "pod/0".to_owned(),
+        before,
+        lost: 0,
+        marked: true,
+        follows: None,
+        created: at(0),
+    }
+    .encode(&mut bytes);
     let mut ends = vec![bytes.len()];
     let mut position = before;
     let mut buffer = Vec::new();
@@ -472,6 +480,7 @@ fn every_kind_of_entry_reads_back_as_it_was() {
         before: last,
         lost: 0,
         marked: true,
+        follows: None,
         created: at(0),
     };
     header.encode(&mut bytes);

@@ -81,6 +81,11 @@ impl LedgerArgs {
         let data_dir = data_dir(self.data_dir.as_deref(), config.as_ref());
         Ok(Ledger { config, data_dir, asks })
     }
+
+    /// Whether they say where the data directory is.
+    pub(super) const fn name_data_dir(&self) -> bool {
+        self.data_dir.is_some() || self.config.is_some()
+    }
 }
 
 /// The data directory that was named, or the configuration's, or that of a gateway without one.
@@ -101,6 +106,17 @@ impl Ledger {
             Asks::Database(_) => Vec::new(),
             Asks::Own | Asks::OwnIfFed => journal::feeds(&self.data_dir).into(),
         }
+    }
+
+    /// The data directory, if its journals feed the store that is asked.
+    ///
+    /// Errors: as [`Failure`] says.
+    pub(super) fn feeding(&self) -> Result<Option<&Path>, Failure> {
+        let feeds = match &self.asks {
+            Asks::Own | Asks::OwnIfFed => true,
+            Asks::Database(url) => self.fed()?.is_some_and(|fed| fed.store == url.to_string()),
+        };
+        Ok(feeds.then_some(&self.data_dir))
     }
 
     /// Opens the store; the data directory's own is fed what `feeds` have.

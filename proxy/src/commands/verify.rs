@@ -4,6 +4,7 @@ mod account;
 mod export;
 mod findings;
 mod journal;
+mod standing;
 mod statement;
 mod store;
 mod tally;
@@ -33,6 +34,8 @@ Examples:
   taximeter keys signing -o signing.pem              once: the key that statements are signed with
   taximeter verify --statement acme --month 2026-10 --signing-key signing.pem -o acme.json
   taximeter verify --statement acme.json --public-key public.pem     what the tenant does
+  taximeter verify --statement acme.json --public-key public.pem --data-dir DIR   and what it was
+      made of: whether the journal there is still what it was then
 
 Works while the gateway runs and while it does not. Ends with 1 when something is wrong, and says
 what and where.";
@@ -67,7 +70,10 @@ pub(crate) fn run(
     let ledger = args.ledger.find()?;
     match args.statement.of() {
         None => whole(args, &ledger, now, out),
-        Some(of) => statement::run(&args.statement, of, &ledger, now, out),
+        Some(of) => {
+            let data_dir = args.ledger.name_data_dir().then_some(&*ledger.data_dir);
+            statement::run(&args.statement, of, &ledger, data_dir, now, out)
+        }
     }
 }
 

@@ -33,7 +33,7 @@ use taximeter_ledger::{Entry, Fault, Kind, Record, RecordCost};
 pub(crate) use self::error::{AppendError, JournalError, Loss};
 pub(crate) use self::examine::{Examination, examine};
 pub(crate) use self::options::{Event, Options};
-pub(crate) use self::read::Entries;
+pub(crate) use self::read::{Altered, Entries, Extent, extent};
 pub(crate) use self::recover::Recovery;
 pub(crate) use self::retain::Retention;
 pub(crate) use self::state::{JournalState, Segments};
@@ -42,8 +42,8 @@ use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 use super::store::{Entries as StoreEntries, Feed, ReadError as StoreFault, set_aside};
 
-/// What the store calls the journal of requests.
-const REQUESTS: &str = "journal";
+/// What the store and statements call the journal of requests.
+pub(crate) const REQUESTS: &str = "journal";
 /// The directory inside the data directory of the journal that corrections are written to, also
 /// while the gateway writes its own.
 pub(crate) const CORRECTIONS: &str = "corrections";
@@ -225,6 +225,15 @@ pub(crate) fn feeds_with(
         })
     };
     [feed(REQUESTS, data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
+}
+
+/// Where a journal of `data_dir` is, by the name that the store and statements have for it.
+pub(crate) fn place(data_dir: &Path, name: &str) -> Option<PathBuf> {
+    match name {
+        REQUESTS => Some(data_dir.to_owned()),
+        CORRECTIONS => Some(data_dir.join(CORRECTIONS)),
+        _ => None,
+    }
 }
 
 /// Keeps what a start of the journal in `data_dir` rejected beside what the store rejects of it;

@@ -8,7 +8,7 @@ use taximeter_ledger::{Contradiction, Entry, Replay, RequestId};
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
 use crate::commands::progress::Progress;
-use crate::edge::journal::{Examination, JournalError, examine};
+use crate::edge::journal::{Altered, Examination, JournalError, examine};
 
 /// What the entries of one journal say.
 #[derive(Debug, Default)]
@@ -106,9 +106,17 @@ impl Account {
     }
 
     fn tell_faults(&self, findings: &mut Findings) {
-        let Examination { faults, unreadable, torn, is_written, .. } = &self.examination;
+        let Examination { faults, unreadable, altered, torn, is_written, .. } = &self.examination;
         for (path, fault) in faults.iter().chain(unreadable) {
             findings.tell(format!("{}: {fault}", path.display()));
+        }
+        for Altered { path, last, behind, digest, said } in altered {
+            findings.tell(format!(
+                "{} was altered, though its checks are right: its SHA-256 up to entry {last} is \
+                 {digest}, and {} says that it was {said}; put it back as it was",
+                path.display(),
+                behind.display()
+            ));
         }
         // Behind a gap, what was open and what was settled is not known.
         let is_known = faults.is_empty() && unreadable.is_empty();

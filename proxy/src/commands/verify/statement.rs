@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,8 +12,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, Unit, Zone};
+use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, StatementJournal, Unit, Zone};
 
+use super::standing;
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
 use crate::edge::signing::{PublicKey, SigningKey};
@@ -78,18 +79,20 @@ struct Signature {
     value: String,
 }
 
-/// Makes the statement of the tenant `of` from `ledger`, or checks the one in the file `of`.
+/// Makes the statement of the tenant `of` from `ledger`, or checks the one in the file `of`, also
+/// against the journals of `data_dir` where that was named.
 ///
 /// Errors: no key is named; files that cannot be read or written; the store says no.
 pub(super) fn run(
     args: &StatementArgs,
     of: &str,
     ledger: &Ledger,
+    data_dir: Option<&Path>,
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     match (&args.public_key, &args.signing_key, args.month) {
-        (Some(key), ..) => check(Path::new(of), key, out),
+        (Some(key), ..) => check(Path::new(of), key, data_dir, out),
         (None, Some(key), Some(month)) => {
             let key = SigningKey::read(key)?;
             let config = ledger.config.as_ref();
@@ -98,7 +101,12 @@ pub(super) fn run(
             let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
-            let text = make(&mut store, of, &terms, scope, &key)?;
+            let mut statement = make(&mut store, of, &terms, scope)?;
+            // Behind the last look at the store, so that all that it has is among their entries.
+            if let Some(data_dir) = ledger.feeding()? {
+                statement.journals = standing::journals(data_dir)?;
+            }
+            let text = sign(statement, &key)?;
             match &args.output {
                 Some(path) => fs::write(path, text)
                     .with_context(|| format!("cannot write {}", path.display()))?,
@@ -118,15 +126,17 @@ fn make(
     tenant: &str,
     terms: &Terms,
     scope: Scope<'_>,
-    key: &SigningKey,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Statement> {
     let Scope { period, zone, now, .. } = scope;
     let (hours, credits) = owed(store, terms, scope)?;
     if hours.is_empty() {
         let month = period.name(zone);
         bail!("{tenant:?} has no request in {month}; see `taximeter bill --month {month}`");
     }
-    let statement = Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?;
+    Ok(Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?)
+}
+
+fn sign(statement: Statement, key: &SigningKey) -> anyhow::Result<String> {
     let signature = Signature {
         algorithm: ALGORITHM.to_owned(),
         public_key: key.public().base64(),
@@ -149,7 +159,12 @@ fn owed(
     Ok((hours, credits))
 }
 
-fn check(path: &Path, key: &Path, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+fn check(
+    path: &Path,
+    key: &Path,
+    data_dir: Option<&Path>,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
     let key = PublicKey::read(key)?;
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the statement {}", path.display()))?;
@@ -167,6 +182,31 @@ fn check(path: &Path, key: &Path, out: &mut impl Write) -> anyhow::Result<ExitCo
         });
     }
     wrong.extend(statement.check().err().map(|fault| fault.to_string()));
+    for (journal, data_dir) in statement.journals.iter().zip(data_dir.into_iter().cycle()) {
+        wrong.extend(standing::fault(journal, data_dir)?);
+    }
+    tell(&statement, out)?;
+    for fault in &wrong {
+        writeln!(out, "wrong: {fault}")?;
+    }
+    if !wrong.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    writeln!(out, "The signature fits, and every line and total adds up.")?;
+    match (data_dir, statement.journals.len()) {
+        (None, _) => {}
+        (Some(_), 0) => writeln!(out, "It names no journal that it was made of.")?,
+        (Some(dir), _) => writeln!(
+            out,
+            "What it was made of is in {} as it was; `taximeter verify` looks at all of that.",
+            dir.display()
+        )?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is in a statement.
+fn tell(statement: &Statement, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "Statement of {} from {} to {} ({}){}",
@@ -186,12 +226,8 @@ fn check(path: &Path, key: &Path, out: &mut impl Write) -> anyhow::Result<ExitCo
     if statement.unknown_cost_requests > 0 {
         writeln!(out, "  the cost of {} requests is unknown", statement.unknown_cost_requests)?;
     }
-    for fault in &wrong {
-        writeln!(out, "wrong: {fault}")?;
+    for StatementJournal { name, gateway, last_seq, sha256 } in &statement.journals {
+        writeln!(out, "  {name} of {gateway} up to entry {last_seq}: {sha256}")?;
     }
-    if wrong.is_empty() {
-        writeln!(out, "The signature fits, and every line and total adds up.")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    Ok(ExitCode::FAILURE)
+    Ok(())
 }

@@ -1,17 +1,18 @@
 //! A look at every byte of a journal: what is in it, and all that is wrong, not only the first.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taximeter_ledger::{Entry, Fault, Framed};
 
-use super::disk::Kernel;
+use super::disk::{Disk, Kernel};
 use super::error::JournalError;
 use super::files;
 use super::promise;
-use super::read::Entries;
+use super::read::{Altered, Entries};
+use super::recover;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -32,6 +33,8 @@ pub(crate) struct Examination {
     pub(crate) faults: Vec<(PathBuf, Fault)>,
     /// Entries that are whole and say what nobody knows: the store has none of them.
     pub(crate) unreadable: Vec<(PathBuf, Fault)>,
+    /// Segments whose checks are right, and which are not what was written all the same.
+    pub(crate) altered: Vec<Altered>,
     /// An entry at the end that is not whole: it is being written, or was cut off.
     pub(crate) torn: Option<Torn>,
     /// A gateway has the journal open.
@@ -57,26 +60,35 @@ pub(crate) struct Torn {
 /// Errors: `Io`.
 pub(crate) fn examine(
     dir: &Path,
+    visit: impl FnMut(&Framed, Entry),
+) -> Result<Examination, JournalError> {
+    let disk: Arc<dyn Disk> = Arc::new(Kernel);
+    examine_on(&disk, dir, recover::is_locked(dir), visit)
+}
+
+pub(super) fn examine_on(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    is_written: bool,
     mut visit: impl FnMut(&Framed, Entry),
 ) -> Result<Examination, JournalError> {
-    let mut found =
-        Examination { is_written: super::recover::is_locked(dir), ..Default::default() };
-    let segments = match files::list(dir, &Kernel) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+    let mut found = Examination { is_written, ..Examination::default() };
+    let segments = match files::list(dir, &**disk) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
         listed => listed.map_err(JournalError::io("list", dir))?,
     };
     for (_, path) in &segments {
         found.segments += 1;
-        found.bytes += fs::metadata(path).map_err(JournalError::io("read", path))?.len();
+        found.bytes += disk.status(path).map_err(JournalError::io("read", path))?.length;
     }
     let mut next = segments.first().map(|(first, _)| *first);
     while let Some(from) = next {
-        let mut entries = Entries::new(Arc::new(Kernel), dir, from);
+        let mut entries = Entries::new(Arc::clone(disk), dir, from).digesting();
         next = match found.read(&mut entries, &mut visit) {
             Ok(()) => None,
             Err(JournalError::Segment { path, fault })
                 if !found.is_written
-                    && promise::is_behind_all_synced(&Kernel, dir, &path, &fault)? =>
+                    && promise::is_behind_all_synced(&**disk, dir, &path, &fault)? =>
             {
                 None
             }
@@ -87,6 +99,7 @@ pub(crate) fn examine(
             }
             Err(error) => return Err(error),
         };
+        found.altered.append(&mut entries.take_altered());
         found.torn = entries.tail().filter(|tail| tail.torn_bytes > 0).map(|tail| Torn {
             path: tail.path,
             offset: tail.offset,

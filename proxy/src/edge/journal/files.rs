@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{HEADER_BYTES, Mark, Reader, SegmentHeader};
+use taximeter_ledger::{Digest, Digester, HEADER_BYTES, Mark, Reader, SegmentHeader};
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
 
@@ -17,6 +17,8 @@ pub(super) struct Segment {
     length: u64,
     /// A write failed half way: what is behind `length` is to be cut off.
     torn: bool,
+    /// Of what is in it.
+    digester: Digester,
 }
 
 impl Segment {
@@ -36,11 +38,13 @@ impl Segment {
         }
         let file = disk.open(&unnamed, How::Create)?;
         let identity = file.status()?.identity;
-        let mut segment = Self { file, path, identity, length: 0, torn: false };
         let mut bytes = Vec::new();
         header.encode(&mut bytes);
+        let mut digester = header.digester(&bytes);
+        digester.add(frames);
         bytes.extend_from_slice(frames);
-        segment.append(&bytes)?;
+        let mut segment = Self { file, path, identity, length: 0, torn: false, digester };
+        segment.write(&bytes)?;
         if header.marked {
             segment.file.sync()?;
         }
@@ -51,31 +55,40 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Goes on with a segment whose whole entries end at `length`; what is behind is cut off.
-    pub(super) fn open(path: &Path, length: u64, disk: &dyn Disk) -> io::Result<Self> {
+    /// Goes on with a segment whose whole entries, which `digester` has, end at `length`; what is
+    /// behind is cut off.
+    pub(super) fn open(
+        path: &Path,
+        length: u64,
+        digester: Digester,
+        disk: &dyn Disk,
+    ) -> io::Result<Self> {
         let file = disk.open(path, How::Append)?;
         file.set_len(length)?;
         let identity = file.status()?.identity;
-        Ok(Self { file, path: path.to_owned(), identity, length, torn: false })
+        Ok(Self { file, path: path.to_owned(), identity, length, torn: false, digester })
     }
 
-    /// Appends all of `bytes`, or nothing that outlives the next attempt.
-    pub(super) fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Appends all of `frames`, or nothing that outlives the next attempt.
+    pub(super) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
+        self.write(frames)?;
+        self.digester.add(frames);
+        Ok(())
+    }
+
+    /// Digest of the segment that has the last entry, up to that.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        self.digester.digest()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.torn {
             self.file.set_len(self.length)?;
         }
-        let length = self.length + bytes.len() as u64;
         self.torn = true;
-        while !bytes.is_empty() {
-            match self.file.append(bytes) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        write(&*self.file, bytes)?;
         self.torn = false;
-        self.length = length;
+        self.length += bytes.len() as u64;
         Ok(())
     }
 
@@ -83,7 +96,7 @@ impl Segment {
     pub(super) fn mark(&mut self, synced: u64) -> io::Result<()> {
         let mut bytes = Vec::new();
         Mark { synced }.seal(&mut bytes);
-        self.append(&bytes)
+        self.write(&bytes)
     }
 
     /// Whether its name still leads to it, and it is as long as we left it.
@@ -173,11 +186,22 @@ pub(super) fn put_aside(path: &Path, disk: &dyn Disk) -> io::Result<PathBuf> {
             opened => Some(opened.map(|file| (file, aside))),
         })
         .unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
-    let identity = file.status()?.identity;
-    let mut segment = Segment { file, path: aside, identity, length: 0, torn: false };
-    segment.append(&bytes)?;
-    segment.file.sync()?;
-    Ok(segment.path)
+    write(&*file, &bytes)?;
+    file.sync()?;
+    Ok(aside)
+}
+
+/// Appends all of `bytes` to a file.
+fn write(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The segments of a journal by their first sequence number, in order.

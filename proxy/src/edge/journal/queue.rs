@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use taximeter_config::OnUnavailable;
-use taximeter_ledger::{Change, Draft, Entry, Position};
+use taximeter_ledger::{Change, Digest, Draft, Entry, Position};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(super) use self::frames::{Batch, Frames};
@@ -344,13 +344,14 @@ impl Queue {
         !known
     }
 
-    /// In doubt: the frames to write anew, and the frame before them.
-    pub(super) fn doubtful(&self, before: Position) -> Option<(Position, Vec<u8>)> {
-        let state = self.lock();
-        let Unsynced { batches, doubtful, .. } = &state.unsynced;
-        let before = batches.front().map_or(before, |batch| batch.before);
-        let frames = || batches.iter().flat_map(|batch| &batch.bytes).copied().collect();
-        doubtful.then(|| (before, frames()))
+    /// In doubt: the frame before those that are to be written anew, the digest of the segment that
+    /// has it, and they. Where none are, those of the last one that was written.
+    pub(super) fn doubtful(
+        &self,
+        last: Position,
+        digest: Option<Digest>,
+    ) -> Option<(Position, Option<Digest>, Vec<u8>)> {
+        self.lock().unsynced.doubtful(last, digest)
     }
 
     /// They are written anew up to `last`, and synced if anything is.

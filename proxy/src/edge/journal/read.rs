@@ -5,9 +5,11 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{Checkpoint, Entry, Fault, Framed, Kind, Position, Reader, SegmentHeader};
+use taximeter_ledger::{
+    Checkpoint, Digest, Digester, Entry, Fault, Framed, Kind, Position, Reader, SegmentHeader,
+};
 
-use super::disk::{Disk, How, Identity, OpenFile};
+use super::disk::{Disk, How, Identity, Kernel, OpenFile};
 use super::error::JournalError;
 use super::files;
 
@@ -27,6 +29,24 @@ pub(crate) struct Entries {
     position: Option<Position>,
     segment: Option<Segment>,
     piece: Vec<u8>,
+    is_digesting: bool,
+    /// Segments that are not what the ones behind them say.
+    altered: Vec<Altered>,
+}
+
+/// A segment that was changed since the one behind it was begun, or else what that one says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Altered {
+    /// The one of which it is said.
+    pub(crate) path: PathBuf,
+    /// Its last entry.
+    pub(crate) last: u64,
+    /// The one that says it.
+    pub(crate) behind: PathBuf,
+    /// What it is.
+    pub(crate) digest: Digest,
+    /// What it was.
+    pub(crate) said: Digest,
 }
 
 #[derive(Debug)]
@@ -39,6 +59,8 @@ struct Segment {
     reader: Reader,
     /// Its last entry, when a segment follows.
     last: Option<u64>,
+    /// The one that was read before it, until they are compared.
+    before: Option<(Extent, PathBuf)>,
 }
 
 /// The last checkpoint of the journal in `dir`, and its sequence number: of the last segment that
@@ -68,6 +90,45 @@ pub(super) fn last_checkpoint(
     Ok(None)
 }
 
+/// Reads the segment that has the entry `seq` up to that, or else the last one before it to its end.
+fn up_to(disk: &Arc<dyn Disk>, dir: &Path, seq: u64) -> Result<Option<Segment>, JournalError> {
+    let mut entries = Entries::new(Arc::clone(disk), dir, seq).digesting();
+    entries.next().transpose()?;
+    Ok(entries.segment)
+}
+
+/// What that segment is. `None` where there is none, or its header was cut off.
+pub(super) fn digester(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    seq: u64,
+) -> Result<Option<Digester>, JournalError> {
+    let segment = up_to(disk, dir, seq)?;
+    Ok(segment.and_then(|segment| segment.reader.digester().cloned()))
+}
+
+/// A journal as far as it was written, in a form that others can keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Who writes it.
+    pub(crate) gateway: String,
+    /// Its last entry.
+    pub(crate) last: u64,
+    /// Digest of the segment that has it, up to that. Its header has the digest of the one before,
+    /// and so on, so that this is of all that was before.
+    pub(crate) digest: Digest,
+}
+
+/// The journal in `dir` up to the entry `last`, or its end. `None` where it has no entry, or nobody
+/// knows what was before it.
+///
+/// # Errors
+/// `Io`, `Segment`.
+pub(crate) fn extent(dir: &Path, last: u64) -> Result<Option<Extent>, JournalError> {
+    let disk: Arc<dyn Disk> = Arc::new(Kernel);
+    Ok(up_to(&disk, dir, last)?.and_then(|segment| segment.extent()))
+}
+
 /// Where the last segment of a journal ends.
 #[derive(Debug)]
 pub(super) struct Tail {
@@ -91,7 +152,19 @@ impl Entries {
     #[must_use]
     pub(super) fn new(disk: Arc<dyn Disk>, dir: &Path, from: u64) -> Self {
         let piece = vec![0; PIECE_BYTES];
-        Self { disk, dir: dir.to_owned(), from, position: None, segment: None, piece }
+        let dir = dir.to_owned();
+        let (position, segment, altered) = (None, None, Vec::new());
+        Self { disk, dir, from, position, segment, piece, is_digesting: false, altered }
+    }
+
+    /// The same; each segment is held against what the next one says of it.
+    pub(super) fn digesting(self) -> Self {
+        Self { is_digesting: true, ..self }
+    }
+
+    /// Segments that are not what the ones behind them say, as far as it has been read.
+    pub(super) fn take_altered(&mut self) -> Vec<Altered> {
+        mem::take(&mut self.altered)
     }
 
     /// The last entry that was read.
@@ -139,6 +212,7 @@ impl Entries {
             {
                 self.position = Some(segment.reader.position());
             }
+            self.altered.extend(self.segment.as_mut().and_then(Segment::altered));
             match outcome {
                 Ok(Some(framed)) => return Ok(Some(framed)),
                 Ok(None) if self.advance()? => {}
@@ -172,8 +246,14 @@ impl Entries {
         {
             return Ok(mem::replace(&mut segment.last, last) != last);
         }
-        let reader = Reader::new(self.position, self.from);
-        self.segment = Some(Segment { path: path.clone(), file, fed: 0, identity, reader, last });
+        let mut reader = Reader::new(self.position, self.from);
+        if self.is_digesting {
+            reader = reader.digesting();
+        }
+        let before = self.segment.take();
+        let before = before.and_then(|before| Some((before.extent()?, before.path)));
+        let path = path.clone();
+        self.segment = Some(Segment { path, file, fed: 0, identity, reader, last, before });
         Ok(true)
     }
 }
@@ -197,6 +277,24 @@ impl Segment {
             self.fed += length as u64;
             self.reader.feed(piece.get(..length).unwrap_or_default());
         }
+    }
+
+    /// What the journal is up to here.
+    fn extent(&self) -> Option<Extent> {
+        let digest = self.reader.digester()?.digest()?;
+        let gateway = self.reader.header()?.gateway.clone();
+        Some(Extent { gateway, last: self.reader.position().seq, digest })
+    }
+
+    /// Whether the one before it is what its header says, once that has been read.
+    fn altered(&mut self) -> Option<Altered> {
+        let header = self.reader.header()?;
+        let (Extent { last, digest, .. }, path) = self.before.take()?;
+        let said = header.follows?;
+        // One that was read further than to where this one begins cannot be compared.
+        let is_altered = last + 1 == header.first_seq() && digest != said;
+        let behind = self.path.clone();
+        is_altered.then_some(Altered { path, last, behind, digest, said })
     }
 
     /// A segment that another one follows must reach to it.

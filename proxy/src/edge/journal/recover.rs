@@ -8,7 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taximeter_config::OnDamage;
 use taximeter_ledger::{
-    Change, Checkpoint, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId, Tally, died,
+    Change, Checkpoint, Digester, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId,
+    Tally, died,
 };
 
 use super::Price;
@@ -18,7 +19,7 @@ use super::files::{self, Segment};
 use super::options::{Event, Options};
 use super::promise;
 use super::queue::{Frames, Queue};
-use super::read::{Entries, Tail, last_checkpoint};
+use super::read::{Entries, Tail, digester, last_checkpoint};
 use super::salvage;
 use super::write::{Place, Writer};
 
@@ -71,24 +72,28 @@ pub(super) fn open(
     let found = recovery.read(&place, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
-    let mut segment = match &found.tail {
-        None => place.begin(&options, before, &[]).map_err(JournalError::io("write", dir))?,
-        Some(Tail { header: Some(header), path, offset, .. }) => {
+    // A segment whose header was cut off is none.
+    let has_header = found.tail.as_ref().is_some_and(|tail| tail.header.is_some());
+    let digester = digester(&place.disk, dir, before.seq + u64::from(has_header))?;
+    let begin = || {
+        let follows = digester.as_ref().and_then(Digester::digest);
+        place.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
+    };
+    let mut segment = match (&found.tail, &digester) {
+        (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
             if header.marked == options.is_synced() {
-                Segment::open(path, *offset, &*place.disk)
+                Segment::open(path, *offset, digester.clone(), &*place.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
                 // One segment, one promise.
                 if options.is_synced() {
                     files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
                 }
-                place.begin(&options, before, &[]).map_err(JournalError::io("write", path))?
+                begin()?
             }
         }
-        // Its header was cut off, so nothing was in it.
-        Some(Tail { path, .. }) => {
-            place.begin(&options, before, &[]).map_err(JournalError::io("write", path))?
-        }
+        // There is none, or nothing was in it.
+        _ => begin()?,
     };
     let (frames, last, tally) = recovery.close_open(found, &place, &options, price)?;
     place

@@ -6,7 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use taximeter_ledger::{FRAME_BYTES_MIN, Fault, Position, Reader, Resumed, SegmentHeader, resume};
+use taximeter_ledger::{
+    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, Resumed, SegmentHeader, resume,
+};
 
 use super::disk::Disk;
 use super::error::{JournalError, Loss};
@@ -53,7 +55,11 @@ pub(super) fn leave_out(
     let mut kept = path.to_owned();
     let mut write = |before: Position, lost: u64, frames: &[u8]| {
         let (gateway, marked) = (options.gateway.clone(), options.is_synced());
-        let header = SegmentHeader { gateway, before, lost, marked, created: (options.now)() };
+        let created = (options.now)();
+        let mut header = SegmentHeader { gateway, before, lost, marked, follows: None, created };
+        if header.first_seq() == first_seq {
+            header.follows = damage.digest;
+        }
         let name = files::path(&place.dir, header.first_seq());
         if place.disk.status(&name).is_ok() {
             kept = files::put_aside(&name, &*place.disk)?;
@@ -88,6 +94,8 @@ struct Damage {
     offset: u64,
     /// The entry before it, where that is known.
     last: Option<Position>,
+    /// Digest of the segment that has it, up to that.
+    digest: Option<Digest>,
 }
 
 impl Damage {
@@ -106,17 +114,18 @@ impl Damage {
             return Ok(None);
         };
         let bytes = read(path, &**disk)?;
-        let last = if offset > 0 {
+        let end = if offset > 0 {
             end(bytes.get(..usize::try_from(offset).unwrap_or(usize::MAX)).unwrap_or(&bytes))
         } else if let Some((_, before)) = index.checked_sub(1).and_then(|at| segments.get(at)) {
-            let last = end(&read(before, &**disk)?);
+            let end = end(&read(before, &**disk)?);
             let first = segments.get(index).map_or(0, |(first, _)| *first);
             // What it has beyond where this one begins was written anew.
-            last.filter(|last| last.seq < first)
+            end.filter(|(last, _)| last.seq < first)
         } else {
             None
         };
-        Ok(Some(Self { segments, index, bytes, offset, last }))
+        let (last, digest) = end.map_or((None, None), |(last, digest)| (Some(last), digest));
+        Ok(Some(Self { segments, index, bytes, offset, last, digest }))
     }
 
     /// Sequence number of the first entry that is lost: by the entry before it, else by the name of
@@ -188,12 +197,12 @@ impl Next {
     }
 }
 
-/// The last whole frame of a segment's beginning.
-fn end(bytes: &[u8]) -> Option<Position> {
-    let mut reader = Reader::new(None, u64::MAX);
+/// The last whole frame of a segment's beginning, and the digest up to that.
+fn end(bytes: &[u8]) -> Option<(Position, Option<Digest>)> {
+    let mut reader = Reader::new(None, u64::MAX).digesting();
     reader.feed(bytes);
     let _ = reader.next_entry();
-    reader.header().is_some().then(|| reader.position())
+    reader.digester().map(Digester::digest).map(|digest| (reader.position(), digest))
 }
 
 fn read(path: &Path, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {

@@ -3,6 +3,7 @@
 mod bench;
 mod bits;
 mod faults;
+mod forgery;
 mod memory;
 mod model;
 mod power;

@@ -1,12 +1,13 @@
 //! The threads that write: one write a batch, one sync a moment.
 
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use taximeter_config::Durability;
-use taximeter_ledger::{Position, SegmentHeader};
+use taximeter_ledger::{Digest, Position, SegmentHeader};
 
 use super::disk::{Disk, OpenFile};
 use super::error::JournalError;
@@ -28,19 +29,23 @@ pub(super) struct Writer {
     place: Place,
     queue: Arc<Queue>,
     segment: Segment,
+    /// Digest of the segment that has the last entry of the last whole batch, up to that.
+    digest: Option<Digest>,
 }
 
 impl Place {
-    /// Begins a segment with `frames`, which follow `before`.
+    /// Begins a segment with `frames`, which follow `before`; `follows` is the digest of the segment
+    /// that has that.
     pub(super) fn begin(
         &self,
         options: &Options,
         before: Position,
+        follows: Option<Digest>,
         frames: &[u8],
     ) -> io::Result<Segment> {
         let gateway = options.gateway.clone();
         let (marked, created) = (options.is_synced(), (options.now)());
-        let header = SegmentHeader { gateway, before, lost: 0, marked, created };
+        let header = SegmentHeader { gateway, before, lost: 0, marked, follows, created };
         Segment::create(&self.dir, &header, frames, &*self.disk)
     }
 
@@ -63,8 +68,9 @@ impl Place {
 }
 
 impl Writer {
-    pub(super) const fn new(place: Place, queue: Arc<Queue>, segment: Segment) -> Self {
-        Self { place, queue, segment }
+    pub(super) fn new(place: Place, queue: Arc<Queue>, segment: Segment) -> Self {
+        let digest = segment.digest();
+        Self { place, queue, segment, digest }
     }
 
     /// Writes until the queue is closed.
@@ -132,7 +138,8 @@ impl Writer {
                 self.queue.wait_for_sync();
                 self.settle(batch.before)?;
             }
-            self.segment = self.place.begin(&self.queue.options, batch.before, &batch.bytes)?;
+            let Self { place, queue, digest, .. } = self;
+            self.segment = place.begin(&queue.options, batch.before, *digest, &batch.bytes)?;
         } else {
             self.mark_synced();
             self.segment.append(&batch.bytes)?;
@@ -161,8 +168,9 @@ impl Writer {
         if !self.segment.is_intact(&*self.place.disk)? && self.queue.doubt() {
             self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
         }
-        let Some((before, frames)) = self.queue.doubtful(last) else { return Ok(()) };
-        self.segment = self.place.begin(&self.queue.options, before, &frames)?;
+        let doubtful = self.queue.doubtful(last, self.digest);
+        let Some((before, follows, frames)) = doubtful else { return Ok(()) };
+        self.segment = self.place.begin(&self.queue.options, before, follows, &frames)?;
         let Place { dir, disk, .. } = &self.place;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
@@ -173,10 +181,12 @@ impl Writer {
             disk.sync_dir(dir)?;
         }
         self.queue.renewed(last);
+        self.digest = self.segment.digest();
         Ok(())
     }
 
-    fn complete(&self, batch: Batch) -> Vec<u8> {
+    fn complete(&mut self, mut batch: Batch) -> Vec<u8> {
+        batch.follows = mem::replace(&mut self.digest, self.segment.digest());
         let file = match self.queue.options.durability {
             Durability::Group => Some(self.segment.file()),
             Durability::Os | Durability::Sync => None,

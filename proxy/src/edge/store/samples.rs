@@ -97,6 +97,7 @@ pub(crate) fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> V
         before: position,
         lost: 0,
         marked: false,
+        follows: None,
         created,
     }
     .encode(&mut bytes);

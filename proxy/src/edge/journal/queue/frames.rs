@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Change, Draft, Entry, Position, Tally};
+use taximeter_ledger::{Change, Digest, Draft, Entry, Position, Tally};
 
 /// Frames that are written together.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(in super::super) struct Batch {
     pub(in super::super) bytes: Vec<u8>,
     /// The frame before the first one.
     pub(in super::super) before: Position,
+    /// Digest of the segment that has it, up to that, once they are written.
+    pub(in super::super) follows: Option<Digest>,
     pub(in super::super) last: Position,
     /// They are the first of a segment.
     pub(in super::super) begins_segment: bool,
@@ -105,14 +107,15 @@ impl Frames {
         let Some((end, last)) = self.cuts.front().map(|cut| (cut.at, cut.before)) else {
             let bytes = mem::replace(&mut self.bytes, spare);
             let before = mem::replace(&mut self.before, self.last);
-            return Batch { bytes, before, last: self.last, begins_segment };
+            return Batch { bytes, before, follows: None, last: self.last, begins_segment };
         };
         let rest = self.bytes.split_off(end);
         for cut in &mut self.cuts {
             cut.at -= end;
         }
         let bytes = mem::replace(&mut self.bytes, rest);
-        Batch { bytes, before: mem::replace(&mut self.before, last), last, begins_segment }
+        let before = mem::replace(&mut self.before, last);
+        Batch { bytes, before, follows: None, last, begins_segment }
     }
 
     /// Whether all are taken.

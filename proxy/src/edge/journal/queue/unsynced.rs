@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taximeter_ledger::{Digest, Position};
 
 use super::frames::Batch;
 use crate::edge::journal::disk::OpenFile;
@@ -52,6 +53,19 @@ impl Unsynced {
         let (synced, synced_at) =
             synced.map_or((self.synced, self.synced_at), |(seq, at)| (seq, Some(at)));
         *self = Self { syncer_sleeps, syncing, synced, synced_at, marked, ..Self::default() };
+    }
+
+    /// In doubt: the frame before those that are to be written anew, the digest of the segment that
+    /// has it, and they.
+    pub(super) fn doubtful(
+        &self,
+        last: Position,
+        digest: Option<Digest>,
+    ) -> Option<(Position, Option<Digest>, Vec<u8>)> {
+        let first = self.batches.front();
+        let (before, follows) = first.map_or((last, digest), |it| (it.before, it.follows));
+        let frames = || self.batches.iter().flat_map(|batch| &batch.bytes).copied().collect();
+        self.doubtful.then(|| (before, follows, frames()))
     }
 
     /// Whether more is synced than a mark says.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -13,6 +14,7 @@ use taximeter_ledger::{
 use uuid::Uuid;
 
 use super::super::error::Loss;
+use super::super::files;
 use super::super::read::Entries;
 use super::super::{Journal, JournalError, Options, Recovery};
 use super::bench::{post, reserve, void};
@@ -220,7 +222,8 @@ impl Model {
 
     /// Reads the journal, up to its end or a fault, and compares each entry.
     fn compare(&mut self, promised: u64) -> (u64, Option<JournalError>) {
-        let mut entries = Entries::new(self.memory.look(), Path::new(DIR), 1);
+        let disk = self.memory.look();
+        let mut entries = Entries::new(Arc::clone(&disk), Path::new(DIR), 1).digesting();
         let mut found = Replay::default();
         let mut last = 0;
         let fault = loop {
@@ -242,6 +245,11 @@ impl Model {
         };
         assert!(last >= promised, "{promised} were promised, {last} are there: {fault:?}");
         assert_eq!(owed(&found), self.owed_at(last), "sums");
+        assert_eq!(entries.take_altered(), [], "each segment is what the next one says");
+        for (first, path) in files::list(Path::new(DIR), &*disk).unwrap_or_default() {
+            let header = files::header(&path, &*disk).unwrap();
+            assert!(header.is_none_or(|header| header.follows.is_some() == (first > 1)));
+        }
         (last, fault)
     }
 
