@@ -29,10 +29,9 @@ fn two_gateways_killed_at_random_make_one_exact_bill() {
         Setup::with_upstream(&upstream).with(&format!("ledger: {{store: \"{url}\"}}"))
     };
     let left = std::thread::scope(|gateways| {
-        let running = engines.each_ref().map(|engine| {
-            let seed = seed ^ u64::from(engine.address.port());
-            gateways.spawn(move || kill(kills, seed, || before(engine)))
-        });
+        let run = |engine, seed| gateways.spawn(move || kill(kills, seed, || before(engine)));
+        let [first, second] = &engines;
+        let running = [run(first, seed), run(second, !seed)];
         running.map(|gateway| gateway.join().expect("a gateway's life"))
     });
 
