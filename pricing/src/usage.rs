@@ -276,4 +276,7 @@ pub enum Flag {
     /// The answer goes on behind the exchange (a response in the background); what it will use was
     /// not known yet.
     Pending,
+    /// The wall clock was set while the request ran: its time stamps are as they were read, and its
+    /// duration, which is not of that clock, is right.
+    Clock,
 }

@@ -123,13 +123,15 @@ impl GpuShares {
         };
         let tokens =
             weigh(run.input_tokens, weights.input) + weigh(run.output_tokens, weights.output);
-        let whole = microseconds(run.started_at, run.ended_at);
-        // A request without a length is in the hour of its start.
-        let end = run.ended_at.max(run.started_at).checked_add(SignedDuration::from_micros(1));
+        // A request without a length, or one that a clock says to have ended before it began, is in the
+        // hour of its start.
+        let ended_at = run.ended_at.max(run.started_at);
+        let whole = microseconds(run.started_at, ended_at);
+        let end = ended_at.checked_add(SignedDuration::from_micros(1));
         let end = end.unwrap_or(Timestamp::MAX).min(period.to());
         let Ok(inside) = Period::new(run.started_at.max(period.from()), end) else { return };
         for (hour, part) in hours_of(inside, &self.zone) {
-            let to = run.ended_at.min(part.to());
+            let to = ended_at.min(part.to());
             let time = microseconds(part.from(), to);
             if time == 0 && whole > 0 {
                 continue;

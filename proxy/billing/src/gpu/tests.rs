@@ -91,6 +91,18 @@ fn what_runs_over_the_end_of_an_hour_is_in_both() {
 }
 
 #[test]
+fn a_request_that_ended_before_it_began_is_in_the_hour_of_its_start_and_takes_no_time() {
+    let runs = [
+        ("acme", run("10:00:00", "10:30:00", 100, 0)),
+        ("zeta", run("11:10:00", "10:10:00", 100, 0)),
+    ];
+    let owed = owed(&shares(price("2.40", 1), ("10:00:00", "12:00:00"), &runs));
+    let hour = |of: &str| owed.iter().filter(|(hour, ..)| hour == of).cloned().collect::<Vec<_>>();
+    assert_eq!(hour("10"), [line("10", "acme", "1.2"), line("10", "idle/local", "1.2")]);
+    assert_eq!(hour("11"), [line("11", "idle/local", "2.4"), line("11", "zeta", "0")]);
+}
+
+#[test]
 fn hours_in_which_nothing_ran_cost_too() {
     let shares = shares(price("2.50", 2), ("08:00:00", "10:30:00"), &[]);
     let idle = [("08", "5"), ("09", "5"), ("10", "2.5")];

@@ -152,3 +152,21 @@ fn a_correction_changes_the_balance_once_and_no_post() {
     assert_eq!((balance.unknown_cost, replay.posts(), replay.corrections()), (0, 1, 3));
     assert_eq!(replay.repeats(), 1);
 }
+
+#[test]
+fn a_clock_that_stepped_back_before_we_died_makes_no_negative_duration() {
+    let reserve = Reserve { started_at: at(3_600_000_000), ..reserve(1, None) };
+    let record = died(&reserve, None, at(0), "pod/0");
+    assert_eq!((record.ended_at, record.timing.duration), (reserve.started_at, 0.0));
+}
+
+#[test]
+fn entries_are_in_the_order_of_their_numbers_whatever_their_times_say() {
+    let late = Reserve { started_at: at(3_600_000_000), ..reserve(1, None) };
+    let mut replay = Replay::default();
+    let ended = Void { id: id(1), reason: VoidReason::NotSent, ended_at: at(0) };
+    for (seq, entry) in (1..).zip([Entry::Reserve(Box::new(late)), Entry::Void(ended)]) {
+        replay.apply(seq, &entry).unwrap();
+    }
+    assert!(replay.open().is_empty());
+}

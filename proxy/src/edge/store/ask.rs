@@ -143,7 +143,7 @@ impl Store {
         mut visit: impl FnMut(&BillRow<'_>, Timestamp),
     ) -> Result<(), StoreError> {
         self.database.posts(period, None, &mut |post| {
-            visit(&post.row(), post.ended_at);
+            visit(&post.row(), post.ended_at());
             ControlFlow::Continue(())
         })
     }

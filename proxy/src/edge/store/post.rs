@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use taximeter_billing::BillRow;
 use taximeter_ledger::{RecordCost, RequestId};
-use taximeter_pricing::Source;
+use taximeter_pricing::{Flag, Source};
 
 /// The members of a record that are added up or have columns; the others are not looked at.
 #[derive(Debug, Deserialize)]
@@ -34,6 +34,7 @@ pub(super) struct Post<'a> {
     #[serde(borrow)]
     response_model: Option<Text<'a>>,
     pub(super) usage: Usage,
+    timing: Timing,
     cost: Option<RecordCost>,
     /// Its entry.
     #[serde(skip)]
@@ -50,6 +51,13 @@ pub(super) struct Usage {
     cache_read_input_tokens: Option<u64>,
     pub(super) output_tokens: Option<u64>,
     reasoning_output_tokens: Option<u64>,
+    #[serde(default)]
+    flags: Vec<Flag>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Timing {
+    duration: f64,
 }
 
 /// `serde` borrows through an `Option` only in a type of its own.
@@ -80,6 +88,14 @@ impl<'a> Post<'a> {
     /// The answer's model, or the request's when there was no answer.
     pub(super) fn model(&self) -> Option<&str> {
         self.response_model.as_ref().or(self.request_model.as_ref()).map(|Text(model)| &**model)
+    }
+
+    /// When it ended by the clock that says when it began, also where that was set meanwhile.
+    pub(super) fn ended_at(&self) -> Timestamp {
+        let is_set = self.usage.flags.contains(&Flag::Clock);
+        let duration = SignedDuration::try_from_secs_f64(self.timing.duration).ok();
+        let ended_at = duration.and_then(|duration| self.started_at.checked_add(duration).ok());
+        ended_at.filter(|_| is_set).unwrap_or(self.ended_at)
     }
 
     /// As bills see it.

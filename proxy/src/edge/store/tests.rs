@@ -11,6 +11,7 @@ macro_rules! on_postgres {
 }
 
 mod audit;
+mod clock;
 mod hours;
 mod pages;
 mod postgres;

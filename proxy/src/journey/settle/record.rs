@@ -1,18 +1,23 @@
 //! A record from what is known at the end: usage, times, and the price in force at admission.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taximeter_ledger::{End, Gaps, Record, RecordCost, RecordTiming, RecordUsage, Stages};
 use taximeter_meter::{Ending, Measurement, StreamEnd, Timing};
-use taximeter_pricing::{Condition, Query, Usage};
+use taximeter_pricing::{Condition, Flag, Query, Usage};
 
 use super::count::Count;
 use super::open::Open;
 use super::usage::{self, Parts};
 use crate::edge::clock;
 use crate::tariffs::Ride;
+
+/// A wall clock and the monotonic one may be this far apart behind a request, and a part of its
+/// duration more: they are not read at once, and a wall clock is slewed by at most so much.
+const CLOCKS_APART_MAX: SignedDuration = SignedDuration::from_secs(1);
+const CLOCK_SLEW: i32 = 1000;
 
 /// What a client may be told of its own request.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,7 +79,11 @@ pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
 /// The record of a request that ends now.
 pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> Record {
     let Open { gateway, call, .. } = open;
-    let (usage, for_price) = used(open, measurement, count);
+    let (mut usage, for_price) = used(open, measurement, count);
+    let ended_at = clock::wall();
+    if clock_was_set(ended_at.duration_since(call.started_at), clock::now() - call.started) {
+        usage.flags.push(Flag::Clock);
+    }
     let end = end(measurement.ending, open.status);
     let provider = gateway.provider(open.upstream);
     let cost = cost(open, provider, measurement, &for_price);
@@ -85,7 +94,7 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
         seq: 0,
         gateway: gateway.id.clone(),
         started_at: micros(call.started_at),
-        ended_at: micros(clock::wall()),
+        ended_at: micros(ended_at),
         tenant: call.caller.tenant.clone(),
         key_id: call.caller.key_id.clone(),
         identity: call.caller.identity,
@@ -126,6 +135,13 @@ pub(super) fn used(open: &Open, measurement: &Measurement, count: &Count) -> (Re
 /// The region of an endpoint of OpenAI's that processes within one: `eu.api.openai.com`.
 fn region(host: &str) -> Option<&str> {
     host.strip_suffix(".api.openai.com").filter(|region| !region.contains('.'))
+}
+
+/// Whether the wall clock was set while so much time passed by it and by the monotonic one.
+fn clock_was_set(wall: SignedDuration, monotonic: Duration) -> bool {
+    let passed = SignedDuration::try_from(monotonic).unwrap_or(SignedDuration::MAX);
+    let apart = wall.saturating_sub(passed).abs();
+    apart > CLOCKS_APART_MAX.saturating_add(passed / CLOCK_SLEW)
 }
 
 /// Wall time with the precision of a record.
@@ -250,6 +266,20 @@ mod tests {
         let ended = end(Ending::Cut(StreamEnd::Internal), Some(200));
         assert_eq!(ended, End::Refused);
         assert!(!ended.is_upstreams_fault());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_told_from_one_that_is_slewed() {
+        let was_set = |wall: i64, monotonic: u64| {
+            clock_was_set(SignedDuration::from_millis(wall), Duration::from_millis(monotonic))
+        };
+        for (wall, monotonic) in [(0, 0), (1_180, 1_180), (0, 900), (3_603_500, 3_600_000)] {
+            assert!(!was_set(wall, monotonic), "{wall} and {monotonic}");
+        }
+        for (wall, monotonic) in [(-1_800_000, 2_000), (-1, 1_100), (86_402_000, 2_000), (5_000, 0)]
+        {
+            assert!(was_set(wall, monotonic), "{wall} and {monotonic}");
+        }
     }
 
     #[test]
