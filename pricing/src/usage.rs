@@ -279,4 +279,7 @@ pub enum Flag {
     /// The wall clock was set while the request ran: its time stamps are as they were read, and its
     /// duration, which is not of that clock, is right.
     Clock,
+    /// The gateway died and had told nothing of the request since its admission: it may have reached
+    /// the engine, or not.
+    MaybeUnsent,
 }

@@ -132,7 +132,7 @@ fn running_totals_of_the_engine_are_its_progress() {
 }
 
 #[test]
-fn a_request_that_had_no_answer_when_we_died_owes_its_prompt_by_its_length() {
+fn a_request_that_had_no_answer_when_we_died_owes_its_prompt_and_may_not_have_been_sent() {
     let engine = Engine::start();
     let gateway = before(&engine).start();
     let _client = gateway.chat("", CHAT);
@@ -145,6 +145,7 @@ fn a_request_that_had_no_answer_when_we_died_owes_its_prompt_by_its_length() {
     assert_eq!(usage["output_tokens"], 0, "{record}");
     let flags = json!(["estimated", "missing"]);
     assert_eq!(usage["flagged"], json!({"input_tokens": flags, "output_tokens": flags}));
+    assert_eq!(usage["flags"], json!(["estimated", "missing", "maybe_unsent"]));
     let meters = record["cost"]["lines"].as_array().expect("a cost").iter();
     assert!(meters.map(|line| &line["meter"]).any(|meter| meter == "input"), "{record}");
 }

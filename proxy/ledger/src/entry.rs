@@ -122,16 +122,19 @@ impl From<Stored> for Progress {
 
 impl Reserve {
     /// What it had used by the time of its admission, and all that is known where nothing more was
-    /// said of it: by the length of its body, and nothing yet of the answer.
+    /// said of it: by the length of its body, and nothing yet of the answer. A word that it was sent
+    /// would have to be in the kernel before it is, and every request would wait for that.
     #[must_use]
     pub fn admitted(&self) -> Progress {
         let flags = [Flag::Estimated, Flag::Missing];
+        let mut usage = RecordUsage::counted(self.input_tokens, self.output_tokens, &flags);
+        usage.flags.push(Flag::MaybeUnsent);
         Progress {
             id: self.id,
             at: self.started_at,
             response_model: None,
             service_tier: None,
-            usage: RecordUsage::counted(self.input_tokens, self.output_tokens, &flags),
+            usage,
         }
     }
 }

@@ -99,14 +99,16 @@ fn a_request_of_which_nothing_more_was_said_owes_its_prompt_by_its_length() {
     assert_eq!((usage.input_tokens, usage.output_tokens), (Some(25), Some(0)));
     assert_eq!(
         (usage.source, &usage.flags[..]),
-        (Source::Counted, &[Flag::Estimated, Flag::Missing][..])
+        (Source::Counted, &[Flag::Estimated, Flag::Missing, Flag::MaybeUnsent][..])
     );
     let members = [Member::InputTokens, Member::OutputTokens];
-    assert_eq!(usage.flagged, members.map(|member| (member, usage.flags.clone())).into());
+    let flags = &usage.flags[..2];
+    assert_eq!(usage.flagged, members.map(|member| (member, flags.to_vec())).into());
     let embedding = Reserve { output_tokens: None, ..Reserve::clone(&reserve) }.admitted().usage;
     assert_eq!(embedding.sources, [(Member::InputTokens, Source::Counted)].into());
     let opaque = Reserve { input_tokens: None, output_tokens: None, ..*reserve };
-    assert_eq!(opaque.admitted().usage, RecordUsage::default());
+    let nothing = RecordUsage { flags: vec![Flag::MaybeUnsent], ..RecordUsage::default() };
+    assert_eq!(opaque.admitted().usage, nothing);
 }
 
 #[test]

@@ -160,6 +160,7 @@ const fn meaning(flag: Flag) -> &'static str {
         Flag::TokenIds => "counted by token ids",
         Flag::Differs => "our own count differs by more than a tenth",
         Flag::Pending => "the answer went on behind the exchange",
+        Flag::MaybeUnsent => "it may never have reached the engine",
         Flag::Clock => "the wall clock was set meanwhile: the duration is right",
     }
 }
