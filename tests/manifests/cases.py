@@ -128,7 +128,8 @@ WEBHOOK = {
     },
     "applications": {
         **BESIDE, "sidecar": {"beside": "application", "tenant": "label:team", "adminSecret": "taximeter-admin",
-                              "configMap": "meter", "image": "registry.example/taximeter:0.1.0"},
+                              "configMap": "meter", "image": "registry.example/taximeter:0.1.0",
+                              "memory": "1G", "cpu": "0.5", "drainSeconds": 20, "journalSize": "4Gi"},
         "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10,
                     "namespaceSelector": {"matchLabels": {"llm": "yes"},
                                           "matchExpressions": [{"key": "env", "operator": "In", "values": ["prod"]}]},
@@ -142,6 +143,14 @@ WEBHOOK = {
         "podDisruptionBudget": {"enabled": False},
     },
 }
+
+# Settings of the sidecar, as a chart and as `taximeter inject` are told them: none, and all that both take.
+INJECTED = [
+    ({}, []),
+    ({"resources": {"requests": {"cpu": "200m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}, "drainSeconds": 20,
+      "persistence": {"size": "4Gi"}},
+     ["--cpu=200m", "--memory=1Gi", "--drain-seconds=20", "--journal-size=4Gi"]),
+]
 
 # Values that Helm refuses, linting too, and the key that it must name.
 BAD_GATEWAY = [
@@ -204,6 +213,10 @@ BAD_WEBHOOK = [
     ({"replicas": 0}, "/replicas"),
     ({"sidecar": {"beside": "database"}}, "/sidecar/beside"),
     ({"sidecar": {"tenant": "label:"}}, "/sidecar/tenant"),
+    ({"sidecar": {"memory": "1.5Gi"}}, "/sidecar/memory"),
+    ({"sidecar": {"cpu": "half"}}, "/sidecar/cpu"),
+    ({"sidecar": {"drainSeconds": 0}}, "/sidecar/drainSeconds"),
+    ({"sidecar": {"journalSize": "much"}}, "/sidecar/journalSize"),
     ({"webhook": {"failurePolicy": "Retry"}}, "/webhook/failurePolicy"),
     ({"webhook": {"timeoutSeconds": 60}}, "/webhook/timeoutSeconds"),
     ({"webhook": {"rules": []}}, "rules"),

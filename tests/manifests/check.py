@@ -294,24 +294,27 @@ def check_sameness(sets):
 
 def check_injected():
     """`taximeter inject` adds the sidecar that the library chart includes, and to it once only."""
-    for beside, secret in itertools.product(("engine", "application"), ("taximeter-admin", "")):
-        command = [os.environ["TAXIMETER_BINARY"], "inject", f"--beside={beside}"]
+    for beside, secret, (settings, flags) in itertools.product(("engine", "application"), ("taximeter-admin", ""), cases.INJECTED):
+        command = [os.environ["TAXIMETER_BINARY"], "inject", f"--beside={beside}", *flags]
         command += [f"--admin-secret={secret}"] if secret else []
         once = subprocess.run(command, input=cases.PLAIN, capture_output=True, text=True, check=True).stdout
         again = subprocess.run(command, input=once, capture_output=True, text=True, check=True).stdout
         expect(once == again, f"inject --beside={beside} changes what it has made")
         check_schemas(f"injected beside an {beside}", read(once))
         with loaded(INCLUDING) as chart:
-            ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": secret}}})
-        pods_of_both = [rules.pod_of(one(things, "Deployment")) for things in (ours, read(once))]
+            ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": secret}, **settings}})
+        theirs = read(once)
+        written = one(theirs, "Deployment")["spec"]["template"]["metadata"]["annotations"]["taximeter.io/config"]
+        pods_of_both = [rules.pod_of(one(things, "Deployment")) for things in (ours, theirs)]
+        journals = [next(volume for volume in pod["volumes"] if volume["name"] == "taximeter-data") for pod in pods_of_both]
         containers = [pod["initContainers"][0] for pod in pods_of_both]
         for container in containers:
             # Where they come from is the user's; which comes first is nobody's.
             del container["image"]
             container["env"].sort(key=lambda variable: variable["name"])
             container["volumeMounts"].sort(key=lambda mount: mount["name"])
-        apart = differences(*containers)
-        expect(not apart, f"taximeter-sidecar and inject --beside={beside}, secret {secret!r}: {apart}")
+        apart = [*differences(*containers), *differences(*journals), *differences(config_in(ours), yaml.safe_load(written))]
+        expect(not apart, f"taximeter-sidecar and inject --beside={beside} {flags}, secret {secret!r}: {apart}")
 
 
 def check_webhooks(sets):

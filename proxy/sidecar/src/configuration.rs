@@ -1,6 +1,7 @@
 //! The sidecar's configuration as text.
 
 use std::fmt::Write as _;
+use std::num::NonZeroU32;
 
 use taximeter_config::ADMIN_DEFAULT;
 
@@ -17,6 +18,10 @@ pub(crate) struct Settings {
     pub(crate) admin: bool,
     /// What the data directory may take, in bytes; `None` where the pod brings its volume.
     pub(crate) room: Option<u64>,
+    /// How long requests have to end, once the pod's other containers have gone.
+    pub(crate) drain_seconds: NonZeroU32,
+    /// What bodies that are held at once may take, in bytes.
+    pub(crate) bodies: u64,
 }
 
 /// What is asked.
@@ -74,13 +79,16 @@ impl Settings {
         line(format_args!("  k8s.pod.name: ${{env:K8S_POD_NAME}}"));
         line(format_args!("  k8s.namespace.name: ${{env:K8S_NAMESPACE_NAME}}"));
         line(format_args!("  k8s.node.name: ${{env:K8S_NODE_NAME}}"));
-        line(format_args!("limits: {{drain_seconds: 5, bodies_total_bytes_max: 134217728}}"));
+        let (drain, bodies) = (self.drain_seconds, self.bodies);
+        line(format_args!("limits: {{drain_seconds: {drain}, bodies_total_bytes_max: {bodies}}}"));
         text
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use taximeter_config::{Config, UnknownCaller};
 
     use super::*;
@@ -101,9 +109,13 @@ mod tests {
             tenant: false,
             admin: false,
             room: None,
+            drain_seconds: NonZeroU32::MIN,
+            bodies: 32 << 20,
         };
         let engine = read(&settings);
         assert_eq!(engine.ledger.dir_bytes_max, None);
+        assert_eq!(engine.limits.drain, Duration::from_secs(1));
+        assert_eq!(engine.limits.bodies_total_bytes_max, Some(32 << 20));
         assert_eq!(engine.listen.to_string(), "0.0.0.0:8080");
         assert!(engine.admin.ip().is_loopback());
         settings.admin = true;

@@ -5,6 +5,8 @@ use taximeter_config::ADMIN_DEFAULT;
 
 use crate::configuration::{ADMIN_FOLDER, ADMIN_PORT, DATA_FOLDER};
 use crate::options::{Beside, Sidecar, Tenant};
+use crate::pod::{name_of, text};
+use crate::quantity::{JournalSize, bytes};
 
 /// Its name, and what names of its volumes begin with.
 pub(crate) const NAME: &str = "taximeter";
@@ -19,6 +21,8 @@ const CONFIG_FOLDER: &str = "/etc/taximeter";
 const CONFIG_FILE: &str = "taximeter.yaml";
 /// The program in its image.
 const PROGRAM: &str = "/taximeter";
+/// What it takes with some requests open, vocabularies included.
+const MEMORY_REQUESTED: &str = "64Mi";
 /// Any number but 0: the program is nobody in particular.
 const USER: u32 = 65532;
 
@@ -51,8 +55,8 @@ impl Container<'_> {
             "args": ["serve", format!("--config={CONFIG_FOLDER}/{CONFIG_FILE}")],
             "env": self.env(),
             "resources": {
-                "requests": {"cpu": "50m", "memory": "64Mi"},
-                "limits": {"memory": "512Mi"},
+                "requests": {"cpu": self.sidecar.cpu.to_string(), "memory": MEMORY_REQUESTED},
+                "limits": {"memory": self.sidecar.memory.to_string()},
             },
             "securityContext": {
                 "runAsNonRoot": true,
@@ -154,7 +158,7 @@ pub(crate) fn volumes(sidecar: &Sidecar) -> Vec<Value> {
             json!({"name": CONFIG_VOLUME, "downwardAPI": {"items": [item]}})
         }
     };
-    let mut volumes = vec![config, data_volume()];
+    let mut volumes = vec![config, data_volume(&sidecar.journal_size)];
     volumes.extend(sidecar.admin_secret.as_ref().map(|secret| {
         let items = json!([{"key": "token", "path": "token"}]);
         json!({"name": ADMIN_VOLUME, "secret": {"secretName": secret, "items": items}})
@@ -163,18 +167,29 @@ pub(crate) fn volumes(sidecar: &Sidecar) -> Vec<Value> {
 }
 
 /// Outlives restarts of the container, not the pod.
-pub(crate) fn data_volume() -> Value {
-    json!({"name": DATA_VOLUME, "emptyDir": {"sizeLimit": "1Gi"}})
+fn data_volume(size: &JournalSize) -> Value {
+    json!({"name": DATA_VOLUME, "emptyDir": {"sizeLimit": size.to_string()}})
+}
+
+/// Whether a volume is the journal's as we make it, of this size. The API server may have written the
+/// size in another way.
+pub(crate) fn is_data_volume(volume: &Value, size: &JournalSize) -> bool {
+    let written = volume.pointer("/emptyDir/sizeLimit").and_then(text);
+    let Some(written) = written.filter(|text| bytes(text) == Some(size.count())) else {
+        return false;
+    };
+    *volume == json!({"name": DATA_VOLUME, "emptyDir": {"sizeLimit": written}})
 }
 
 /// What the journal and all beside it may take, in bytes: nine tenths of our own volume, for a pod that
-/// goes beyond it is evicted. `None` where one of these is the pod's own, of whatever size.
-pub(crate) fn room(volumes: &[Value]) -> Option<u64> {
-    volumes.contains(&data_volume()).then_some((1 << 30) * 9 / 10)
+/// goes beyond it is evicted. `None` where it is the pod's own, of whatever size.
+pub(crate) fn room(volumes: &[Value], size: &JournalSize) -> Option<u64> {
+    let is_ours = volumes.iter().any(|volume| is_data_volume(volume, size));
+    is_ours.then(|| size.count() - size.count().div_ceil(10))
 }
 
-/// Whether a volume is one that we make, and may take away.
+/// Whether a volume is one that only we make, and may take away.
 pub(crate) fn is_our_volume(volume: &Value) -> bool {
-    let name = crate::pod::name_of(volume);
-    name == CONFIG_VOLUME || name == ADMIN_VOLUME || *volume == data_volume()
+    let name = name_of(volume);
+    name == CONFIG_VOLUME || name == ADMIN_VOLUME
 }

@@ -9,6 +9,7 @@ use crate::configuration::{ADMIN_PORT, Settings, Upstream};
 use crate::container::{self, CONFIG, Container, NAME};
 use crate::options::{Beside, Sidecar, Tenant};
 use crate::pod::{list, list_in, name_of, named, object_in, port, put, put_named, take, text};
+use crate::quantity::JournalSize;
 use crate::unfit::Unfit;
 
 /// The annotation that says what was there before.
@@ -36,6 +37,21 @@ struct Before {
     engine: Option<EngineBefore>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     variables: Vec<Former>,
+    /// Of the journal's volume; `None` is `Sidecar::JOURNAL_SIZE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    journal_size: Option<String>,
+}
+
+impl Before {
+    /// Nothing was changed yet.
+    const fn beside(beside: Beside) -> Self {
+        Self { beside, engine: None, variables: Vec::new(), journal_size: None }
+    }
+
+    /// The size of the volume that was made for the journal.
+    fn journal_size(&self) -> Option<JournalSize> {
+        self.journal_size.as_deref().unwrap_or(Sidecar::JOURNAL_SIZE).parse().ok()
+    }
 }
 
 /// The engine's port, and what it was called.
@@ -74,6 +90,7 @@ pub fn inject(
     }
     let sidecar = sidecar.told_by(metadata)?;
     let before = before(pod)?;
+    let former_size = before.as_ref().and_then(Before::journal_size);
     let mut pod = pod.clone();
     let spec = object_in(&mut pod, "spec")?;
     fits(spec, before.is_some())?;
@@ -106,17 +123,22 @@ pub fn inject(
         variables: &work.variables,
     };
     put_named(list_in(spec, "initContainers")?, ours.value(), 0);
-    put_volumes(spec, &sidecar)?;
+    put_volumes(spec, &sidecar, former_size.as_ref())?;
     let text = Settings {
         beside: sidecar.beside,
         listen_port: port,
         upstreams: work.upstreams,
         tenant: tenant.is_some(),
         admin: sidecar.admin_secret.is_some(),
-        room: container::room(list_in(spec, "volumes")?),
+        room: container::room(list_in(spec, "volumes")?, &sidecar.journal_size),
+        drain_seconds: sidecar.drain_seconds,
+        bodies: sidecar.memory.count() / 4,
     }
     .text();
-    annotate(&mut pod, &sidecar, text, &work.before)?;
+    let size = sidecar.journal_size.to_string();
+    let before =
+        Before { journal_size: (size != Sidecar::JOURNAL_SIZE).then_some(size), ..work.before };
+    annotate(&mut pod, &sidecar, text, &before)?;
     Ok(Some(Injected { pod, notes }))
 }
 
@@ -228,7 +250,7 @@ fn beside_engine(
     let upstream = Upstream { name: "engine", url, dialect: None, models: None };
     let Engine { container, port, port_name: former } = engine;
     let before = EngineBefore { container, port, port_name: former };
-    let before = Before { beside: Beside::Engine, engine: Some(before), variables: Vec::new() };
+    let before = Before { engine: Some(before), ..Before::beside(Beside::Engine) };
     let work = Work { port_name, upstreams: vec![upstream], variables: Vec::new(), before };
     Ok((work, notes))
 }
@@ -248,7 +270,7 @@ fn beside_application(
     application::restore(containers, &left);
     let Redirected { upstreams, variables, former, notes } =
         application::redirect(containers, sidecar, port, known)?;
-    let before = Before { beside: Beside::Application, engine: None, variables: former };
+    let before = Before { variables: former, ..Before::beside(Beside::Application) };
     Ok((Work { port_name: String::new(), upstreams, variables, before }, notes))
 }
 
@@ -261,7 +283,11 @@ fn restore(spec: &mut Value, before: &Before) {
     application::restore(containers, &before.variables);
 }
 
-fn put_volumes(spec: &mut Value, sidecar: &Sidecar) -> Result<(), Unfit> {
+fn put_volumes(
+    spec: &mut Value,
+    sidecar: &Sidecar,
+    former_size: Option<&JournalSize>,
+) -> Result<(), Unfit> {
     let volumes = list_in(spec, "volumes")?;
     let wanted = container::volumes(sidecar);
     volumes.retain(|volume| {
@@ -269,8 +295,11 @@ fn put_volumes(spec: &mut Value, sidecar: &Sidecar) -> Result<(), Unfit> {
     });
     for volume in wanted {
         // A pod may bring a claim of its own for the journal.
-        let is_theirs = name_of(&volume) == container::DATA_VOLUME
-            && named(volumes, container::DATA_VOLUME).is_some();
+        let is_data = name_of(&volume) == container::DATA_VOLUME;
+        let there = named(volumes, container::DATA_VOLUME).filter(|_| is_data);
+        let is_theirs = there.is_some_and(|there| {
+            !former_size.is_some_and(|size| container::is_data_volume(there, size))
+        });
         if !is_theirs {
             put_named(volumes, volume, usize::MAX);
         }

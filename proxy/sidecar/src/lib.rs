@@ -13,6 +13,7 @@ pub mod manifest;
 mod options;
 pub mod patch;
 mod pod;
+mod quantity;
 mod review;
 #[cfg(test)]
 mod sample;
@@ -20,6 +21,7 @@ mod unfit;
 mod yaml;
 
 pub use inject::{Injected, inject};
-pub use options::{Beside, Sidecar, Tenant};
+pub use options::{Beside, Sidecar, Tenant, drain_seconds};
+pub use quantity::{Bytes, Cpu, JournalSize, Memory};
 pub use review::{Answered, Malformed, Reviewer};
 pub use unfit::Unfit;

@@ -1,11 +1,13 @@
 //! What the sidecar should be: what flags say, and over it what the pod says of itself.
 
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use taximeter_config::{UpstreamUrl, is_tenant_name};
 
 use crate::pod;
+use crate::quantity::{Cpu, JournalSize, Memory};
 use crate::unfit::Unfit;
 
 /// Whom the sidecar stands beside.
@@ -89,12 +91,32 @@ pub struct Sidecar {
     pub config_map: Option<String>,
     /// Of the token (key `token`) with which the admin address is open to the cluster.
     pub admin_secret: Option<String>,
+    /// Most memory that it may take; of it a quarter is for bodies that are held at once.
+    pub memory: Memory,
+    /// What it takes of processors when others want them too.
+    pub cpu: Cpu,
+    /// How long requests have to end once the pod's other containers have gone, in seconds.
+    pub drain_seconds: NonZeroU32,
+    /// The volume of the journal.
+    pub journal_size: JournalSize,
 }
+
+/// A day: what `limits.drain_seconds` may be.
+const DRAIN_SECONDS_MAX: u32 = 86_400;
 
 /// What every name of ours begins with.
 const PREFIX: &str = "taximeter.io/";
 
 impl Sidecar {
+    /// `memory` unless told.
+    pub const MEMORY: &str = "512Mi";
+    /// `cpu` unless told.
+    pub const CPU: &str = "50m";
+    /// `drain_seconds` unless told.
+    pub const DRAIN_SECONDS: &str = "5";
+    /// `journal_size` unless told.
+    pub const JOURNAL_SIZE: &str = "1Gi";
+
     /// These options under what the annotations of a pod say.
     ///
     /// Errors: the first annotation that does not do.
@@ -122,8 +144,23 @@ impl Sidecar {
             Err(fault) => Err(fault.to_string()),
         };
         told.upstream = read(metadata, "upstream", url)?.or(told.upstream);
+        told.memory = read(metadata, "memory", Memory::from_str)?.unwrap_or(told.memory);
+        told.cpu = read(metadata, "cpu", Cpu::from_str)?.unwrap_or(told.cpu);
+        let size = read(metadata, "journal-size", JournalSize::from_str)?;
+        told.journal_size = size.unwrap_or(told.journal_size);
+        let drain = read(metadata, "drain-seconds", drain_seconds)?;
+        told.drain_seconds = drain.unwrap_or(told.drain_seconds);
         Ok(told)
     }
+}
+
+/// How long requests have to end, as flags and annotations say it.
+///
+/// Errors: it is none, or more than a configuration takes.
+pub fn drain_seconds(text: &str) -> Result<NonZeroU32, String> {
+    let seconds =
+        text.parse().ok().filter(|seconds: &NonZeroU32| seconds.get() <= DRAIN_SECONDS_MAX);
+    seconds.ok_or_else(|| format!("is no whole number of seconds from 1 to {DRAIN_SECONDS_MAX}"))
 }
 
 /// Whether the pod says that it wants a sidecar, or none: by annotation, or else by label.

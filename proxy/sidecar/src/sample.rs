@@ -15,5 +15,9 @@ pub(crate) fn sidecar(beside: Beside) -> Sidecar {
         upstream: None,
         config_map: None,
         admin_secret: None,
+        memory: Sidecar::MEMORY.parse().expect("bytes"),
+        cpu: Sidecar::CPU.parse().expect("processors"),
+        drain_seconds: Sidecar::DRAIN_SECONDS.parse().expect("seconds"),
+        journal_size: Sidecar::JOURNAL_SIZE.parse().expect("bytes"),
     }
 }

@@ -1,12 +1,12 @@
 //! What a sidecar should be, as flags: of `inject` and of `webhook`.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::str::FromStr as _;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use taximeter_config::UpstreamUrl;
-use taximeter_sidecar::{Beside, Sidecar, Tenant};
+use taximeter_sidecar::{Beside, Cpu, JournalSize, Memory, Sidecar, Tenant, drain_seconds};
 
 /// Of this version.
 const IMAGE: &str = concat!("taximeter:", env!("CARGO_PKG_VERSION"));
@@ -55,6 +55,23 @@ pub(crate) struct SidecarArgs {
     /// ask whether requests are served [default: it is open to the pod alone].
     #[arg(long, value_name = "NAME")]
     admin_secret: Option<String>,
+    /// Most memory that the sidecar may take, from 128Mi; a quarter of it is for bodies that are held at
+    /// once.
+    #[arg(long, value_name = "BYTES", default_value = Sidecar::MEMORY, value_parser = Memory::from_str)]
+    memory: Memory,
+    /// What it is promised of processors. It has no limit of them, which would delay tokens.
+    #[arg(long, value_name = "CPUS", default_value = Sidecar::CPU, value_parser = Cpu::from_str)]
+    cpu: Cpu,
+    /// How long requests have to end once the pod's other containers have gone: a part of the pod's
+    /// terminationGracePeriodSeconds.
+    #[arg(long, value_name = "SECONDS", default_value = Sidecar::DRAIN_SECONDS,
+          value_parser = drain_seconds)]
+    drain_seconds: NonZeroU32,
+    /// Size of the journal's volume, from 128Mi, of which it takes nine tenths; a million short requests
+    /// want 2.4 GB without PostgreSQL.
+    #[arg(long, value_name = "BYTES", default_value = Sidecar::JOURNAL_SIZE,
+          value_parser = JournalSize::from_str)]
+    journal_size: JournalSize,
 }
 
 fn url(text: &str) -> Result<String, String> {
@@ -75,6 +92,10 @@ impl SidecarArgs {
             upstream: self.upstream.clone(),
             config_map: self.config_map.clone(),
             admin_secret: self.admin_secret.clone(),
+            memory: self.memory.clone(),
+            cpu: self.cpu.clone(),
+            drain_seconds: self.drain_seconds,
+            journal_size: self.journal_size.clone(),
         }
     }
 }

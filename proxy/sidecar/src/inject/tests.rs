@@ -340,3 +340,62 @@ fn a_service_that_goes_by_number_is_told_of() {
     let end = "by its number 8000 goes past the meter; let its targetPort be `http`";
     assert!(told[0].ends_with(end), "{told:?}");
 }
+
+#[test]
+fn what_the_sidecar_takes_is_told_by_flags_and_by_the_pod() {
+    let mut pod = vllm(&json!([]));
+    pod["metadata"]["annotations"] = json!({
+        "taximeter.io/memory": "1Gi",
+        "taximeter.io/cpu": "0.5",
+        "taximeter.io/drain-seconds": "20",
+    });
+    let roomy = Sidecar {
+        journal_size: "4Gi".parse().unwrap(),
+        memory: "256Mi".parse().unwrap(),
+        ..sidecar(Beside::Engine)
+    };
+    let pod = injected(&pod, &roomy);
+    let resources = json!({
+        "requests": {"cpu": "0.5", "memory": "64Mi"},
+        "limits": {"memory": "1Gi"},
+    });
+    assert_eq!(ours(&pod)["resources"], resources);
+    let limits = "limits: {drain_seconds: 20, bodies_total_bytes_max: 268435456}\n";
+    assert!(configuration(&pod).contains(limits), "{}", configuration(&pod));
+    assert!(configuration(&pod).contains("ledger: {dir_bytes_max: 3865470566}\n"));
+    let journal = named(list(&pod["spec"], "volumes"), "taximeter-data").unwrap();
+    assert_eq!(journal["emptyDir"]["sizeLimit"], "4Gi");
+    let told = |name: &str, value: &str| {
+        let mut pod = vllm(&json!([]));
+        pod["metadata"]["annotations"] = json!({format!("taximeter.io/{name}"): value});
+        refused(&pod, &sidecar(Beside::Engine))
+    };
+    let why = "taximeter.io/memory: \"64Mi\" is too little; at least 128Mi";
+    assert_eq!(told("memory", "64Mi"), why);
+    assert!(told("cpu", "half").ends_with("is no number of processors such as 50m or 0.5"));
+    assert!(told("drain-seconds", "0").ends_with("is no whole number of seconds from 1 to 86400"));
+    assert!(told("drain-seconds", "86401").ends_with("from 1 to 86400"));
+    assert!(told("journal-size", "1GB").ends_with("is no number of bytes such as 512Mi"));
+}
+
+#[test]
+fn another_size_replaces_the_journals_volume_that_was_made_and_no_other() {
+    let sized =
+        |size: &str| Sidecar { journal_size: size.parse().unwrap(), ..sidecar(Beside::Engine) };
+    let journal = |pod: &Value| named(list(&pod["spec"], "volumes"), "taximeter-data").cloned();
+    let of = |size: &str| Some(json!({"name": "taximeter-data", "emptyDir": {"sizeLimit": size}}));
+    let mut pod = injected(&vllm(&json!([])), &sized("1024Mi"));
+    assert_eq!(journal(&pod), of("1024Mi"));
+    // As the API server writes it.
+    list_in(&mut pod["spec"], "volumes").unwrap()[1] = of("1Gi").unwrap();
+    let pod = injected(&pod, &sized("2Gi"));
+    assert_eq!(journal(&pod), of("2Gi"));
+    let pod = injected(&pod, &sidecar(Beside::Engine));
+    assert_eq!(journal(&pod), of("1Gi"));
+
+    let mut theirs = vllm(&json!([]));
+    theirs["spec"]["volumes"] = json!([of("3Gi")]);
+    let pod = injected(&theirs, &sized("2Gi"));
+    assert_eq!(journal(&pod), of("3Gi"), "the pod's own");
+    assert!(!configuration(&pod).contains("dir_bytes_max"), "nobody says how much of it is ours");
+}
