@@ -152,6 +152,9 @@ INJECTED = [
      ["--cpu=200m", "--memory=1Gi", "--drain-seconds=20", "--journal-size=4Gi"]),
 ]
 
+# What deploy/kustomize/webhook is with the image of tests/manifests/overlays.
+KUSTOMIZED_WEBHOOK = {"image": {"repository": "registry.example/taximeter", "digest": DIGEST}}
+
 # Values that Helm refuses, linting too, and the key that it must name.
 BAD_GATEWAY = [
     ({"upstream": "vllm:8000"}, "/upstream"),

@@ -62,8 +62,8 @@ def quiet():
         os.close(nowhere)
 
 
-def render(chart, values, name="taximeter"):
-    files = chart.render(values, name=name, namespace="models")
+def render(chart, values, name="taximeter", namespace="models"):
+    files = chart.render(values, name=name, namespace=namespace)
     return [thing for path, text in sorted(files.items()) if path.endswith(".yaml") for thing in read(text)]
 
 
@@ -239,12 +239,13 @@ def check_fit(what, text, pod):
 
 
 def without_labels(thing):
-    """What it is, without labels and annotations of what is made of it."""
-    spec = json.loads(json.dumps(thing["spec"]))
+    """What it is, without its head and without labels and annotations of what is made of it."""
+    body = json.loads(json.dumps({part: of for part, of in thing.items() if part != "metadata"}))
+    spec = body.get("spec", {})
     spec.get("template", {}).pop("metadata", None)
     for claim in spec.get("volumeClaimTemplates", []):
         claim["metadata"].pop("labels", None)
-    return spec
+    return body
 
 
 def differences(ours, theirs, place=""):
@@ -258,14 +259,14 @@ def differences(ours, theirs, place=""):
     return [found for name, one, other in pairs for found in differences(one, other, f"{place}/{name}")]
 
 
-def check_sameness(sets):
-    """Helm, Kustomize and the examples make the same, and nothing is a copy that drifted."""
+def check_gateways(theirs):
+    """Kustomize makes what the gateway's chart does."""
     same = {"admin": {"existingSecret": "taximeter-admin"}, "podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True},
-            "autoscaling": {"enabled": True}, "config": {"upstreams": [{"name": "engine", "url": "http://engine:8000"}]}}
+            "autoscaling": {"enabled": True}, "dashboards": {"enabled": True},
+            "config": {"upstreams": [{"name": "engine", "url": "http://engine:8000"}]}}
     with loaded(CHART) as chart:
         ours = render(chart, same)
-    theirs = sets["kustomize-gateway"]
-    text = json.dumps(theirs).replace(one(theirs, "ConfigMap")["metadata"]["name"], "taximeter")
+    text = json.dumps(theirs).replace(map_with(theirs, "taximeter.yaml")["metadata"]["name"], "taximeter")
     theirs = json.loads(text.replace(f"registry.example/taximeter@{cases.DIGEST}", one(ours, "StatefulSet")[
         "spec"]["template"]["spec"]["containers"][0]["image"]))
     for kind, name in [("StatefulSet", "taximeter"), ("Service", "taximeter"), ("Service", "taximeter-pods"),
@@ -275,7 +276,31 @@ def check_sameness(sets):
         expect(not apart, f"{kind} {name} of the chart and of deploy/kustomize: {apart}")
     apart = differences(config_in(ours), config_in(theirs))
     expect(not apart, f"configurations of the chart and of deploy/kustomize/gateway: {apart}")
+    for file in (DEPLOY / "grafana").glob("*.json"):
+        shown = [map_with(things, f"taximeter-{file.name}") for things in (ours, theirs)]
+        expect(shown[0]["data"] == shown[1]["data"], f"the chart and deploy/kustomize have different {file.name}")
+        names = [(found["metadata"]["name"], found["metadata"]["labels"].get("grafana_dashboard")) for found in shown]
+        expect(names == [(f"taximeter-{file.stem}", "1")] * 2, f"dashboards of the chart and of deploy/kustomize: {names}")
 
+
+def check_webhooks_alike(theirs):
+    """Kustomize makes all that the webhook's chart does, and nothing else."""
+    with loaded(WEBHOOK) as chart:
+        ours = render(chart, cases.KUSTOMIZED_WEBHOOK, name="taximeter-webhook", namespace="taximeter")
+    heads = [sorted((thing["kind"], thing["metadata"]["name"], thing["metadata"].get("namespace", ""),
+                     thing["metadata"].get("annotations", {}).get("cert-manager.io/inject-ca-from")) for thing in things)
+             for things in (ours, theirs)]
+    expect(heads[0] == heads[1], f"the webhook's chart makes {heads[0]}, deploy/kustomize {heads[1]}")
+    for thing in theirs:
+        kind, name = thing["kind"], thing["metadata"]["name"]
+        apart = differences(without_labels(one(ours, kind, name)), without_labels(thing))
+        expect(not apart, f"{kind} {name} of the webhook's chart and of deploy/kustomize: {apart}")
+
+
+def check_sameness(sets):
+    """Helm, Kustomize and the examples make the same, and nothing is a copy that drifted."""
+    check_gateways(sets["kustomize-gateway"])
+    check_webhooks_alike(sets["kustomize-webhook"])
     with loaded(INCLUDING) as chart:
         for beside, kind in (("engine", "StatefulSet"), ("application", "Deployment")):
             ours = render(chart, {"taximeter": {"beside": beside, "admin": {"secret": "taximeter-admin"}}})
@@ -319,23 +344,23 @@ def check_injected():
 
 def check_webhooks(sets):
     """The API server finds the webhook by a name that is on its certificate, and the program takes its flags."""
-    for name in cases.WEBHOOK:
-        things = sets[f"webhook-{name}"]
+    for name in [*(f"webhook-{name}" for name in cases.WEBHOOK), "kustomize-webhook"]:
+        things = sets[name]
         asked = one(things, "MutatingWebhookConfiguration")["webhooks"][0]
         service, pod = one(things, "Service"), rules.pod_of(one(things, "Deployment"))
         place = asked["clientConfig"]["service"]
         expect((place["name"], place["port"]) == (service["metadata"]["name"], service["spec"]["ports"][0]["port"]),
-               f"webhook {name}: the API server asks {place}")
+               f"{name}: the API server asks {place}")
         mounted = pod["volumes"][0]["secret"]["secretName"]
         made = [thing["spec"] for thing in things if thing["kind"] == "Certificate" and not thing["spec"].get("isCA")]
-        expect([spec["secretName"] for spec in made] in ([], [mounted]), f"webhook {name}: no certificate in {mounted}")
+        expect([spec["secretName"] for spec in made] in ([], [mounted]), f"{name}: no certificate in {mounted}")
         for spec in made:
-            expect(f"{place['name']}.{place['namespace']}.svc" in spec["dnsNames"], f"webhook {name}: {spec['dnsNames']}")
-        expect(bool(made) != ("caBundle" in asked["clientConfig"]), f"webhook {name}: nobody says who signed")
+            expect(f"{place['name']}.{place['namespace']}.svc" in spec["dnsNames"], f"{name}: {spec['dnsNames']}")
+        expect(bool(made) != ("caBundle" in asked["clientConfig"]), f"{name}: nobody says who signed")
         told = subprocess.run([os.environ["TAXIMETER_BINARY"], *pod["containers"][0]["args"]], capture_output=True, text=True,
                               check=False, timeout=60)
         # It has no certificate here.
-        expect(told.returncode == 64 and "/tls/tls.crt" in told.stderr, f"webhook {name}: {told.stderr}")
+        expect(told.returncode == 64 and "/tls/tls.crt" in told.stderr, f"{name}: {told.stderr}")
 
 
 def check_restarts():
@@ -364,10 +389,13 @@ def check_restarts():
     return waiting
 
 
-def config_in(things, name="taximeter"):
-    maps = [thing for thing in things if thing["kind"] == "ConfigMap" and "taximeter.yaml" in thing["data"]]
-    found = maps[0] if len(maps) == 1 else one(maps, "ConfigMap", name)
-    return yaml.safe_load(found["data"]["taximeter.yaml"])
+def map_with(things, key, name=None):
+    """The ConfigMap that has a key; by its name where several have it."""
+    return one([thing for thing in things if thing["kind"] == "ConfigMap" and key in thing["data"]], "ConfigMap", name)
+
+
+def config_in(things, name=None):
+    return yaml.safe_load(map_with(things, "taximeter.yaml", name)["data"]["taximeter.yaml"])
 
 
 def check_files(sets):
@@ -486,7 +514,7 @@ def main():
     print(f"helm {helm.helm_sdk_version()}: {len(cases.GATEWAY)} gateways, {len(cases.SIDECAR)} sidecars and "
           f"{len(cases.WEBHOOK)} webhooks rendered and linted, "
           f"{len(cases.BAD_GATEWAY) + len(cases.BAD_SIDECAR) + len(cases.BAD_WEBHOOK)} bad values refused by name")
-    for overlay in ("gateway", "pods"):
+    for overlay in ("gateway", "pods", "webhook"):
         sets[f"kustomize-{overlay}"] = kustomized(HERE / "overlays" / overlay)
     examples = sorted((DEPLOY / "examples" / "kubernetes").glob("*.yaml"))
     for file in examples:
