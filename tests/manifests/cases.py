@@ -100,6 +100,9 @@ SIDECAR = {
     "engine-like-the-example": {
         **BESIDE, "admin": {"secret": "taximeter-admin"}, **POSTGRES,
     },
+    "engine-like-the-example-behind-a-gateway": {
+        **BESIDE, "admin": {"secret": "taximeter-admin"}, **POSTGRES, "secrets": [*POSTGRES["secrets"], {"name": "pooled-vllm-key"}],
+    },
     "engine-elsewhere": {**BESIDE, "enginePort": 30000, "drainSeconds": 20, "persistence": {"claim": "journal"}},
     "engine-with-keys": {
         **BESIDE, "env": [{"name": "OTEL_SERVICE_NAME", "value": "llm"}],

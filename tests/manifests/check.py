@@ -309,7 +309,8 @@ def check_sameness(sets):
             apart = [*differences(rules.pod_of(one(ours, "Deployment"))["initContainers"][0], first),
                      *differences(config_in(ours), config_in(theirs, f"taximeter-{beside}"))]
             expect(not apart, f"taximeter-sidecar and deploy/kustomize/components/sidecar-{beside}: {apart}")
-    for example, case in (("vllm-sidecar", "engine-like-the-example"), ("application-sidecar", "application-like-the-example")):
+    for example, case in (("vllm-sidecar", "engine-like-the-example"), ("application-sidecar", "application-like-the-example"),
+                          ("inference-gateway", "engine-like-the-example-behind-a-gateway")):
         shown = rules.pod_of(one(sets[f"example-{example}"], "Deployment"))["initContainers"][0]
         rendered = rules.pod_of(one(sets[f"sidecar-{case}"], "Deployment"))["initContainers"][0]
         # Whoever follows an example has an image of their own.
@@ -340,6 +341,16 @@ def check_injected():
             container["volumeMounts"].sort(key=lambda mount: mount["name"])
         apart = [*differences(*containers), *differences(*journals), *differences(config_in(ours), yaml.safe_load(written))]
         expect(not apart, f"taximeter-sidecar and inject --beside={beside} {flags}, secret {secret!r}: {apart}")
+
+
+def check_examples(sets):
+    """Examples can stand beside each other: no two have an object of one name, and no two select the same pods."""
+    examples = {name: things for name, things in sets.items() if name.startswith("example-")}
+    for (name, things), (other, more) in itertools.combinations(examples.items(), 2):
+        heads = [{(thing["kind"], thing["metadata"]["name"]) for thing in of} for of in (things, more)]
+        expect(not (both := heads[0] & heads[1]), f"{name} and {other} both have {both}")
+        policies = [[thing["spec"]["podSelector"] for thing in of if thing["kind"] == "NetworkPolicy"] for of in (things, more)]
+        expect(not any(selector in policies[1] for selector in policies[0]), f"policies of {name} and {other} select the same pods")
 
 
 def check_webhooks(sets):
@@ -532,6 +543,7 @@ def main():
         print(f"kubernetes-validate: {count} objects, {versions()[0]} to {versions()[-1]}; Pod Security restricted")
         print(f"taximeter check: {configurations} configurations")
         check_sameness(sets)
+        check_examples(sets)
         check_injected()
         check_webhooks(sets)
         check_values()
