@@ -40,8 +40,8 @@ pub struct Limits {
     pub http2_window_bytes: u32,
     /// The same of all streams of a connection together.
     pub http2_connection_window_bytes: u32,
-    /// Streams of one HTTP/2 connection that are reset in ten seconds, where those are more than half
-    /// of all.
+    /// So many streams of one HTTP/2 connection that are reset in ten seconds end it, where those are
+    /// more than half of all.
     pub http2_resets_per_10s_max: u32,
     /// Frames of one HTTP/2 connection in ten seconds that move no request and no answer.
     pub http2_control_frames_per_10s_max: u32,

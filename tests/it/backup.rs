@@ -79,10 +79,9 @@ fn a_copy_has_what_the_ledger_has_and_a_gateway_starts_from_it() {
 fn a_copy_that_is_taken_under_load_is_whole_and_no_request_fails() {
     let engine = pacing::start();
     let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
-    let gateway =
-        Setup::with_upstream(&upstream).with("limits: {ledger_segment_bytes: 65536}").start();
+    let setup = || Setup::with_upstream(&upstream).with("limits: {ledger_segment_bytes: 65536}");
+    let gateway = setup().start();
     let (address, over) = (gateway.address(), AtomicBool::new(false));
-    let folder = tempfile::tempdir().expect("a temporary folder");
     let (asked, copies) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             let mut asked = 0;
@@ -95,16 +94,18 @@ fn a_copy_that_is_taken_under_load_is_whole_and_no_request_fails() {
         });
         let some = || (gateway.records().len() >= 20).then_some(());
         assert!(patiently(some).is_some(), "nobody is served");
-        let copies = ["a", "b", "c"].map(|name| folder.path().join(name));
-        for (copy, to) in [by_archive, by_folder, by_archive].into_iter().zip(&copies) {
-            copy(&gateway, to);
-        }
+        let copies = [by_archive, by_folder, by_archive].map(|copy| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            copy(&gateway, &folder.path().join("data"));
+            folder
+        });
         over.store(true, Relaxed);
         (asking.join().expect("a client"), copies)
     });
     let all = gateway.await_records(asked);
     let all = ids(&all);
-    for copy in copies {
+    for folder in copies {
+        let copy = folder.path().join("data");
         let restored = records(&copy);
         assert!(restored.len() >= 20);
         let settled = restored.iter().filter(|record| record["end"] == "complete");
@@ -114,5 +115,22 @@ fn a_copy_that_is_taken_under_load_is_whole_and_no_request_fails() {
         let mut wrong = said.lines().filter(|line| line.starts_with("wrong: "));
         // What was running then, whoever starts from the copy settles.
         assert!(wrong.all(|line| line.contains("is open and no gateway runs")), "{said}");
+        let mut again = setup().start_in(folder);
+        again.terminate();
+        assert_eq!(again.exit().0.code(), Some(0));
+        verified(&again.data_dir());
     }
+    let last = tempfile::tempdir().expect("a temporary folder");
+    let copy = last.path().join("data");
+    by_archive(&gateway, &copy);
+    verified(&copy);
+    assert_eq!(bill(&copy), bill(&gateway.data_dir()));
+}
+
+/// What its tenants owe.
+fn bill(data_dir: &Path) -> String {
+    let data_dir = data_dir.to_str().expect("UTF-8");
+    let output = taximeter(["bill", "--format", "csv", "--data-dir", data_dir]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
 }

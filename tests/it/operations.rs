@@ -92,6 +92,18 @@ fn a_head_that_is_too_large_is_refused_by_the_admin_address_as_well() {
 }
 
 #[test]
+fn a_gateway_is_ready_whose_engine_is_away_for_it_can_say_so() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = nobody.local_addr().expect("its address");
+    drop(nobody);
+    let gateway = Setup::with_upstream(&format!("name: e, url: \"http://{address}\"")).start();
+    for _ in 0..2 {
+        assert_eq!(gateway.admin("/readyz").status(), 200);
+        assert_eq!(gateway.chat("", CHAT).answer().status(), 502);
+    }
+}
+
+#[test]
 fn metrics_follow_the_genai_conventions() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

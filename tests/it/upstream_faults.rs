@@ -7,7 +7,7 @@ use crate::fixtures::{
     CHAT, CHAT_ANSWER, DONE, HELLO, MESSAGE, ROLE, STOP, STREAM_CHAT, STREAM_CHAT_WITH_USAGE,
     USAGE, WORLD,
 };
-use crate::gateway::{Gateway, Setup};
+use crate::gateway::{Gateway, Setup, records};
 use crate::http::{LAST_CHUNK, answer, chunk, json_answer, post, stream_answer};
 
 #[test]
@@ -393,4 +393,33 @@ fn a_request_whose_answer_never_begins_in_time_is_a_504() {
     );
     connection.assert_closed_by_gateway();
     assert_eq!(gateway.record()["end"], "deadline");
+}
+
+#[test]
+fn a_name_that_nobody_resolves_holds_up_who_asks_for_it_and_neither_others_nor_the_end() {
+    let engine = Engine::start();
+    let upstreams = format!(
+        "name: lost, url: \"http://engine.example\", models: [lost]}}, \
+         {{name: engine, url: \"http://{}\", dialect: openai",
+        engine.address()
+    );
+    let mut gateway = Setup::with_upstream(&upstreams)
+        .with("limits: {upstream_connect_timeout_seconds: 0.5, attempts_max: 1}")
+        .start_without_names();
+    let lost = r#"{"model":"lost","messages":[]}"#;
+    let mut waiting: Vec<_> = (0..3).map(|_| gateway.chat("", lost)).collect();
+    let mut other = gateway.chat("", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(other.answer().status(), 200);
+    for client in &mut waiting {
+        let answer = client.answer();
+        assert_eq!(answer.status(), 502);
+        assert_eq!(answer.json()["error"]["code"], "upstream_connect");
+    }
+    let labels = r#"{taximeter_cause="timeout",taximeter_upstream="lost"}"#;
+    gateway.await_metric(&format!("taximeter_upstream_connect_failures_total{labels} 3"));
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    gateway.terminate();
+    assert_eq!(gateway.exit().0.code(), Some(0));
+    assert_eq!(records(&gateway.data_dir()).len(), 1, "of what was not sent nothing is owed");
 }
