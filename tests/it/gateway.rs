@@ -250,6 +250,17 @@ impl Gateway {
         (client, connection)
     }
 
+    /// The number of one of its threads.
+    pub(crate) fn thread(&self, name: &str) -> String {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("threads");
+        let is_called = |folder: &Path| {
+            std::fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+        };
+        let mut folders = tasks.map(|task| task.expect("a thread").path());
+        let found = folders.find(|folder| is_called(folder)).expect("a thread of that name");
+        found.file_name().expect("its number").to_string_lossy().into_owned()
+    }
+
     /// From now on it can open so many files and connections beside those that are open.
     pub(crate) fn spare_descriptors(&self, spare: usize) {
         let pid = self.child.id();

@@ -35,6 +35,7 @@ mod endings;
 mod export_sums;
 mod exports;
 mod full_disk;
+mod hanging;
 mod http1_edge;
 mod http2;
 mod http2_edge;
