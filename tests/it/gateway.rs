@@ -398,6 +398,15 @@ impl Gateway {
         self.signal("INT");
     }
 
+    /// It does nothing until it is to go on, as a machine that is suspended.
+    pub(crate) fn stand_still(&self) {
+        self.signal("STOP");
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.signal("CONT");
+    }
+
     /// Waits until new connections are refused or closed at once: it has begun to drain.
     pub(crate) fn await_refusal(&self) {
         let served = || {

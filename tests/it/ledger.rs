@@ -1,6 +1,7 @@
 //! The journal as users meet it: what is known of a stream when the gateway dies, a damaged file, a
 //! disk that is gone, files that are old.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +17,9 @@ use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup, bounded, patiently, records};
-use crate::http::{STREAM_HEAD, Unframed, chunk, json_answer, read_message, stream_answer};
+use crate::http::{
+    LAST_CHUNK, STREAM_HEAD, Unframed, chunk, json_answer, read_message, stream_answer,
+};
 use crate::patience::{Limit, START_MAX};
 
 /// Files of the journal, the oldest first.
@@ -148,6 +151,43 @@ fn a_request_that_had_no_answer_when_we_died_owes_its_prompt_and_may_not_have_be
     assert_eq!(usage["flags"], json!(["estimated", "missing", "maybe_unsent"]));
     let meters = record["cost"]["lines"].as_array().expect("a cost").iter();
     assert!(meters.map(|line| &line["meter"]).any(|meter| meter == "input"), "{record}");
+}
+
+#[test]
+fn a_stream_over_which_the_gateway_stood_still_is_billed_once_and_whole() {
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    let (mut client, mut connection) = running(&engine, &gateway, &[ROLE, HELLO]);
+    gateway.stand_still();
+    for event in [WORLD, STOP, USAGE, DONE] {
+        connection.send(&chunk(event));
+    }
+    connection.send(LAST_CHUNK);
+    gateway.go_on();
+    while client.next_chunk().is_some_and(|chunk| !chunk.is_empty()) {}
+    let record = gateway.record();
+    let source = &record["usage"]["source"];
+    assert_eq!((&record["end"], source), (&json!("complete"), &json!("reported")));
+    let timing = record["timing"].as_object().expect("times").values();
+    assert!(timing.filter_map(Value::as_f64).all(|time| time >= 0.0), "{record}");
+    assert!(record["started_at"].as_str() <= record["ended_at"].as_str(), "{record}");
+    assert_eq!(before(&engine).start_in(gateway.kill()).records(), [record]);
+}
+
+#[test]
+fn the_engines_ids_decide_nothing_whether_they_repeat_or_lack() {
+    const ID: &str = "\"id\":\"chatcmpl-1\",";
+    let engine = Engine::start();
+    let gateway = before(&engine).start();
+    for id in [ID, ID, "\"id\":\"\",", "\"id\":null,", ""] {
+        let mut client = gateway.chat("", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER.replacen(ID, id, 1)));
+        assert_eq!(client.answer().status(), 200);
+    }
+    let records = gateway.await_records(5);
+    let ids: HashSet<_> = records.iter().map(|record| record["id"].to_string()).collect();
+    assert_eq!(ids.len(), 5, "{records:#?}");
+    assert!(records.iter().all(|record| record["cost"] == records[0]["cost"]), "{records:#?}");
 }
 
 #[test]

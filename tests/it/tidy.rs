@@ -210,6 +210,17 @@ fn one_file_reads_the_clock() {
 }
 
 #[test]
+fn no_statement_asks_the_clock_of_a_store() {
+    // Whose clock differs from ours: times come from entries, and are compared with each other.
+    let clocks = ["current_timestamp", "clock_timestamp", "localtimestamp", "'now'", " now()"];
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.contains("/edge/store/")) {
+        let text = text.to_lowercase();
+        let asked = clocks.iter().find(|clock| text.contains(**clock));
+        assert_eq!(asked, None, "{path} asks a store what time it is");
+    }
+}
+
+#[test]
 fn nothing_allows_what_the_workspace_denies() {
     let door = ["[allow", "("].concat();
     for (path, text) in sources() {

@@ -3,6 +3,7 @@
 mod bench;
 mod bits;
 mod faults;
+mod foreign;
 mod forgery;
 mod memory;
 mod model;

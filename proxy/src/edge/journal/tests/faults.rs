@@ -8,11 +8,12 @@ use super::model::Model;
 use super::random::Random;
 
 /// What operations fail with, by the numbers that Linux has for them.
-const KINDS: [(&str, Kind); 7] = [
+const KINDS: [(&str, Kind); 8] = [
     ("ENOSPC", Kind::Error(28)),
     ("EIO", Kind::Error(5)),
     ("EDQUOT", Kind::Error(122)),
     ("EROFS", Kind::Error(30)),
+    ("EACCES", Kind::Error(13)),
     ("EMFILE", Kind::Error(24)),
     ("short write", Kind::Short),
     ("death", Kind::Death),
