@@ -78,6 +78,11 @@ impl Setup {
         self
     }
 
+    /// Connections to the engine are kept for longer than a slow machine takes between two requests.
+    pub(crate) fn keeping_connections(self) -> Self {
+        self.with("limits: {upstream_keep_alive_seconds: 60}")
+    }
+
     fn yaml(&self, data_dir: &Path) -> String {
         let Self { upstream, sections } = self;
         let data_dir = data_dir.display();

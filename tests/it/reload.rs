@@ -91,8 +91,7 @@ fn a_key_that_is_taken_away_ends_no_stream_and_begins_none() {
 #[test]
 fn a_connection_of_a_client_lives_through_it_and_one_to_an_engine_too() {
     let engine = Engine::start();
-    // Longer than a reload takes on a machine that has much else to do.
-    let of = |tenant| of(tenant, &engine).with("limits: {upstream_keep_alive_seconds: 60}");
+    let of = |tenant| of(tenant, &engine).keeping_connections();
     let gateway = of("acme").start();
     let mut client = gateway.chat("", CHAT);
     let (mut connection, _) = engine.request();

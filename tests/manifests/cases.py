@@ -191,6 +191,7 @@ BAD_GATEWAY = [
     ({**ENGINE, "persistence": {"size": "10 GB"}}, "/persistence/size"),
     ({**ENGINE, "persistence": {"whenScaled": "Keep"}}, "/persistence/whenScaled"),
     ({**ENGINE, "resources": {"limits": {"memory": "1.5Gi"}}}, "/resources/limits/memory"),
+    ({**ENGINE, "resources": {"limits": {"memory": "64Mi"}}}, "/resources/limits/memory"),
     ({**ENGINE, "service": {"port": 70000}}, "/service/port"),
     ({**ENGINE, "service": {"nodePort": 1}}, "nodePort"),
     ({**ENGINE, "autoscaling": {"enabled": True, "requestsOpenPerPod": 0}}, "/autoscaling/requestsOpenPerPod"),
@@ -213,6 +214,7 @@ BAD_SIDECAR = [
     ({"admin": {"secret": "a", "tls": {"clientCa": "ca.crt"}}}, "/admin/tls/secret"),
     ({"upstream": "https://a.example", "config": ENGINES}, "/config/upstreams"),
     ({"persistence": {"size": "much"}}, "/persistence/size"),
+    ({"resources": {"limits": {"memory": "100M"}}}, "/resources/limits/memory"),
 ]
 
 BAD_WEBHOOK = [
