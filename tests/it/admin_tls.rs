@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::gateway::{Gateway, Setup, patiently, taximeter};
+use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::bare;
+use crate::patience::patiently;
 use crate::tls_clients::{Papers, Secured};
 
 const TOKEN: &str = "correct-horse-battery-staple";

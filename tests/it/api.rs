@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::client::ask;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
-use crate::gateway::{Gateway, Setup, patiently, taximeter};
+use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, bare, json_answer};
+use crate::patience::patiently;
 
 mod console;
 mod description;

@@ -10,9 +10,10 @@ use serde_json::Value;
 use crate::client::ask;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
-use crate::gateway::{Gateway, Setup, bounded, patiently, records, taximeter};
+use crate::gateway::{Gateway, Setup, bounded, records, taximeter};
 use crate::http::{json_answer, post};
 use crate::pacing;
+use crate::patience::patiently;
 
 /// Copies the ledger of a gateway into a folder, by an archive that is unpacked there.
 fn by_archive(gateway: &Gateway, folder: &Path) {

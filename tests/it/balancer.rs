@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::gateway::{Gateway, patiently};
+use crate::gateway::Gateway;
 use crate::http::bare;
+use crate::patience::patiently;
 
 /// Between two looks: until then it goes on sending to who is ready no more, as all of them do.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);

@@ -4,8 +4,9 @@
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT};
-use crate::gateway::{Gateway, Setup, patiently, taken};
+use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, bare, chunk, json_answer, post, stream_answer};
+use crate::patience::patiently;
 
 fn limited(engine: &Engine, limits: &str) -> Gateway {
     Setup::before(engine).upstream("dialect: openai").with(&format!("limits: {{{limits}}}")).start()
@@ -164,7 +165,7 @@ fn a_place_comes_free_however_a_request_ends() {
     // Its record is written behind that.
     gateway.await_records(1);
     let mut client = gateway.chat("", CHAT);
-    let connection = taken(&engine, &client).expect("its place is free again");
+    let connection = engine.taken(&client).expect("its place is free again");
     connection.reset();
     assert_eq!(client.answer().status(), 502);
     let mut models = ask(&bare("GET", "/v1/models", ""));
@@ -209,7 +210,7 @@ fn requests_beyond_the_descriptors_of_engines_are_refused_before_the_ledger_has_
     let mut connections = Vec::new();
     let refused = clients.iter_mut().find_map(|client| {
         client.send(&post("/v1/chat/completions", "", STREAM_CHAT));
-        match taken(&engine, client) {
+        match engine.taken(client) {
             Some(connection) => {
                 connections.push(connection);
                 None

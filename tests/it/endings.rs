@@ -360,7 +360,7 @@ fn trailers_reach_who_says_that_it_takes_them() {
 #[test]
 fn trailers_do_not_disturb_the_answer() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine).keeping_connections().start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").keeping_connections().start();
     let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
     let mut connection = engine.begin_stream();
     connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));

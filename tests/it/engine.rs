@@ -6,8 +6,9 @@
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use crate::client::Client;
 use crate::http::{Message, STREAM_HEAD, Unframed, ends, json_answer, read_head, read_message};
-use crate::patience::PATIENCE;
+use crate::patience::{PATIENCE, patiently};
 
 /// Listens where the gateway expects an engine.
 pub(crate) struct Engine {
@@ -59,6 +60,19 @@ impl Engine {
         let mut connection = self.accept();
         let request = connection.request();
         (connection, request)
+    }
+
+    /// The connection on which the client's request comes; `None` when the client is answered without
+    /// it.
+    pub(crate) fn taken(&self, client: &Client) -> Option<Connection> {
+        let came = patiently(|| match self.try_accept() {
+            None if client.has_answer() => Some(None),
+            None => None,
+            came => Some(came),
+        });
+        let mut connection = came.expect("an answer, or a request at the engine")?;
+        connection.request();
+        Some(connection)
     }
 
     /// Takes one request, and begins to answer it with a stream of events.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 use crate::client::{Client, ask};
 use crate::engine::{Connection, Engine};
 use crate::http::{Message, bare, chunk, post};
-use crate::patience::{Limit, PATIENCE};
+use crate::patience::{Limit, PATIENCE, patiently};
 
 /// The binary of this build, made if it is missing or stale.
 pub(crate) fn binary() -> &'static Path {
@@ -469,34 +468,6 @@ impl Drop for Gateway {
             eprintln!("the gateway's log: {:#?}", self.log.iter().collect::<Vec<_>>());
         }
     }
-}
-
-/// Looks again and again until something is there; `None` when it has not come within `PATIENCE`.
-pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    /// Between two looks, so that they do not keep busy what they wait for.
-    const PAUSE: Duration = Duration::from_millis(5);
-    let (_sender, nothing) = channel::<()>();
-    let limit = Limit::begin();
-    loop {
-        let there = look();
-        if there.is_some() || limit.is_over() {
-            return there;
-        }
-        let _ = nothing.recv_timeout(PAUSE);
-    }
-}
-
-/// The connection on which the engine is sent the client's request; `None` when the client is answered
-/// without it.
-pub(crate) fn taken(engine: &Engine, client: &Client) -> Option<Connection> {
-    let came = patiently(|| match engine.try_accept() {
-        None if client.has_answer() => Some(None),
-        None => None,
-        came => Some(came),
-    });
-    let mut connection = came.expect("an answer, or a request at the engine")?;
-    connection.request();
-    Some(connection)
 }
 
 /// The records of a ledger as the command prints them, wherever its gateway feeds them to.

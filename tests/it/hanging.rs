@@ -4,7 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::engine::Engine;
-use crate::gateway::{Setup, patiently};
+use crate::gateway::Setup;
+use crate::patience::patiently;
 
 /// Stops one thread, and no other of its process, until its input ends.
 const HOLD: &str = r"

@@ -16,11 +16,11 @@ use tempfile::TempDir;
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
-use crate::gateway::{Gateway, Setup, bounded, patiently, records};
+use crate::gateway::{Gateway, Setup, bounded, records};
 use crate::http::{
     LAST_CHUNK, STREAM_HEAD, Unframed, chunk, json_answer, read_message, stream_answer,
 };
-use crate::patience::{Limit, START_MAX};
+use crate::patience::{Limit, START_MAX, patiently};
 
 /// Files of the journal, the oldest first.
 fn segments(data_dir: &Path) -> Vec<PathBuf> {

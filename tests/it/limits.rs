@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, taken};
+use crate::gateway::{Gateway, Setup};
 use crate::http::{bare, json_answer, post, stream_answer};
 
 fn limited(engine: &Engine, limits: &str) -> Gateway {
@@ -229,7 +229,7 @@ fn a_head_a_target_and_a_body_as_large_as_may_be_pass_and_one_more_is_refused() 
     };
     for (status, request) in requests(0) {
         let mut client = Client::saying(gateway.address(), &request);
-        if let Some(mut connection) = taken(&engine, &client) {
+        if let Some(mut connection) = engine.taken(&client) {
             connection.send(&json_answer(CHAT_ANSWER));
         }
         assert_eq!(client.answer().status(), 200, "not {status}");

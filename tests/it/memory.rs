@@ -2,8 +2,9 @@
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, patiently};
+use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, chunk, json_answer};
+use crate::patience::patiently;
 
 #[test]
 fn requests_are_refused_while_memory_is_short_and_streams_go_on() {

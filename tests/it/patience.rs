@@ -1,5 +1,6 @@
 //! How long anything is waited for.
 
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything: far above what a busy machine needs, so that it only ever ends a
@@ -34,5 +35,20 @@ impl Limit {
     /// Whether it is over.
     pub(crate) fn is_over(&self) -> bool {
         self.left().is_zero()
+    }
+}
+
+/// Looks again and again until something is there; `None` when it has not come within `PATIENCE`.
+pub(crate) fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Between two looks, so that they do not keep busy what they wait for.
+    const PAUSE: Duration = Duration::from_millis(5);
+    let (_sender, nothing) = channel::<()>();
+    let limit = Limit::begin();
+    loop {
+        let there = look();
+        if there.is_some() || limit.is_over() {
+            return there;
+        }
+        let _ = nothing.recv_timeout(PAUSE);
     }
 }

@@ -11,10 +11,10 @@ use taximeter_tests::postgres::{PASSWORD, Server, USER};
 
 use crate::client::ask;
 use crate::fixtures::CHAT;
-use crate::gateway::{Gateway, Setup, binary, patiently, records_of, taximeter};
+use crate::gateway::{Gateway, Setup, binary, records_of, taximeter};
 use crate::http::post;
 use crate::pacing::{self, PacingEngine};
-use crate::patience::PATIENCE;
+use crate::patience::{PATIENCE, patiently};
 
 /// Requests that are asked while the server is in one state.
 const SOME: usize = 20;

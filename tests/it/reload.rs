@@ -10,9 +10,10 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, patiently};
+use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, chunk, json_answer, post};
 use crate::identity::{ACME, ZETA, keyed};
+use crate::patience::patiently;
 use crate::simulated::Simulated;
 
 /// A gateway whose callers are all this tenant's.

@@ -12,9 +12,10 @@ use taximeter_tests::postgres::{Server, shared};
 
 use crate::client::ask;
 use crate::fixtures::CHAT;
-use crate::gateway::{Gateway, Setup, binary, patiently, taximeter};
+use crate::gateway::{Gateway, Setup, binary, taximeter};
 use crate::http::post;
 use crate::pacing::{self, PacingEngine};
+use crate::patience::patiently;
 
 /// Requests of both gateways. Each has 600 tokens of input beside those from a cache.
 const REQUESTS: u64 = 4;

@@ -449,7 +449,7 @@ fn requests_that_run_are_counted_until_their_answers_have_ended() {
     let (client, connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     assert_eq!(active(&gateway), Some(1.0));
     drop((client, connection));
-    let ended = crate::gateway::patiently(|| (active(&gateway) == Some(0.0)).then_some(()));
+    let ended = crate::patience::patiently(|| (active(&gateway) == Some(0.0)).then_some(()));
     assert!(ended.is_some(), "{}", gateway.metrics());
     let mut client = gateway.chat("Connection: close\r\n", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));

@@ -15,12 +15,12 @@ use tempfile::TempDir;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup, bounded, patiently};
+use crate::gateway::{Gateway, Setup, bounded};
 use crate::http::{
     LAST_CHUNK, Message, Unframed, bare, chunk, json_answer, next_chunk, post, read_head,
     read_message,
 };
-use crate::patience::PATIENCE;
+use crate::patience::{PATIENCE, patiently};
 use crate::simulated::Simulated;
 
 /// The gateway's certificate and key, and who signs those of clients.

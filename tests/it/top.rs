@@ -9,8 +9,9 @@ use tempfile::TempDir;
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, HELLO, STREAM_CHAT};
-use crate::gateway::{Gateway, Setup, binary, bounded, patiently, taximeter};
+use crate::gateway::{Gateway, Setup, binary, bounded, taximeter};
 use crate::http::json_answer;
+use crate::patience::patiently;
 use crate::tls::Terminator;
 
 /// A shell in a terminal of a tmux of its own; ends with the test.

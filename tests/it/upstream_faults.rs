@@ -326,7 +326,7 @@ fn an_engine_may_answer_before_it_has_read_the_whole_request() {
 #[test]
 fn a_kept_connection_that_the_engine_has_closed_is_replaced_without_an_error() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine).keeping_connections().start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").keeping_connections().start();
     let mut client = gateway.chat("", CHAT);
     let (mut connection, _) = engine.request();
     connection.send(&json_answer(CHAT_ANSWER));

@@ -9,7 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use self::server::{Authority, Webhook, post};
-use crate::gateway::{patiently, taximeter};
+use crate::gateway::taximeter;
+use crate::patience::patiently;
 
 fn review() -> Value {
     json!({

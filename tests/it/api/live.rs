@@ -6,8 +6,9 @@ use super::description::Description;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{DONE, HELLO, STREAM_CHAT, WORLD};
-use crate::gateway::{Gateway, patiently};
+use crate::gateway::Gateway;
 use crate::http::{bare, chunk};
+use crate::patience::patiently;
 
 #[test]
 fn running_requests_are_seen_while_they_run() {
