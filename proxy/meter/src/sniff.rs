@@ -65,7 +65,8 @@ impl Sniffer {
     pub(crate) fn look(&mut self, read: &[u8]) -> Kind {
         for byte in read {
             let is_blank = byte.is_ascii_whitespace() || matches!(byte, 0xef | 0xbb | 0xbf);
-            if self.seen.is_empty() && is_blank {
+            // In frames every byte is of a length, blank or not.
+            if self.seen.is_empty() && is_blank && self.declared != Some(Kind::Frames) {
                 continue;
             }
             self.seen.push(*byte);
@@ -127,6 +128,7 @@ mod tests {
         assert_eq!(kind(Some("application/jsonl"), "data: x"), (Kind::Events, true));
         let frames = Some("application/vnd.amazon.eventstream");
         assert_eq!(kind(frames, "\0\0\0\x10"), (Kind::Frames, false));
+        assert_eq!(kind(frames, "\n"), (Kind::Frames, false));
         assert_eq!(kind(frames, "{"), (Kind::Document, true));
         assert_eq!(kind(None, "\0\0\0\x10"), (Kind::Opaque, false));
         assert_eq!(kind(json, "  "), (Kind::Unsure, false));
