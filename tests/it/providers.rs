@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::engine::Engine;
+use crate::engine::{Connection, Engine};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{Message, answer, bare, chunk, json_answer, post, stream_answer};
 use crate::identity::ACME;
@@ -188,17 +188,23 @@ fn bedrocks_streams_are_read_in_awss_framing() {
     assert!(record["usage"]["output_tokens"].as_u64() > Some(0), "{record}");
 }
 
-#[test]
-fn a_client_that_leaves_a_stream_in_awss_framing_owes_what_it_was_sent() {
-    let engine = Engine::start();
-    let gateway = Setup::before(&engine).upstream("dialect: bedrock").start();
+/// Asks for a stream in AWS's framing, which the engine begins.
+fn converse(engine: &Engine, gateway: &Gateway) -> (Client, Connection) {
     let ask = post("/model/anthropic.claude-haiku-4-5/converse-stream", "", CONVERSE);
-    let mut client = Client::saying(gateway.address(), &ask);
+    let client = Client::saying(gateway.address(), &ask);
     let (mut connection, _) = engine.request();
     connection.send(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n\
           Transfer-Encoding: chunked\r\n\r\n",
     );
+    (client, connection)
+}
+
+#[test]
+fn a_client_that_leaves_a_stream_in_awss_framing_owes_what_it_was_sent() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: bedrock").start();
+    let (mut client, mut connection) = converse(&engine, &gateway);
     // All of it but for the last bytes of a message.
     let cut = fixture!("bedrock/converse_cut.eventstream");
     connection.send(&chunk(cut));
@@ -223,13 +229,7 @@ fn a_stream_in_awss_framing_that_falls_silent_ends_with_an_exception() {
         .upstream("dialect: bedrock")
         .with("limits: {upstream_idle_timeout_seconds: 0.2}")
         .start();
-    let ask = post("/model/anthropic.claude-haiku-4-5/converse-stream", "", CONVERSE);
-    let mut client = Client::saying(gateway.address(), &ask);
-    let (mut connection, _) = engine.request();
-    connection.send(
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n\
-          Transfer-Encoding: chunked\r\n\r\n",
-    );
+    let (mut client, mut connection) = converse(&engine, &gateway);
     let whole = fixture!("bedrock/converse_stream.eventstream");
     let length = u32::from_be_bytes(whole[..4].try_into().expect("four bytes"));
     let first = &whole[..usize::try_from(length).expect("a length")];
