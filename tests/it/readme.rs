@@ -36,6 +36,8 @@ fn every_configuration_in_the_readme_is_good() {
             .env("OPENAI_API_KEY", "sk-x")
             .env("ANTHROPIC_API_KEY", "sk-y")
             .env("GEMINI_API_KEY", "sk-g")
+            .env("COHERE_API_KEY", "sk-d")
+            .env("AWS_BEARER_TOKEN_BEDROCK", "sk-e")
             .env("OPENMETER_TOKEN", "sk-z")
             .env("PGPASSWORD", "hunter2")
             .env("COLLECTOR_KEY", "sk-c")

@@ -19,6 +19,7 @@ Examples:
   kubectl get deployment vllm -o yaml | taximeter inject | kubectl apply -f -
   taximeter inject --beside application --tenant label:team app.yaml > metered.yaml
   helm template vllm ./chart | taximeter inject --image registry.example/taximeter:0.1.0
+  taximeter inject --memory 1Gi --cpu 200m --drain-seconds 20 --journal-size 4Gi vllm.yaml
   diff vllm.yaml <(taximeter inject vllm.yaml)          what would change
 
 Reads one or many documents of YAML or JSON: Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet,
