@@ -254,14 +254,17 @@ impl Gateway {
         (client, connection)
     }
 
-    /// The number of one of its threads.
+    /// The number of one of its threads. Each gives itself its name, some time after it was made.
     pub(crate) fn thread(&self, name: &str) -> String {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("threads");
-        let is_called = |folder: &Path| {
-            std::fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+        let folder = format!("/proc/{}/task", self.child.id());
+        let is_called = |task: &Path| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
         };
-        let mut folders = tasks.map(|task| task.expect("a thread").path());
-        let found = folders.find(|folder| is_called(folder)).expect("a thread of that name");
+        let found = patiently(|| {
+            let tasks = std::fs::read_dir(&folder).expect("threads");
+            tasks.map(|task| task.expect("a thread").path()).find(|task| is_called(task))
+        });
+        let found = found.expect("a thread of that name");
         found.file_name().expect("its number").to_string_lossy().into_owned()
     }
 
