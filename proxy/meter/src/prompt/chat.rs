@@ -25,6 +25,16 @@ pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
                 system.into_iter().chain([turn("user", request.input)]).collect();
             serde_json::to_vec(&json!({ "messages": messages })).ok().map(Cow::Owned)
         }
+        Wire::Messages => {
+            let request: PlainMessages = serde_json::from_slice(body).ok()?;
+            let turn = |role, content| json!({"role": role, "content": content});
+            let system = request.system.map(|system| turn("system", system.joined()));
+            let mut messages = Vec::from_iter(system);
+            for PlainTurn { role, content } in request.messages {
+                messages.push(turn(role.name(), content.only()?));
+            }
+            serde_json::to_vec(&json!({ "messages": messages })).ok().map(Cow::Owned)
+        }
         _ => None,
     }
 }
@@ -58,6 +68,78 @@ struct PlainResponse<'a> {
     _reasoning: Option<Nothing>,
 }
 
+/// A request in Anthropic's form whose prompt is plain text, spoken in turns.
+#[derive(Deserialize)]
+struct PlainMessages {
+    system: Option<PlainContent>,
+    messages: Vec<PlainTurn>,
+    #[serde(default, rename = "tools")]
+    _tools: [(); 0],
+    #[serde(default, rename = "mcp_servers")]
+    _mcp_servers: [(); 0],
+    #[serde(rename = "thinking")]
+    _thinking: Option<Nothing>,
+}
+
+#[derive(Deserialize)]
+struct PlainTurn {
+    role: PlainRole,
+    content: PlainContent,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PlainRole {
+    User,
+    Assistant,
+}
+
+impl PlainRole {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum PlainContent {
+    Text(String),
+    Blocks(Vec<PlainBlock>),
+}
+
+/// Blocks of any other kind fit no type of these.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum PlainBlock {
+    Text { text: String },
+}
+
+impl PlainContent {
+    /// A system prompt: engines write its blocks one behind the other.
+    fn joined(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Blocks(blocks) => {
+                blocks.into_iter().map(|PlainBlock::Text { text }| text).collect()
+            }
+        }
+    }
+
+    /// What is said in a turn, in one piece: what stands between several is each engine's own.
+    fn only(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Blocks(blocks) => match <[PlainBlock; 1]>::try_from(blocks) {
+                Ok([PlainBlock::Text { text }]) => Some(text),
+                Err(_) => None,
+            },
+        }
+    }
+}
+
 /// What no value is.
 #[derive(Deserialize)]
 enum Nothing {}
@@ -76,7 +158,6 @@ mod tests {
     fn a_chat_is_one_as_it_stands() {
         let body = r#"{"messages":[{"role":"user","content":"hi"}],"tools":[]}"#;
         assert_eq!(chat(Wire::ChatCompletions, body), serde_json::from_str(body).ok());
-        assert_eq!(chat(Wire::Messages, body), None);
         assert_eq!(chat(Wire::Invocations, body), serde_json::from_str(body).ok());
         assert_eq!(chat(Wire::Invocations, r#"{"prompt":"hi"}"#), None);
         // Several chats, of which no template makes one.
@@ -109,5 +190,42 @@ mod tests {
             assert_eq!(chat(Wire::Responses, &body), None, "{more}");
         }
         assert_eq!(chat(Wire::Responses, r#"{"input":[{"role":"user","content":"hi"}]}"#), None);
+    }
+
+    #[test]
+    fn plain_messages_are_a_chat_led_by_their_system_prompt() {
+        let body = r#"{"system":[{"type":"text","text":"be "},{"type":"text","text":"brief",
+            "cache_control":{"type":"ephemeral"}}],"tools":[],"max_tokens":9,"messages":[
+            {"role":"user","content":"hi"},
+            {"role":"assistant","content":[{"type":"text","text":"h\u006f"}]}]}"#;
+        let turn = |role, content| json!({"role": role, "content": content});
+        let [system, user] = [turn("system", "be brief"), turn("user", "hi")];
+        let assistant = turn("assistant", "ho");
+        assert_eq!(
+            chat(Wire::Messages, body),
+            Some(json!({"messages": [system, user, assistant]}))
+        );
+        let alone = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
+        assert_eq!(chat(Wire::Messages, alone), Some(json!({"messages": [user]})));
+    }
+
+    #[test]
+    fn messages_that_are_more_than_their_texts_are_none() {
+        for content in [
+            r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#,
+            r#"[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]"#,
+            r#"[{"type":"tool_result","tool_use_id":"t","content":"3"}]"#,
+        ] {
+            let body = format!(r#"{{"messages":[{{"role":"user","content":{content}}}]}}"#);
+            assert_eq!(chat(Wire::Messages, &body), None, "{content}");
+        }
+        for more in [
+            r#","tools":[{"name":"f","input_schema":{"type":"object"}}]"#,
+            r#","thinking":{"type":"enabled","budget_tokens":1024}"#,
+            r#","mcp_servers":[{"type":"url","url":"https://example.com","name":"m"}]"#,
+        ] {
+            let body = format!(r#"{{"messages":[{{"role":"user","content":"hi"}}]{more}}}"#);
+            assert_eq!(chat(Wire::Messages, &body), None, "{more}");
+        }
     }
 }
