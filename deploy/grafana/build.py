@@ -44,6 +44,7 @@ def panel(kind, title, queries, unit, width, height, about="", **more):
         "stacking": {"mode": "normal" if more.pop("stacked", False) else "none"},
     }
     options = {
+        "state-timeline": {"mergeValues": True, "rowHeight": 0.8, "legend": {"showLegend": False}},
         "timeseries": {"legend": {"displayMode": "list", "placement": "bottom"},
                        "tooltip": {"mode": "multi", "sort": "desc"}},
         "stat": {"colorMode": "none", "graphMode": "area", "reduceOptions": {"calcs": ["lastNotNull"]}},
@@ -69,13 +70,23 @@ def table(title, query, unit, about=""):
     return panel("table", title, query, unit, 8, 8, about, transformations=[hide])
 
 
+def good_or(bad):
+    """Green at 1, and red, with a word for it, at 0."""
+    steps = [{"color": "red", "value": None}, {"color": "green", "value": 1}]
+    words = [{"type": "value", "options": {"0": {"text": bad}, "1": {"text": "good"}}}]
+    return {"mappings": words, "thresholds": {"mode": "absolute", "steps": steps}, "color": {"mode": "thresholds"}}
+
+
 def health(title, query, about=""):
     """Nothing to look at while it is good."""
-    steps = [{"color": "red", "value": None}, {"color": "green", "value": 1}]
-    words = [{"type": "value", "options": {"0": {"text": "cannot be written"}, "1": {"text": "good"}}}]
-    found = stat(title, query, "short", about, field={"mappings": words, "thresholds": {"mode": "absolute", "steps": steps}})
+    found = stat(title, query, "short", about, field=good_or("cannot be written"))
     found["options"]["colorMode"] = "value"
     return found
+
+
+def bands(title, queries, about=""):
+    """A band for each, red while it fails."""
+    return panel("state-timeline", title, queries, "short", WIDTH, 6, about, field=good_or("fails"))
 
 
 def laid_out(rows):
@@ -182,6 +193,8 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines,
                (rate("taximeter_upstream_protocol_faults_total", ANY, "taximeter_upstream, taximeter_cause"),
                 "{{taximeter_upstream}}: bad HTTP, {{taximeter_cause}}"),
                (rate("taximeter_meter_oddities_total", ANY, "taximeter_kind"), "odd: {{taximeter_kind}}")], "ops"),
+        bands("Health of engines", [(f"min by (taximeter_upstream) (taximeter_upstream_healthy{{{ANY}}})", "{{taximeter_upstream}}")],
+              "Red while the last request of any gateway could not be sent, was answered 5xx, or broke off; nothing before the first."),
     ]),
     ("The gateway itself", [
         graph("Its own part of a request", quantiles("taximeter_gateway_duration_seconds"), "s",
