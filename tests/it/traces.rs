@@ -358,7 +358,8 @@ fn what_a_request_states_is_on_its_engine_s_span_in_each_generation() {
 fn what_only_openai_has_is_on_the_spans_of_its_engines_alone() {
     let body = r#"{"model":"gpt-4o-mini","service_tier":"flex","modalities":["text","audio"],
         "messages":[{"role":"user","content":"Where to?"}]}"#;
-    let answer = CHAT_ANSWER.replace("\"object\"", "\"service_tier\":\"default\",\"object\"");
+    let said = r#""service_tier":"default","system_fingerprint":"fp_44709d6fcb","object""#;
+    let answer = CHAT_ANSWER.replace("\"object\"", said);
     for (dialect, told) in [("openai", true), ("vllm", false)] {
         let (engine, collector) = (Engine::start(), Engine::start());
         let otlp = format!("endpoint: 'http://{}', compression: none", collector.address());
@@ -374,10 +375,35 @@ fn what_only_openai_has_is_on_the_spans_of_its_engines_alone() {
             ("openai.api.type", "chat_completions"),
             ("openai.request.service_tier", "flex"),
             ("openai.response.service_tier", "default"),
+            ("openai.response.system_fingerprint", "fp_44709d6fcb"),
         ] {
             assert_eq!(call.get(key).map(String::as_str), told.then_some(value), "{key}: {call:?}");
         }
         assert_eq!(call["gen_ai.output.type"], "speech", "{dialect}");
+    }
+}
+
+#[test]
+fn tokens_are_on_spans_by_modality_in_the_latest_generation() {
+    let detailed = "\"cached_tokens\":400,\"cached_tokens_details\":{\"text_tokens\":400}";
+    let detailed = format!("{detailed},\"audio_tokens\":70,\"text_tokens\":930");
+    let answer = CHAT_ANSWER.replace("\"cached_tokens\":400", &detailed);
+    for genai in ["v1_41", "latest"] {
+        let (engine, collector) = (Engine::start(), Engine::start());
+        let gateway = gateway(&engine, &collector, &format!("{{}}, genai: {genai}"));
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&json_answer(&answer));
+        assert_eq!(client.answer().status(), 200);
+        let call = attributes(&spans(&collector)["chat gpt-4o-mini"].attributes);
+        assert_eq!(call["gen_ai.usage.input_tokens"], "1000", "{call:?}");
+        for (part, tokens) in [
+            ("text.input_tokens", Some("930")),
+            ("audio.input_tokens", Some("70")),
+            ("image.input_tokens", None),
+        ] {
+            let told = call.get(&format!("gen_ai.usage.{part}")).map(String::as_str);
+            assert_eq!(told, tokens.filter(|_| genai == "latest"), "{genai}: {part}: {call:?}");
+        }
     }
 }
 

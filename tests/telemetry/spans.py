@@ -19,15 +19,17 @@ CALLING = {"connect", "prefill", "stream", "answer"}
 HTTP_MUST = {"http.request.method", "url.path", "url.scheme", "network.protocol.version"}
 ONWARD_MUST = {"http.request.method", "url.full", "server.address", "server.port", "network.protocol.version"}
 CALL_MUST = {"gen_ai.operation.name", "gen_ai.provider.name", "server.address", "server.port"}
+MODALITIES = {f"gen_ai.usage.{modality}.{part}_tokens" for modality in ("text", "image", "audio")
+              for part in ("input", "output", "cache_read.input")}
 # Of the newest documents; the package has the name of before.
 NEWER = {"gen_ai.usage.cache_write.input_tokens", "gen_ai.request.reasoning.level",
-         "gen_ai.request.previous_response.id"}
+         "gen_ai.request.previous_response.id"} | MODALITIES
 OLDER = {"gen_ai.usage.cache_creation.input_tokens"}
 TOKENS = {f"gen_ai.usage.{part}" for part in (
     "input_tokens", "output_tokens", "cache_read.input_tokens", "cache_write.input_tokens",
     "cache_creation.input_tokens", "reasoning.output_tokens")}
 TYPES = {
-    **{key: "int_value" for key in TOKENS | conventions.INTEGERS | {
+    **{key: "int_value" for key in TOKENS | MODALITIES | conventions.INTEGERS | {
         "gen_ai.request.choice.count", "gen_ai.request.max_tokens", "gen_ai.request.seed",
         "gen_ai.embeddings.dimension.count"}},
     **{f"gen_ai.request.{part}": "double_value" for part in (

@@ -21,6 +21,7 @@ pub(crate) struct Answer {
     pub(crate) id: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) service_tier: Option<String>,
+    pub(crate) system_fingerprint: Option<String>,
     /// By choice, in order.
     pub(crate) finish_reasons: Vec<(u64, String)>,
     pub(crate) text: String,
@@ -62,6 +63,7 @@ impl Answer {
         keep_first(&mut self.id, facts.id);
         keep_first(&mut self.model, facts.model);
         keep_last(&mut self.service_tier, facts.service_tier);
+        keep_first(&mut self.system_fingerprint, facts.system_fingerprint);
         for (choice, reason) in facts.finish_reasons {
             self.finish(choice, &reason);
         }

@@ -27,6 +27,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) model: Option<Text<'a>>,
     /// Service tier that is used.
     pub(crate) service_tier: Option<Text<'a>>,
+    /// What the engine runs on, in a word of its own.
+    pub(crate) system_fingerprint: Option<Text<'a>>,
     /// Choices that finished, and why.
     pub(crate) finish_reasons: Vec<(u64, Text<'a>)>,
     /// What was generated.

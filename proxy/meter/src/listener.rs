@@ -161,6 +161,7 @@ impl Listener {
             response_model: answer.model,
             response_id: answer.id,
             service_tier: answer.service_tier,
+            system_fingerprint: answer.system_fingerprint,
             finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
             error_type: answer.error,
             is_pending,

@@ -33,6 +33,8 @@ pub struct Measurement {
     pub response_id: Option<String>,
     /// Service tier that was really used.
     pub service_tier: Option<String>,
+    /// `system_fingerprint` of the answer: what the engine runs on, in a word of its own.
+    pub system_fingerprint: Option<String>,
     /// One per choice that finished, in order of choice.
     pub finish_reasons: Vec<String>,
     /// `error.type` of an error inside the answer: the provider's code, if it is a plain word.

@@ -8,7 +8,7 @@ use http::{Method, Version};
 use jiff::Timestamp;
 use taximeter_config::Upstream;
 use taximeter_ledger::{Record, RequestId};
-use taximeter_meter::{Parameter, Wire};
+use taximeter_meter::{Measurement, Parameter, Wire};
 
 use super::trace::Place;
 
@@ -84,12 +84,19 @@ pub(crate) struct Attempt<'a> {
     pub(crate) parameters: &'a [(Parameter, String)],
     /// The most tokens that each answer may have.
     pub(crate) max_tokens: Option<u64>,
-    /// Service tier that was asked for, and the one that the answer says.
-    pub(crate) tiers: [Option<&'a str>; 2],
+    /// Service tier that was asked for.
+    pub(crate) request_tier: Option<&'a str>,
     /// Attempts before the last one, which brought it nowhere.
     pub(crate) tries: &'a [Try],
     /// When its first byte was sent; `None` where nothing was.
     pub(crate) sent_at: Option<Instant>,
+    /// Its record, and what was measured; `None` where it used nothing.
+    pub(crate) answered: Option<(&'a Record, &'a Measurement)>,
+}
+
+impl<'a> Attempt<'a> {
     /// `None` where it used nothing.
-    pub(crate) record: Option<&'a Record>,
+    pub(crate) fn record(&self) -> Option<&'a Record> {
+        self.answered.map(|(record, _)| record)
+    }
 }

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use taximeter_config::{GenAi, Upstream};
 use taximeter_ledger::{Record, Stage};
 use taximeter_meter::{Parameter, Wire};
-use taximeter_pricing::Member;
+use taximeter_pricing::{Member, Modalities};
 
 use super::attributes::{UPSTREAM_PROTOCOL_VERSION, method_label, version_label, words};
 use super::ended::{Attempt, Ended};
@@ -67,7 +67,7 @@ impl Ended<'_> {
         let unsent = self.error.filter(|_| attempt.sent_at.is_none());
         spans.extend(connect.map(|span| tried(span, resent, unsent)));
         if attempt.sent_at.is_some() {
-            let stream = attempt.record.filter(|record| record.stream);
+            let stream = attempt.record().filter(|record| record.stream);
             let first = stream.and_then(|record| record.timing.time_to_first_chunk);
             let first = first.map(|seconds| self.started + Duration::from_secs_f64(seconds));
             spans.extend(stages.next(Stage::Prefill, first, CLIENT));
@@ -236,7 +236,7 @@ impl Attempt<'_> {
         stated(self.parameters, genai, &mut all);
         all.extend(self.output_type().map(|form| text(key::GEN_AI_OUTPUT_TYPE, form)));
         self.of_openai(&mut all);
-        if let Some(record) = self.record {
+        if let Some(record) = self.record() {
             said(record, waited, &mut all);
             used(record, genai, &mut all);
         }
@@ -273,10 +273,15 @@ impl Attempt<'_> {
             _ => None,
         };
         all.extend(api.map(|api| text(key::OPENAI_API_TYPE, api)));
-        let [asked, answered] = self.tiers;
-        let asked = asked.filter(|tier| *tier != "auto");
+        let asked = self.request_tier.filter(|tier| *tier != "auto");
         all.extend(asked.map(|tier| text(key::OPENAI_REQUEST_SERVICE_TIER, &chosen(tier))));
-        all.extend(answered.map(|tier| text(key::OPENAI_RESPONSE_SERVICE_TIER, &chosen(tier))));
+        let Some((_, answer)) = self.answered else { return };
+        for (key, said) in [
+            (key::OPENAI_RESPONSE_SERVICE_TIER, &answer.service_tier),
+            (key::OPENAI_RESPONSE_SYSTEM_FINGERPRINT, &answer.system_fingerprint),
+        ] {
+            all.extend(said.as_deref().map(|said| text(key, &chosen(said))));
+        }
     }
 }
 
@@ -367,6 +372,9 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
     ] {
         all.extend(tokens.filter(|_| is_told).map(|tokens| int(key, tokens)));
     }
+    if newer {
+        by_modality(usage.modalities.as_ref().map(Modalities::from).unwrap_or_default(), all);
+    }
     all.push(text(key::SOURCE, usage.source.as_str()));
     for (key, member) in
         [(key::INPUT_SOURCE, Member::InputTokens), (key::OUTPUT_SOURCE, Member::OutputTokens)]
@@ -380,6 +388,19 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
         // A decimal number is exact as text, and as nothing else.
         all.push(text(key::COST_AMOUNT, &cost.amount.normalize().to_string()));
         all.push(text(key::CURRENCY, &cost.currency));
+    }
+}
+
+/// Tokens by what they stand for, where the engine tells that apart.
+fn by_modality(told: Modalities, all: &mut Vec<KeyValue>) {
+    for (parts, [text, image, audio]) in [
+        (told.input, key::INPUT_BY_MODALITY),
+        (told.output, key::OUTPUT_BY_MODALITY),
+        (told.cache_read, key::CACHE_READ_BY_MODALITY),
+    ] {
+        for (key, tokens) in [(text, parts.text), (image, parts.image), (audio, parts.audio)] {
+            all.extend(tokens.map(|tokens| int(key, tokens)));
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn read<'a>(
             b"id" => facts.id = value.text()?,
             b"model" => facts.model = value.text()?,
             b"service_tier" => facts.service_tier = value.text()?,
+            b"system_fingerprint" => facts.system_fingerprint = value.text()?,
             b"choices" => {
                 has_no_choices = value.peek() == Some(b'[');
                 value.array(|value| {

@@ -65,8 +65,7 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
     }
     let over = open.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
     let said = open.captured.as_ref().map(|said| said.answered(measurement.transcript.as_deref()));
-    let answered = Some((record, measurement.service_tier.as_deref()));
-    let ended = Ended { error, ..ended(open, fate.place, answered, over) };
+    let ended = Ended { error, ..ended(open, fate.place, Some((record, measurement)), over) };
     tell(telemetry, fate, has_line, &ended, said)
 }
 
@@ -157,12 +156,12 @@ fn tell(
     Trace { found, closing: is_kept.then(closing) }
 }
 
-/// What is known of a request, but for what went wrong; `answered` is its record, and the service tier
-/// that the answer says.
+/// What is known of a request, but for what went wrong; `answered` is its record, and what was
+/// measured.
 fn ended<'a>(
     open: &'a Open,
     place: Place,
-    answered: Option<(&'a Record, Option<&'a str>)>,
+    answered: Option<(&'a Record, &'a Measurement)>,
     ended_at: Instant,
 ) -> Ended<'a> {
     let call = &open.call;
@@ -197,9 +196,9 @@ fn ended<'a>(
             parameters: &open.parameters,
             max_tokens: open.max_tokens,
             tries: &open.tries,
-            tiers: [open.request_tier.as_deref(), answered.and_then(|(_, tier)| tier)],
+            request_tier: open.request_tier.as_deref(),
             sent_at: open.sent_at,
-            record: answered.map(|(record, _)| record),
+            answered,
         }),
         passed_to: None,
     }

@@ -28,7 +28,7 @@ impl Event for RequestEnded<'_> {
 
 /// What is known; what is not is left out.
 fn fields(ended: &Ended<'_>) -> Vec<Field> {
-    let record = ended.attempt.and_then(|attempt| attempt.record);
+    let record = ended.attempt.and_then(|attempt| attempt.record());
     let path = ended.route.is_none().then_some(ended.path);
     let mut fields = vec![
         ("id", ended.request.to_string().into()),

@@ -81,6 +81,8 @@ keys! {
         "As asked for, if that is not `auto`.";
     OPENAI_RESPONSE_SERVICE_TIER: attribute::OPENAI_RESPONSE_SERVICE_TIER, Text,
         "As the answer says.";
+    OPENAI_RESPONSE_SYSTEM_FINGERPRINT: attribute::OPENAI_RESPONSE_SYSTEM_FINGERPRINT, Text,
+        "What the engine runs on, as the answer says.";
     GEN_AI_CONVERSATION_ID: attribute::GEN_AI_CONVERSATION_ID, Text,
         "Where the request names it.";
     GEN_AI_RESPONSE_ID: attribute::GEN_AI_RESPONSE_ID, Text, "The answer's `id`.";
@@ -98,6 +100,24 @@ keys! {
         "A part of the input; `latest`.";
     GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: attribute::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, Int,
         "A part of the output.";
+    GEN_AI_USAGE_TEXT_INPUT_TOKENS: "gen_ai.usage.text.input_tokens", Int,
+        "A part of the input; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_IMAGE_INPUT_TOKENS: "gen_ai.usage.image.input_tokens", Int,
+        "A part of the input; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_AUDIO_INPUT_TOKENS: "gen_ai.usage.audio.input_tokens", Int,
+        "A part of the input; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_TEXT_OUTPUT_TOKENS: "gen_ai.usage.text.output_tokens", Int,
+        "A part of the output; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS: "gen_ai.usage.image.output_tokens", Int,
+        "A part of the output; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS: "gen_ai.usage.audio.output_tokens", Int,
+        "A part of the output; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_TEXT_CACHE_READ_INPUT_TOKENS: "gen_ai.usage.text.cache_read.input_tokens", Int,
+        "A part of what was read from a cache; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_IMAGE_CACHE_READ_INPUT_TOKENS: "gen_ai.usage.image.cache_read.input_tokens", Int,
+        "A part of what was read from a cache; `latest`, where the engine tells it apart.";
+    GEN_AI_USAGE_AUDIO_CACHE_READ_INPUT_TOKENS: "gen_ai.usage.audio.cache_read.input_tokens", Int,
+        "A part of what was read from a cache; `latest`, where the engine tells it apart.";
     GEN_AI_SYSTEM_INSTRUCTIONS: attribute::GEN_AI_SYSTEM_INSTRUCTIONS, Text,
         "JSON; where content is captured.";
     GEN_AI_INPUT_MESSAGES: attribute::GEN_AI_INPUT_MESSAGES, Text,
@@ -138,6 +158,27 @@ keys! {
     KIND: "taximeter.kind", Text, "A fixed word.";
     SIGNAL: "taximeter.otlp.signal", Text, "`metrics`, `traces` or `logs`.";
 }
+
+/// Parts of the input that are text, pictures and sound.
+pub(crate) const INPUT_BY_MODALITY: [&str; 3] = [
+    GEN_AI_USAGE_TEXT_INPUT_TOKENS,
+    GEN_AI_USAGE_IMAGE_INPUT_TOKENS,
+    GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
+];
+
+/// Parts of the output that are text, pictures and sound.
+pub(crate) const OUTPUT_BY_MODALITY: [&str; 3] = [
+    GEN_AI_USAGE_TEXT_OUTPUT_TOKENS,
+    GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS,
+    GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
+];
+
+/// Parts of what was read from a cache that are text, pictures and sound.
+pub(crate) const CACHE_READ_BY_MODALITY: [&str; 3] = [
+    GEN_AI_USAGE_TEXT_CACHE_READ_INPUT_TOKENS,
+    GEN_AI_USAGE_IMAGE_CACHE_READ_INPUT_TOKENS,
+    GEN_AI_USAGE_AUDIO_CACHE_READ_INPUT_TOKENS,
+];
 
 /// In front of the name of a log line's field that has no key of its own.
 pub(crate) const LOG_FIELD: &str = "taximeter.log.";

@@ -21,6 +21,9 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
     line("id", &found.response_id);
     line("model", &found.response_model);
     line("tier", &found.service_tier);
+    if let Some(fingerprint) = &found.system_fingerprint {
+        line("fingerprint", fingerprint);
+    }
     line("finish reasons", &found.finish_reasons);
     line("error type", &found.error_type);
     line("events with content", &found.timing.output_chunks);
