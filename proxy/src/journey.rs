@@ -28,9 +28,9 @@ use crate::edge::clock;
 use crate::edge::framing::FramingFault;
 use crate::edge::listen::{Peer, Worker};
 use crate::fields;
+use crate::telemetry::ended::Onward;
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
-use report::Onward;
 
 pub(crate) use relay::ReplyBody;
 
@@ -105,7 +105,7 @@ async fn ride(
     {
         let answer = refuse::options(allow);
         let told = (None, Some(answer.status()));
-        report::passed(gateway, arrival, request.method(), told, None);
+        report::passed(gateway, arrival, request.method(), told);
         return Ok(answer.map(ReplyBody::whole));
     }
     let (mut head, body) = request.into_parts();
@@ -118,8 +118,7 @@ async fn ride(
     peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;
     call.laps.routed = Some(clock::now());
-    let route = call.route;
-    let mut passed = None;
+    let (route, method) = (call.route, head.method.clone());
     let fare = match route.billing {
         Billing::Ledger => {
             arrival.is_leaving_told.store(true, Relaxed);
@@ -129,15 +128,15 @@ async fn ride(
             Some(fare)
         }
         Billing::Free => {
-            passed =
-                Some((head.method.clone(), Onward { upstream: chosen.index, laps: call.laps }));
+            let onward = Onward { upstream: chosen.index, laps: call.laps };
+            arrival.onward.get_or_init(|| onward);
             None
         }
     };
     let reply = relay::open(worker, peer, head, &mut chosen, fare).await?;
-    if let Some((method, onward)) = passed {
+    if arrival.onward.get().is_some() {
         let told = (Some(route.template), Some(reply.status()));
-        report::passed(gateway, arrival, &method, told, Some(onward));
+        report::passed(gateway, arrival, &method, told);
     }
     Ok(reply)
 }

@@ -182,6 +182,31 @@ fn a_request_that_never_reached_its_engine_is_an_operation_that_failed_by_its_ca
 }
 
 #[test]
+fn what_is_passed_on_without_a_record_is_a_request_to_its_engine_too() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start();
+    let request = bare("GET", "/v1/models", "Connection: close\r\n");
+    for status in ["200 OK", "404 Not Found"] {
+        let mut client = Client::saying(gateway.address(), &request);
+        engine.answer_once(&answer(status, "application/json", "{}"));
+        client.answer();
+    }
+    drop(engine);
+    assert_eq!(gateway.ask(&request).status(), 502);
+    let text = gateway.metrics();
+    let calls = |labels: &[&str]| {
+        let of_models = [&["http_request_method=\"GET\"", "server_port="], labels].concat();
+        sum(&text, "http_client_request_duration_seconds_count", &of_models)
+    };
+    assert_eq!(calls(&[]), Some(3.0), "{text}");
+    assert_eq!(calls(&["http_response_status_code=\"200\""]), Some(1.0), "{text}");
+    let refused = ["error_type=\"404\"", "http_response_status_code=\"404\""];
+    assert_eq!(calls(&refused), Some(1.0), "{text}");
+    assert_eq!(calls(&["error_type=\"upstream_connect\""]), Some(1.0), "{text}");
+    assert_eq!(calls(&["http_response_status_code=\"502\""]), Some(0.0), "{text}");
+}
+
+#[test]
 fn an_upstream_is_healthy_while_it_answers_and_nothing_is_said_of_it_before() {
     let engine = Engine::start();
     let gateway = Setup::before(&engine).upstream("dialect: openai").start();

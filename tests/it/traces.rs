@@ -14,7 +14,7 @@ use crate::collector::attributes;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, Message, answer, chunks, json_answer, post, stream_answer};
+use crate::http::{LAST_CHUNK, Message, answer, bare, chunks, json_answer, post, stream_answer};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
@@ -405,6 +405,22 @@ fn tokens_are_on_spans_by_modality_in_the_latest_generation() {
             assert_eq!(told, tokens.filter(|_| genai == "latest"), "{genai}: {part}: {call:?}");
         }
     }
+}
+
+#[test]
+fn a_request_that_is_on_no_ledger_and_meets_no_engine_has_the_span_of_its_call_too() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let gateway = gateway(&engine, &collector, "{}");
+    drop(engine);
+    let request = bare("GET", "/v1/models", "Connection: close\r\n");
+    assert_eq!(gateway.ask(&request).status(), 502);
+    let spans = spans(&collector);
+    let (server, call) = (&spans["GET /v1/models"], &spans["GET"]);
+    assert_eq!((call.kind, &call.parent_span_id), (SpanKind::Client as i32, &server.span_id));
+    let (asked, called) = (attributes(&server.attributes), attributes(&call.attributes));
+    assert_eq!(asked["http.response.status_code"], "502");
+    assert_eq!(called["error.type"], "upstream_connect", "{called:?}");
+    assert_eq!(called.get("http.response.status_code"), None, "no engine has said so");
 }
 
 #[test]

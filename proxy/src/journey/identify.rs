@@ -21,7 +21,7 @@ use crate::edge::listen::Peer;
 use crate::fields::{self, TRACEPARENT, TRACESTATE, X_REQUEST_ID};
 use crate::gateway::Gateway;
 use crate::telemetry::TraceContext;
-use crate::telemetry::ended::Laps;
+use crate::telemetry::ended::{Laps, Onward};
 use crate::telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
 use crate::telemetry::trace::{self, Place};
 
@@ -81,6 +81,8 @@ pub(crate) struct Arrival {
     pub(crate) trace: Option<TraceContext>,
     /// Who pays, once that is known.
     pub(crate) caller: OnceLock<Arc<Caller>>,
+    /// Where it goes without a fare, once that is known.
+    pub(crate) onward: OnceLock<Onward>,
     /// A fare tells of it.
     pub(crate) has_fare: AtomicBool,
     /// A fare tells of it if its client leaves.
@@ -117,6 +119,7 @@ impl Arrival {
             uri: uri.clone(),
             trace: told_trace(headers),
             caller: OnceLock::new(),
+            onward: OnceLock::new(),
             has_fare: AtomicBool::new(false),
             is_leaving_told: AtomicBool::new(false),
         }

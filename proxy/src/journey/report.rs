@@ -17,14 +17,13 @@ use super::settle::open::Open;
 use crate::edge::clock;
 use crate::gateway::Gateway;
 use crate::telemetry::events::{
-    Http, OperationFailed, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
+    Called, Http, OperationFailed, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
 };
 use crate::telemetry::trace::Found;
 use crate::telemetry::{Failed, Origin};
 use trace::{Answer, Trace};
 
 pub(crate) use trace::Closing;
-pub(super) use trace::Onward;
 
 /// A request that has no answer yet. Dropped without one, its client has left: where no fare tells of
 /// that, this does.
@@ -55,7 +54,7 @@ impl Drop for Unanswered<'_> {
         if *is_answered || arrival.is_leaving_told.load(Relaxed) {
             return;
         }
-        passed(gateway, arrival, method, (template(gateway, arrival, method), None), None);
+        passed(gateway, arrival, method, (template(gateway, arrival, method), None));
     }
 }
 
@@ -67,7 +66,7 @@ pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, ref
     let answer = (template(gateway, arrival, method), status);
     let trace = trace::refused(gateway, arrival, method, answer, refusal);
     gateway.telemetry.emit(&RequestRefused {
-        http: told(arrival, method, answer, trace),
+        http: told(gateway, arrival, method, answer, (Some(refusal.code()), trace)),
         request_id: &arrival.request_id,
         code: refusal.code(),
         message: refusal.to_string(),
@@ -75,15 +74,9 @@ pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, ref
 }
 
 /// A request that is not on the ledger was passed on and has been answered, or its client has left.
-pub(super) fn passed(
-    gateway: &Gateway,
-    arrival: &Arrival,
-    method: &Method,
-    answer: Answer,
-    onward: Option<Onward>,
-) {
-    let trace = trace::told(gateway, arrival, method, answer, (None, onward));
-    gateway.telemetry.emit(&RequestPassed(told(arrival, method, answer, trace)));
+pub(super) fn passed(gateway: &Gateway, arrival: &Arrival, method: &Method, answer: Answer) {
+    let trace = trace::told(gateway, arrival, method, answer, None);
+    gateway.telemetry.emit(&RequestPassed(told(gateway, arrival, method, answer, (None, trace))));
 }
 
 /// The template of the route that a request has asked for; `None` where there is none.
@@ -91,20 +84,30 @@ fn template(gateway: &Gateway, arrival: &Arrival, method: &Method) -> Option<&'s
     identify::template(gateway, method, arrival.uri.path())
 }
 
-/// A request that no fare tells of.
+/// A request that no fare tells of; `code` says why it was refused, if it was.
 fn told<'a>(
+    gateway: &'a Gateway,
     arrival: &'a Arrival,
     method: &'a Method,
     (route, status): Answer,
-    trace: Option<Found>,
+    (code, trace): (Option<&'static str>, Option<Found>),
 ) -> Http<'a> {
+    let now = clock::now();
+    let called = arrival.onward.get().map(|onward| Called {
+        upstream: &gateway.upstream(onward.upstream).name,
+        // What we answer in its place is not what it said.
+        status: status.filter(|_| code.is_none()).map(|status| status.as_u16()),
+        error: if status.is_none() { Some("client_disconnect") } else { code },
+        duration: onward.laps.routed.map_or(Duration::ZERO, |routed| now - routed),
+    });
     Http {
         method,
         version: arrival.version,
         route,
         status: status.map(|status| status.as_u16()),
         tenant: arrival.tenant(),
-        duration: clock::now() - arrival.started,
+        duration: now - arrival.started,
+        called,
         origin: Origin { request: arrival.id, trace, at: clock::wall() },
     }
 }
@@ -140,6 +143,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
             status: open.status,
             tenant: Some(open.call.caller.tenant.as_str()),
             duration: now - open.call.started,
+            called: None,
             origin: Origin { request: open.call.id, trace, at: clock::wall() },
         },
         reason,

@@ -68,6 +68,12 @@ pub(super) struct Server {
     pub(super) port: u16,
 }
 
+impl Server {
+    pub(super) fn place(&self) -> [Label; 2] {
+        [label(key::SERVER_ADDRESS, &self.address), label(key::SERVER_PORT, &self.port.to_string())]
+    }
+}
+
 /// The attributes of one kind of request.
 pub(super) struct Attributes {
     ride: Vec<Label>,
@@ -87,12 +93,7 @@ impl Attributes {
             label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
             label(key::TENANT, &kind.tenant),
         ];
-        let place = server.map(|server| {
-            [
-                label(key::SERVER_ADDRESS, &server.address),
-                label(key::SERVER_PORT, &server.port.to_string()),
-            ]
-        });
+        let place = server.map(Server::place);
         ride.extend(place.iter().flatten().cloned());
         for (key, model) in [
             (key::GEN_AI_REQUEST_MODEL, &kind.request_model),
@@ -110,7 +111,9 @@ impl Attributes {
                 (kind.status, kind.error_type.as_deref()),
                 &kind.tenant,
             ),
-            http_client: place.map(|place| http_client(kind, place, error.clone())),
+            http_client: place.map(|place| {
+                http_client(kind.method, Some(place), (kind.status, kind.error_type.as_deref()))
+            }),
             error,
         }
     }
@@ -125,19 +128,22 @@ fn label(key: &'static str, value: &str) -> Label {
     Label::new(key, value.to_owned())
 }
 
-fn http_client(kind: &Kind, place: [Label; 2], error: Option<Label>) -> Vec<Label> {
+/// Attributes of `http.client.request.duration`: whoever asks has failed with 4xx too.
+pub(super) fn http_client(
+    method: &'static str,
+    place: Option<[Label; 2]>,
+    (status, error): (Option<u16>, Option<&str>),
+) -> Vec<Label> {
     let mut labels = vec![
-        Label::new(key::HTTP_REQUEST_METHOD, kind.method),
+        Label::new(key::HTTP_REQUEST_METHOD, method),
         Label::new(key::NETWORK_PROTOCOL_VERSION, UPSTREAM_PROTOCOL_VERSION),
     ];
-    labels.extend(place);
-    let status =
-        kind.status.map(|status| label(key::HTTP_RESPONSE_STATUS_CODE, &status.to_string()));
-    match kind.status.filter(|status| *status >= 400) {
-        Some(status) => labels.push(label(key::ERROR_TYPE, &status.to_string())),
-        None => labels.extend(error),
-    }
-    labels.extend(status);
+    labels.extend(place.into_iter().flatten());
+    let status = status.map(|status| (status, status.to_string()));
+    let refused = status.as_ref().filter(|(status, _)| *status >= 400);
+    let error = refused.map(|(_, text)| text.as_str()).or(error);
+    labels.extend(error.map(|error| label(key::ERROR_TYPE, error)));
+    labels.extend(status.map(|(_, text)| Label::new(key::HTTP_RESPONSE_STATUS_CODE, text)));
     labels
 }
 

@@ -23,6 +23,14 @@ pub(crate) struct Laps {
     pub(crate) admitted: Option<Instant>,
 }
 
+/// Where a request went that is on no ledger, and when its stages before that ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Onward {
+    /// Index into the configured upstreams.
+    pub(crate) upstream: usize,
+    pub(crate) laps: Laps,
+}
+
 /// A request that has ended, or was refused.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended<'a> {

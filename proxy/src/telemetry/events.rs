@@ -37,11 +37,34 @@ pub(crate) struct Http<'a> {
     /// `None` where nobody has said who it is.
     pub(crate) tenant: Option<&'a str>,
     pub(crate) duration: Duration,
+    /// What of it was an engine's, where it went to one without a fare.
+    pub(crate) called: Option<Called<'a>>,
     pub(crate) origin: Origin,
+}
+
+/// A call of an engine for a request that is on no ledger, as `http.client.request.duration` has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Called<'a> {
+    pub(crate) upstream: &'a str,
+    /// What the engine answered.
+    pub(crate) status: Option<u16>,
+    /// `error.type`, where its answer is none.
+    pub(crate) error: Option<&'static str>,
+    /// Up to its answer's head.
+    pub(crate) duration: Duration,
 }
 
 impl Http<'_> {
     fn count(&self, to: &Metrics) {
+        if let Some(called) = &self.called {
+            let told = (called.status, called.error);
+            to.instruments
+                .buckets(
+                    Instrument::HttpClientRequestDuration,
+                    to.requests.http_client(self.method, called.upstream, told),
+                )
+                .record_from(called.duration.as_secs_f64(), self.origin);
+        }
         let asked = (self.method, self.version);
         let labels = to.requests.http(asked, self.route, self.status, self.tenant);
         to.instruments

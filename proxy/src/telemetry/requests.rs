@@ -8,7 +8,7 @@ use ::metrics::Label;
 use dashmap::DashMap;
 use http::{Method, Version};
 
-use super::attributes::{Attributes, Kind, Server, http_server, method_label};
+use super::attributes::{Attributes, Kind, Server, http_client, http_server, method_label};
 use super::bounded::Bounded;
 use super::exemplar::Origin;
 use super::instruments::Instruments;
@@ -93,6 +93,18 @@ impl Requests {
     ) -> Vec<Label> {
         let tenant = tenant.map_or("", |tenant| self.tenants.label(tenant));
         http_server((self.scheme, method_label(method), version), route, (status, None), tenant)
+    }
+
+    /// Attributes of an HTTP request to an engine that is no kind of ours.
+    pub(super) fn http_client(
+        &self,
+        method: &Method,
+        upstream: &str,
+        told: (Option<u16>, Option<&str>),
+    ) -> Vec<Label> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.iter().find(|server| server.name == upstream);
+        http_client(method_label(method), server.map(Server::place), told)
     }
 
     /// Records one request everywhere.

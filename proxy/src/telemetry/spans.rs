@@ -134,9 +134,12 @@ impl Ended<'_> {
             text(key::NETWORK_PROTOCOL_VERSION, UPSTREAM_PROTOCOL_VERSION),
             text(key::UPSTREAM, &upstream.name),
         ];
-        attributes.extend(self.status.map(|it| int(key::HTTP_RESPONSE_STATUS_CODE, it.into())));
+        // What we answer in its place is not what it said.
+        let status_code = self.status.filter(|_| self.code.is_none());
+        attributes.extend(status_code.map(|it| int(key::HTTP_RESPONSE_STATUS_CODE, it.into())));
         // Whoever asks has failed with 4xx too.
-        let error = self.status.filter(|status| *status >= 400).map(|status| status.to_string());
+        let refused = status_code.filter(|status| *status >= 400).map(|status| status.to_string());
+        let error = refused.or(self.error.map(str::to_owned));
         attributes.extend(error.iter().map(|word| text(key::ERROR_TYPE, word)));
         Span {
             parent_span_id: self.place.span(SERVER).into(),

@@ -16,21 +16,13 @@ use crate::journey::refuse::Refusal;
 use crate::journey::settle::open::Open;
 use crate::telemetry::Telemetry;
 use crate::telemetry::content::Captured;
-use crate::telemetry::ended::{Attempt, Ended, Laps};
+use crate::telemetry::ended::{Attempt, Ended};
 use crate::telemetry::events::RequestEnded;
 use crate::telemetry::spans::Spans;
 use crate::telemetry::trace::{Fate, Found, Place};
 
 /// The route's template, where there is one, and what the client was told, if it did not leave.
 pub(super) type Answer = (Option<&'static str>, Option<StatusCode>);
-
-/// Where a request went that is on no ledger, and when its stages before that ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Onward {
-    /// Index into the configured upstreams.
-    pub(crate) upstream: usize,
-    pub(crate) laps: Laps,
-}
 
 /// Spans of a request that is still being written to the ledger; they end when this is dropped.
 pub(crate) struct Closing {
@@ -95,7 +87,7 @@ pub(super) fn refused(
     if arrival.has_fare.load(Relaxed) {
         return gateway.telemetry.fate(arrival.id, arrival.trace, true, None).found;
     }
-    told(gateway, arrival, method, answer, (Some(refusal), None))
+    told(gateway, arrival, method, answer, Some(refusal))
 }
 
 /// Tells of a request that is on no ledger: the span that faces the client, and what was done for it
@@ -105,7 +97,7 @@ pub(super) fn told(
     arrival: &Arrival,
     method: &Method,
     (route, status): Answer,
-    (refusal, onward): (Option<&Refusal>, Option<Onward>),
+    refusal: Option<&Refusal>,
 ) -> Option<Found> {
     let telemetry = &gateway.telemetry;
     let status = status.map(|status| status.as_u16());
@@ -114,6 +106,7 @@ pub(super) fn told(
     let fate = telemetry.fate(arrival.id, arrival.trace, is_over(500), None);
     let has_line = gateway.config.telemetry.access_log.wants(is_over(400));
     let code = refusal.map(Refusal::code);
+    let onward = arrival.onward.get();
     if !fate.is_kept && !has_line {
         return fate.found;
     }
