@@ -19,7 +19,7 @@ use crate::model::{
     ApiKey, Billing, ClientCertificate, Config, Export, Ledger, ModelPattern, OnClientLeft,
     OtlpKeys, Push, Telemetry, Tenants, TokenizerFile, TrustedHeader, UnknownCaller, Upstream,
 };
-use crate::otel::{CAPTURE_VARIABLE, header_name};
+use crate::otel::{CAPTURE_VARIABLE, EVENT_VARIABLE, header_name, is_true};
 use crate::prices::prices;
 use crate::reader::{At, List, Optional, Reader, Required, Table};
 use crate::sampling::{Always, TraceKeys};
@@ -281,8 +281,12 @@ fn telemetry(raw: Option<RawTelemetry>, reader: &mut Reader<'_>) -> Telemetry {
 
 /// What is captured, which the environment may say too, where there is no such key.
 fn content(raw: Option<RawContent>, reader: &mut Reader<'_>) -> Content {
-    let told = (reader.env)(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
-    let default = Content { capture: told.unwrap_or_default(), ..Content::default() };
+    let told = |name| (reader.env)(name).filter(|word| !word.trim().is_empty());
+    let captured = told(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
+    let captured = captured.unwrap_or_default();
+    let has_none = told(EVENT_VARIABLE).is_some_and(|word| is_true(word.trim()) == Ok(false));
+    let capture = if has_none { captured.without_events() } else { captured };
+    let default = Content { capture, ..Content::default() };
     let Some(raw) = raw else { return default };
     at_least(Content::BYTES_LEAST, &raw.bytes_max, reader);
     let most = (&Optional::Absent, Content::BYTES_LIMIT);

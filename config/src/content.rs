@@ -35,6 +35,11 @@ impl Capture {
     pub const fn is_on_events(self) -> bool {
         matches!(self, Self::Events | Self::Both)
     }
+
+    /// The same, where there shall be no events.
+    pub(crate) const fn without_events(self) -> Self {
+        if self.is_on_spans() { Self::Spans } else { Self::Off }
+    }
 }
 
 /// What of prompts and answers is told. Nothing, unless it says otherwise.

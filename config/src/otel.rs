@@ -6,6 +6,8 @@
 //! Source: OpenTelemetry specification, configuration/sdk-environment-variables and
 //! protocol/exporter.
 
+mod unheeded;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use crate::model::{
 use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
 use crate::values::{Gzip, HeaderText, Receiver, Value};
+use unheeded::UNHEEDED;
 
 /// The port that collectors have for gRPC.
 const GRPC_PORT: u16 = 4317;
@@ -48,6 +51,9 @@ pub struct Emission {
     pub traces: Option<TracesExport>,
     /// Where log lines are pushed to.
     pub logs: Option<LogsExport>,
+    /// Whether each call of a kept trace is an event among them, also where nothing of what is said
+    /// is captured.
+    pub events: bool,
 }
 
 /// Where one signal is pushed to, and how.
@@ -104,6 +110,8 @@ pub struct LogsExport {
 
 /// Whether content is put on spans, in the words of the standard's own instrumentations.
 pub(crate) const CAPTURE_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+/// Whether calls are events, in the same words.
+pub(crate) const EVENT_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
 
 /// A variable that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +131,8 @@ impl Config {
         resource.extend(self.resource.clone());
         // What it says is in the configuration; that it says nothing is told here.
         env.read(&[CAPTURE_VARIABLE], captures);
+        env.read(&["OTEL_PROPAGATORS"], propagators);
+        env.tell_unheeded();
         let emission = Emission {
             genai: self.telemetry.genai.unwrap_or_else(|| opted_in(&mut env)),
             scope_labels: self.telemetry.scope_labels,
@@ -130,6 +140,7 @@ impl Config {
             metrics: metrics(&self.telemetry, &mut env),
             traces: traces(&self.telemetry, &mut env),
             logs: logs(&self.telemetry.otlp, &mut env),
+            events: env.is_true(EVENT_VARIABLE),
         };
         (emission, env.ignored)
     }
@@ -196,8 +207,39 @@ impl Environment<'_> {
     }
 
     fn is_true(&mut self, name: &str) -> bool {
-        // Anything else is false by the standard.
-        self.read(&[name], |text| Ok(text.eq_ignore_ascii_case("true"))).is_some_and(|read| read.0)
+        self.read(&[name], is_true).is_some_and(first)
+    }
+
+    /// Tells of those that are set and change nothing.
+    fn tell_unheeded(&mut self) {
+        for (name, instead) in UNHEEDED {
+            let unheeded = |_: &str| Err::<(), _>(Invalid::new("changes nothing here", *instead));
+            self.read(&[name], unheeded);
+        }
+    }
+}
+
+/// What a variable that is true or false says.
+///
+/// Errors: another word, which is false by the standard.
+pub(crate) fn is_true(word: &str) -> Result<bool, Invalid> {
+    match word.to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(Invalid::new("is neither true nor false", "true or false")),
+    }
+}
+
+/// W3C's is the one form of a trace context that is continued.
+fn propagators(text: &str) -> Result<(), Invalid> {
+    let is_ours = |word: &str| matches!(word.trim(), "tracecontext" | "baggage");
+    if text.split(',').all(is_ours) {
+        Ok(())
+    } else {
+        Err(Invalid::new(
+            "changes nothing here",
+            "tracecontext, and baggage, which passes as it is",
+        ))
     }
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Telemetry {
     pub(crate) metrics: Metrics,
     /// `None` where nobody asks for spans: then trace contexts pass untouched.
     pub(crate) traces: Option<Traces>,
+    /// Whether a call is an event also where nothing of what is said is captured.
+    has_events: bool,
     /// How the pushing of each signal does.
     pub(crate) exports: Exports,
 }
@@ -87,6 +89,7 @@ impl Telemetry {
             log: log.pushing(logs),
             metrics: Metrics::new(config, emission, gateway, since),
             traces,
+            has_events: emission.events,
             exports: Exports::default(),
         }
     }
@@ -148,19 +151,26 @@ impl Telemetry {
         let Some(traces) = &self.traces else { return };
         let capture = said.as_ref().map(Captured::capture).unwrap_or_default();
         let call = spans.iter().find(|span| span.kind() == SpanKind::Client);
-        let mut is_told = true;
-        if let (true, Some(logs), Some(call), Some(said)) =
-            (capture.is_on_events(), &self.log.logs, call, &said)
-        {
-            let waiting = Waiting::of(said, &traces.content_bytes);
-            is_told = waiting.is_some();
-            if let Some(waiting) = waiting {
-                logs.queue_details(Details::new(call, said.clone(), waiting));
-            }
-        }
+        let on_event = said.as_ref().filter(|_| capture.is_on_events());
+        let is_told = call.is_none_or(|call| self.queue_details(traces, call, on_event));
         let said = said.filter(|_| capture.is_on_spans());
         if !traces.queue(spans, said) || !is_told {
             self.emit(&ContentLeftOut { cause: "queue_full" });
         }
+    }
+
+    /// The event of a call, where it shall have one; whether with all that was said.
+    fn queue_details(&self, traces: &Traces, call: &Span, said: Option<&Captured>) -> bool {
+        let Some(logs) = &self.log.logs else { return true };
+        let said = match said {
+            Some(said) => match Waiting::of(said, &traces.content_bytes) {
+                Some(waiting) => Some((said.clone(), waiting)),
+                None => return false,
+            },
+            None if self.has_events && details::is_due(call) => None,
+            None => return true,
+        };
+        logs.queue_details(Details::new(call, said));
+        true
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::Message as _;
@@ -14,10 +15,11 @@ use crate::client::Client;
 use crate::collector::attributes;
 use crate::engine::Engine;
 use crate::fixtures::{
-    CHAT, CHAT_ANSWER, DONE, HELLO, MESSAGE_EVENTS, MESSAGE_STREAM, STREAM_CHAT,
+    CHAT, CHAT_ANSWER, DONE, EMBEDDINGS, EMBEDDINGS_ANSWER, HELLO, MESSAGE_EVENTS, MESSAGE_STREAM,
+    STREAM_CHAT,
 };
 use crate::gateway::Setup;
-use crate::http::{answer, json_answer, post, stream_answer};
+use crate::http::{answer, bare, json_answer, post, stream_answer};
 use crate::traces::{gateway, spans};
 
 const CAPTURED: &str = "{}, content: {capture: spans}";
@@ -122,42 +124,75 @@ fn a_chat_s_messages_are_told_with_its_calls_as_they_were_streamed() {
     assert!(!gateway.metrics().contains(SECRET));
 }
 
+/// A gateway that pushes spans and lines to `collector`; `more` is what else its file says of
+/// telemetry.
+fn telling(engine: &Engine, collector: &Engine, more: &str) -> Setup {
+    let otlp = format!("endpoint: 'http://{}', compression: none", collector.address());
+    let otlp = format!("otlp: {{{otlp}, interval_seconds: 3600, logs: on}}, traces: {{}}");
+    Setup::before(engine).upstream("dialect: openai").with(&format!("telemetry: {{{otlp}{more}}}"))
+}
+
+/// Takes pushes until there is the event of a call, and a call; the first of each.
+fn event_and_call(collector: &Engine) -> (LogRecord, Span) {
+    let (mut event, mut call) = (None, None);
+    while event.is_none() || call.is_none() {
+        let (mut connection, request) = collector.request();
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        if request.first_line.contains("/v1/logs") {
+            let pushed = ExportLogsServiceRequest::decode(&*request.body).expect("OTLP");
+            let scopes = pushed.resource_logs.into_iter().flat_map(|logs| logs.scope_logs);
+            let mut records = scopes.flat_map(|scope| scope.log_records);
+            let name = "gen_ai.client.inference.operation.details";
+            event = event.or_else(|| records.find(|record| record.event_name == name));
+        } else if request.first_line.contains("/v1/traces") {
+            let pushed = ExportTraceServiceRequest::decode(&*request.body).expect("OTLP");
+            let scopes = pushed.resource_spans.into_iter().flat_map(|spans| spans.scope_spans);
+            let mut spans = scopes.flat_map(|scope| scope.spans);
+            call = call.or_else(|| spans.find(|span| span.kind == SpanKind::Client as i32));
+        }
+    }
+    (event.expect("an event"), call.expect("a call"))
+}
+
+fn has(pairs: &[KeyValue], key: &str) -> bool {
+    pairs.iter().any(|pair| pair.key == key)
+}
+
+#[test]
+fn a_call_is_an_event_without_what_is_said_where_the_environment_asks_for_no_more() {
+    let (engine, collector) = (Engine::start(), Engine::start());
+    let asks = [("OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT", "true")];
+    let gateway = telling(&engine, &collector, ", genai: latest").start_with(&asks);
+    // Neither of these is an inference.
+    for request in [
+        bare("GET", "/v1/models", "Connection: close\r\n"),
+        post("/v1/embeddings", "Connection: close\r\n", EMBEDDINGS),
+    ] {
+        let mut client = Client::saying(gateway.address(), &request);
+        engine.answer_once(&json_answer(EMBEDDINGS_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+    }
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    let (event, _) = event_and_call(&collector);
+    let said = attributes(&event.attributes);
+    assert_eq!(said["gen_ai.operation.name"], "chat", "{said:?}");
+    assert_eq!(said["gen_ai.usage.output_tokens"], "100", "{said:?}");
+    assert!(!said.keys().any(|key| key.ends_with(".messages")), "{said:?}");
+}
+
 #[test]
 fn what_is_said_is_an_event_of_its_own_with_structure_where_that_is_asked_for() {
     for (capture, is_on_span) in [("events", false), ("both", true)] {
         let (engine, collector) = (Engine::start(), Engine::start());
-        let otlp = format!("endpoint: 'http://{}', compression: none", collector.address());
-        let telemetry = format!(
-            "{{otlp: {{{otlp}, interval_seconds: 3600, logs: on}}, traces: {{}}, \
-             content: {{capture: {capture}}}}}"
-        );
-        let gateway = Setup::before(&engine)
-            .upstream("dialect: openai")
-            .with(&format!("telemetry: {telemetry}"))
-            .start();
+        let content = format!(", content: {{capture: {capture}}}");
+        let gateway = telling(&engine, &collector, &content).start();
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&json_answer(CHAT_ANSWER));
         assert_eq!(client.answer().status(), 200);
-        let (mut event, mut call) = (None, None);
-        while event.is_none() || call.is_none() {
-            let (mut connection, request) = collector.request();
-            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            if request.first_line.contains("/v1/logs") {
-                let pushed = ExportLogsServiceRequest::decode(&*request.body).expect("OTLP");
-                let scopes = pushed.resource_logs.into_iter().flat_map(|logs| logs.scope_logs);
-                let mut records = scopes.flat_map(|scope| scope.log_records);
-                let name = "gen_ai.client.inference.operation.details";
-                event = event.or_else(|| records.find(|record| record.event_name == name));
-            } else if request.first_line.contains("/v1/traces") {
-                let pushed = ExportTraceServiceRequest::decode(&*request.body).expect("OTLP");
-                let scopes = pushed.resource_spans.into_iter().flat_map(|spans| spans.scope_spans);
-                let mut spans = scopes.flat_map(|scope| scope.spans);
-                call = call.or_else(|| spans.find(|span| span.kind == SpanKind::Client as i32));
-            }
-        }
-        let (event, call) = (event.expect("an event"), call.expect("a call"));
+        let (event, call) = event_and_call(&collector);
         assert_eq!((&event.trace_id, &event.span_id), (&call.trace_id, &call.span_id));
-        let has = |pairs: &[KeyValue], key: &str| pairs.iter().any(|pair| pair.key == key);
         assert_eq!(has(&call.attributes, "gen_ai.output.messages"), is_on_span, "{call:?}");
         assert!(has(&event.attributes, "gen_ai.usage.output_tokens"), "{event:?}");
         let output = event.attributes.iter().find(|pair| pair.key == "gen_ai.output.messages");

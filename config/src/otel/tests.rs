@@ -4,15 +4,22 @@ use crate::sampling::Always;
 
 const AGGREGATION: &str = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION";
 
-fn emission(yaml: &str, variables: &[(&str, &str)]) -> (Emission, Vec<Ignored>) {
+fn config(yaml: &str, env: &dyn Fn(&str) -> Option<String>) -> Config {
     let text = format!("upstreams: [{{name: e, url: 'http://e'}}]\n{yaml}");
     let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
-    let config = Config::from_yaml(&text, "/etc/t.yaml", &|_| None, &none);
-    let config = config.unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    config.emission(&|name| {
+    let config = Config::from_yaml(&text, "/etc/t.yaml", env, &none);
+    config.unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    move |name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
-    })
+    }
+}
+
+fn emission(yaml: &str, variables: &[(&str, &str)]) -> (Emission, Vec<Ignored>) {
+    config(yaml, &|_| None).emission(&environment(variables))
 }
 
 fn metrics(yaml: &str, variables: &[(&str, &str)]) -> Option<MetricsExport> {
@@ -26,14 +33,20 @@ fn place(export: &MetricsExport) -> (String, &str, OtlpProtocol) {
     (exporter.url.authority(), &exporter.url.prefix, exporter.protocol)
 }
 
+/// What of prompts and answers is told where, whether calls are events beyond that, and how many
+/// variables were left out.
+fn captured(yaml: &str, variables: &[(&str, &str)]) -> (Capture, bool, usize) {
+    let env = environment(variables);
+    let config = config(yaml, &env);
+    let (emission, ignored) = config.emission(&env);
+    (config.telemetry.content.capture, emission.events, ignored.len())
+}
+
 #[test]
 fn the_environment_asks_for_content_where_the_file_says_nothing_of_it() {
     let captures = |file: &str, word: &str| {
-        let text = format!("upstreams: [{{name: e, url: 'http://e'}}]\n{file}");
-        let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
-        let env = |name: &str| (name == CAPTURE_VARIABLE).then(|| word.to_owned());
-        let config = Config::from_yaml(&text, "/etc/t.yaml", &env, &none).unwrap();
-        (config.telemetry.content.capture, config.emission(&env).1.len())
+        let (capture, _, ignored) = captured(file, &[(CAPTURE_VARIABLE, word)]);
+        (capture, ignored)
     };
     for (word, expected) in [
         ("SPAN_ONLY", (Capture::Spans, 0)),
@@ -52,6 +65,38 @@ fn the_environment_asks_for_content_where_the_file_says_nothing_of_it() {
     };
     assert_eq!(of_file("off", "true"), Capture::Off);
     assert_eq!(of_file("events", "no_content"), Capture::Events);
+}
+
+#[test]
+fn the_environment_says_whether_calls_are_events() {
+    let file = "telemetry: {content: {capture: both}}";
+    for (capture, event, expected) in [
+        ("", "", (Capture::Off, false, 0)),
+        ("", "true", (Capture::Off, true, 0)),
+        ("span_only", "TRUE", (Capture::Spans, true, 0)),
+        ("event_only", "", (Capture::Events, false, 0)),
+        ("event_only", "False", (Capture::Off, false, 0)),
+        ("span_and_event", "false", (Capture::Spans, false, 0)),
+        ("span_and_event", "perhaps", (Capture::Both, false, 1)),
+    ] {
+        let variables = [(CAPTURE_VARIABLE, capture), (EVENT_VARIABLE, event)];
+        assert_eq!(captured("", &variables), expected, "{capture} {event}");
+    }
+    assert_eq!(captured(file, &[(EVENT_VARIABLE, "false")]), (Capture::Both, false, 0));
+}
+
+#[test]
+fn a_variable_of_the_standard_that_changes_nothing_is_told_with_what_stands_in_its_place() {
+    for (name, instead) in UNHEEDED {
+        let (_, ignored) = emission("", &[(name, "1")]);
+        let why = Invalid::new("changes nothing here", *instead);
+        assert_eq!(ignored, [Ignored { variable: (*name).to_owned(), why }]);
+        assert_eq!(emission("", &[(name, "")]).1, []);
+    }
+    for (propagators, ignored) in [("tracecontext,baggage", 0), ("tracecontext", 0), ("b3", 1)] {
+        assert_eq!(emission("", &[("OTEL_PROPAGATORS", propagators)]).1.len(), ignored);
+    }
+    assert_eq!(emission("", &[("OTEL_SDK_DISABLED", "yes")]).1.len(), 1);
 }
 
 #[test]

@@ -41,14 +41,14 @@ impl Kind {
             *word = OTHER_ERROR.into();
         }
     }
+}
 
-    /// Which instruments of the latest generation it is for.
-    pub(super) fn work(&self) -> Work {
-        match &*self.operation {
-            "chat" | "text_completion" | "generate_content" => Work::Inference,
-            "embeddings" => Work::Embeddings,
-            _ => Work::Other,
-        }
+/// Which instruments of the latest generation an operation is for.
+pub(super) fn work(operation: &str) -> Work {
+    match operation {
+        "chat" | "text_completion" | "generate_content" => Work::Inference,
+        "embeddings" => Work::Embeddings,
+        _ => Work::Other,
     }
 }
 
@@ -104,7 +104,7 @@ impl Attributes {
         let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
         Self {
             ride,
-            work: kind.work(),
+            work: work(&kind.operation),
             http_server: http_server(
                 (scheme, kind.method, kind.version),
                 Some(&kind.route),
