@@ -36,6 +36,7 @@ mod export_sums;
 mod exports;
 mod full_disk;
 mod hanging;
+mod hostile_names;
 mod http1_edge;
 mod http2;
 mod http2_edge;

@@ -3,6 +3,7 @@
 use dashmap::DashSet;
 
 use super::names::key::ERROR_TYPE;
+use crate::visible::is_visible;
 
 /// What the rest is called.
 pub(super) const OTHER: &str = "other";
@@ -36,7 +37,7 @@ impl Bounded {
             return value;
         }
         let fits = value.len() <= VALUE_BYTES_MAX
-            && !value.contains(char::is_control)
+            && value.chars().all(is_visible)
             && self.known.len() < self.max;
         if fits && self.known.insert(value.to_owned()) {
             return value;
@@ -77,7 +78,7 @@ mod tests {
     fn what_is_very_long_or_moves_a_terminal_is_no_label() {
         let bounded = Bounded::new(key::TENANT, 9);
         assert_eq!(bounded.label(&"x".repeat(VALUE_BYTES_MAX + 1)), OTHER);
-        for value in ["a\nb", "a\0b", "\u{1b}[2J", "a\u{9b}b"] {
+        for value in ["a\nb", "a\0b", "\u{1b}[2J", "a\u{9b}b", "a\u{202e}b"] {
             assert_eq!(bounded.label(value), OTHER);
         }
     }

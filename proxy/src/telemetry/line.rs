@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::names::log_event::LogEvent;
 use super::trace::Found;
+use crate::visible::is_visible;
 
 /// A field's name and value.
 pub(crate) type Field = (&'static str, Value);
@@ -71,16 +72,17 @@ impl Line {
     }
 }
 
-/// Writes what behind `begun` controls a terminal as escapes of JSON: JSON itself has them only for
-/// what is below U+0020, and terminals obey U+007F to U+009F too.
+/// Writes what behind `begun` controls a terminal, or reorders or hides what it shows, as escapes of
+/// JSON: JSON itself has them only for what is below U+0020.
 fn escape_controls(to: &mut Vec<u8>, begun: usize) {
     let line = to.get(begun..).and_then(|line| std::str::from_utf8(line).ok());
-    let obeyed = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
+    let obeyed = |c: char| !is_visible(c);
     let Some(line) = line.filter(|line| line.contains(obeyed)) else { return };
     let mut escaped = String::with_capacity(line.len() + 16);
     for c in line.chars() {
         if obeyed(c) {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+            let units = c.encode_utf16(&mut [0; 2]).to_vec();
+            escaped.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
             escaped.push(c);
         }
@@ -147,11 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn no_character_moves_a_terminal() {
-        let nasty = "é\u{7f}\u{80}\u{9b}31m\u{9f}\u{a0}";
+    fn no_character_moves_a_terminal_or_reorders_a_line() {
+        let nasty = "é\u{7f}\u{80}\u{9b}31m\u{9f}\u{a0}\u{202e}\u{e0041}";
         for format in [Format::Json, Format::Text] {
             let text = rendered(&line(None, vec![("message", nasty.into())]), format, 0);
-            assert!(text.contains("é\\u007f\\u0080\\u009b31m\\u009f\u{a0}"), "{text}");
+            let shown = "é\\u007f\\u0080\\u009b31m\\u009f\u{a0}\\u202e\\udb40\\udc41";
+            assert!(text.contains(shown), "{text}");
         }
         let text = rendered(&line(None, vec![("message", nasty.into())]), Format::Json, 0);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["message"], nasty);

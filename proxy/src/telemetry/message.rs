@@ -10,6 +10,7 @@ use opentelemetry_proto::tonic::common::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
 use super::resource::{SCOPE, VERSION};
+use crate::visible::is_visible;
 
 /// Longest text that clients and engines choose, in bytes; what is longer is cut.
 const CHOSEN_BYTES_MAX: usize = 256;
@@ -45,14 +46,14 @@ pub(super) fn pair(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value, ..KeyValue::default() }
 }
 
-/// A name that a client or an engine has chosen: without what moves a terminal, and not long.
+/// A name that a client or an engine has chosen: without what moves a terminal, or reorders or hides
+/// what it shows, and not long.
 pub(super) fn chosen(text: &str) -> String {
     cleaned(text, |_| false)
 }
 
 fn cleaned(text: &str, is_fine: impl Fn(char) -> bool) -> String {
-    let clean =
-        |c: char| if c.is_control() && !is_fine(c) { char::REPLACEMENT_CHARACTER } else { c };
+    let clean = |c: char| if is_visible(c) || is_fine(c) { c } else { char::REPLACEMENT_CHARACTER };
     let mut kept = String::with_capacity(text.len().min(CHOSEN_BYTES_MAX));
     for c in text.chars().map(clean) {
         if kept.len() + c.len_utf8() > CHOSEN_BYTES_MAX {
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_others_choose_is_cut_and_moves_no_terminal() {
-        assert_eq!(chosen("a\nb\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(chosen("a\nb\u{1b}[2J\u{202e}"), "a\u{fffd}b\u{fffd}[2J\u{fffd}");
         assert!(chosen(&"é".repeat(1000)).len() <= CHOSEN_BYTES_MAX);
     }
 }
