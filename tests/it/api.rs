@@ -406,6 +406,7 @@ fn a_cursor_goes_on_as_its_walk_began() {
 fn what_is_not_there_and_what_cannot_be_changed_is_said() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
+    let description = Description::of(&gateway);
     let said = |method: &str, path: &str| {
         ask(gateway.admin_address(), &bare(method, path, "Connection: close\r\n"))
     };
@@ -418,6 +419,11 @@ fn what_is_not_there_and_what_cannot_be_changed_is_said() {
             refused.header("allow").expect("allow").split(',').map(str::trim).collect();
         assert_eq!(allow, BTreeSet::from(["GET", "HEAD"]));
         assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    }
+    for path in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
+        let refused = said("POST", path);
+        assert_eq!(refused.status(), 405, "{path}");
+        description.checked(path, &refused);
     }
     assert_eq!(said("HEAD", "/api/v1/status").status(), 200);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 
+use super::problem::Unchangeable;
 use crate::edge::clock;
 use crate::gateway::Gateway;
 
@@ -13,6 +14,7 @@ use crate::gateway::Gateway;
     (status = 200, description = "They do", body = String, content_type = "text/plain"),
     (status = 503, description = "A thread that carries requests hangs or has died", body = String,
         content_type = "text/plain"),
+    Unchangeable,
 ), security(()))]
 pub(super) async fn alive(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
     if gateway.pulse.is_felt(clock::now()) {
@@ -27,6 +29,7 @@ pub(super) async fn alive(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &
     (status = 200, description = "They are", body = String, content_type = "text/plain"),
     (status = 503, description = "Draining, or the ledger cannot be written", body = String,
         content_type = "text/plain"),
+    Unchangeable,
 ), security(()))]
 pub(super) async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
     if gateway.is_leaving() {

@@ -250,24 +250,35 @@ impl IntoResponse for Refused {
 /// What any answer may be in place of what was asked for.
 impl IntoResponses for Refused {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        let problem = |description: &str| {
-            let content =
-                ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-            let response = ResponseBuilder::new().description(description);
-            response.content(PROBLEM_TYPE, content).build().into()
-        };
-        [
+        let mut responses = problems([
             ("400", "A parameter is unknown, given twice, or cannot be read"),
             ("401", "The admin token is missing or wrong"),
             ("403", "No certificate was shown, and there is no admin token"),
             ("404", "Nothing is there"),
-            ("405", "Not GET or HEAD"),
             ("421", "Asked by the name of another host, and without an admin token"),
             ("422", "The sums cannot be made: two currencies, or too many lines"),
             ("500", "A fault of the gateway's own"),
             ("503", "Busy, too slow, or the store cannot answer; try again"),
-        ]
-        .map(|(status, description)| (status.to_owned(), problem(description)))
-        .into()
+        ]);
+        responses.extend(Unchangeable::responses());
+        responses
     }
+}
+
+/// What the answer of one that is always answered may be all the same.
+pub(super) struct Unchangeable;
+
+impl IntoResponses for Unchangeable {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        problems([("405", "Not GET or HEAD")])
+    }
+}
+
+fn problems<const N: usize>(told: [(&str, &str); N]) -> BTreeMap<String, RefOr<openapi::Response>> {
+    let problem = |description: &str| {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+        let response = ResponseBuilder::new().description(description);
+        response.content(PROBLEM_TYPE, content).build().into()
+    };
+    told.map(|(status, description)| (status.to_owned(), problem(description))).into()
 }
