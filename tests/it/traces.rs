@@ -325,11 +325,12 @@ fn a_call_takes_as_long_by_its_metrics_as_by_its_span() {
 fn what_a_request_states_is_on_its_engine_s_span_in_each_generation() {
     let body = r#"{"model":"gpt-4o-mini","temperature":0.5,"top_k":40,"seed":-7,"max_tokens":9,
         "stop":["a","b"],"reasoning_effort":"low","response_format":{"type":"json_object"},
+        "conversation":{"id":"c"},"prompt":{"id":"fares","version":"2"},
         "messages":[{"role":"user","content":"Where to?"}]}"#;
-    for (genai, top_k, reasoning) in [
-        ("v1_41", any_value::Value::DoubleValue(40.0), None),
-        ("latest", any_value::Value::IntValue(40), Some("low")),
-    ] {
+    for (genai, top_k) in
+        [("v1_41", any_value::Value::DoubleValue(40.0)), ("latest", any_value::Value::IntValue(40))]
+    {
+        let newer = |value| Some(value).filter(|_| genai == "latest");
         let (engine, collector) = (Engine::start(), Engine::start());
         let gateway = gateway(&engine, &collector, &format!("{{}}, genai: {genai}"));
         let mut client = gateway.chat("Connection: close\r\n", body);
@@ -344,7 +345,10 @@ fn what_a_request_states_is_on_its_engine_s_span_in_each_generation() {
             ("gen_ai.request.max_tokens", Some("9")),
             ("gen_ai.request.stop_sequences", Some("a,b")),
             ("gen_ai.output.type", Some("json")),
-            ("gen_ai.request.reasoning.level", reasoning),
+            ("gen_ai.conversation.id", Some("c")),
+            ("gen_ai.request.reasoning.level", newer("low")),
+            ("gen_ai.prompt.name", newer("fares")),
+            ("gen_ai.prompt.version", newer("2")),
             ("gen_ai.request.top_p", None),
         ] {
             assert_eq!(stated.get(key).map(String::as_str), value, "{genai}: {key}: {stated:?}");

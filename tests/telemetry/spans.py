@@ -23,7 +23,7 @@ MODALITIES = {f"gen_ai.usage.{modality}.{part}_tokens" for modality in ("text", 
               for part in ("input", "output", "cache_read.input")}
 # Of the newest documents; the package has the name of before.
 NEWER = {"gen_ai.usage.cache_write.input_tokens", "gen_ai.request.reasoning.level",
-         "gen_ai.request.previous_response.id"} | MODALITIES
+         "gen_ai.request.previous_response.id", "gen_ai.prompt.version"} | MODALITIES
 OLDER = {"gen_ai.usage.cache_creation.input_tokens"}
 TOKENS = {f"gen_ai.usage.{part}" for part in (
     "input_tokens", "output_tokens", "cache_read.input_tokens", "cache_write.input_tokens",

@@ -103,7 +103,8 @@ class Gateway:
             assert self.ask("/v1/chat/completions", {**CHAT, "stream": True}) == 200
         assert self.ask("/v1/completions", {"model": "gpt-4o-mini", "prompt": "Where to?"}) == 200
         assert self.ask("/v1/chat/completions", {**CHAT, **STATED, "tools": TOOLS}) == 200
-        asked = {"model": "gpt-4o-mini", "input": "Where to?", "conversation": "conv_1"}
+        asked = {"model": "gpt-4o-mini", "input": "Where to?", "conversation": {"id": "conv_1"},
+                 "prompt": {"id": "pmpt_1", "version": "2"}}
         assert self.ask("/v1/responses", asked) == 200
         # No engine has seen it before.
         text = f"{os.urandom(8).hex()}: be short. " * 20

@@ -313,12 +313,18 @@ fn stated(parameters: &[(Parameter, String)], genai: GenAi, all: &mut Vec<KeyVal
             Parameter::PreviousResponse if is_newer => {
                 Some(text(key::GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID, &chosen(value)))
             }
+            Parameter::Prompt if is_newer => Some(text(key::GEN_AI_PROMPT_NAME, &chosen(value))),
+            Parameter::PromptVersion if is_newer => {
+                Some(text(key::GEN_AI_PROMPT_VERSION, &chosen(value)))
+            }
             Parameter::StopSequence => {
                 stops.push(value.clone());
                 None
             }
             Parameter::ReasoningLevel
             | Parameter::PreviousResponse
+            | Parameter::Prompt
+            | Parameter::PromptVersion
             | Parameter::OutputFormat
             | Parameter::Modality => None,
         });

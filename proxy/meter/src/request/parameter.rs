@@ -30,8 +30,12 @@ pub enum Parameter {
     Modality,
     /// `previous_response_id`
     PreviousResponse,
-    /// `conversation`, where it is an id.
+    /// `conversation`, or `conversation.id`
     Conversation,
+    /// `prompt.id`: a prompt that the provider keeps.
+    Prompt,
+    /// `prompt.version`
+    PromptVersion,
     /// `encoding_format`
     EncodingFormat,
     /// `dimensions`
@@ -48,6 +52,8 @@ pub(super) enum Parent {
     Reasoning,
     Text,
     TextFormat,
+    Conversation,
+    Prompt,
 }
 
 impl Parameter {
@@ -67,7 +73,9 @@ impl Parameter {
             (Some(Parent::ResponseFormat | Parent::TextFormat), "type") => Self::OutputFormat,
             (None, "modalities") => Self::Modality,
             (None, "previous_response_id") => Self::PreviousResponse,
-            (None, "conversation") => Self::Conversation,
+            (None, "conversation") | (Some(Parent::Conversation), "id") => Self::Conversation,
+            (Some(Parent::Prompt), "id") => Self::Prompt,
+            (Some(Parent::Prompt), "version") => Self::PromptVersion,
             (None, "encoding_format") => Self::EncodingFormat,
             (None, "dimensions") => Self::Dimensions,
             _ => return None,
@@ -101,6 +109,8 @@ impl Parent {
             (None, "reasoning") => Some(Self::Reasoning),
             (None, "text") => Some(Self::Text),
             (Some(Self::Text), "format") => Some(Self::TextFormat),
+            (None, "conversation") => Some(Self::Conversation),
+            (None, "prompt") => Some(Self::Prompt),
             _ => None,
         }
     }

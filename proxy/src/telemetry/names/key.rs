@@ -69,6 +69,9 @@ keys! {
         "As asked for; `latest`.";
     GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: "gen_ai.request.previous_response.id", Text,
         "The response that this one goes on from; `latest`.";
+    GEN_AI_PROMPT_NAME: attribute::GEN_AI_PROMPT_NAME, Text,
+        "The id of a prompt that the provider keeps, as asked for; `latest`.";
+    GEN_AI_PROMPT_VERSION: "gen_ai.prompt.version", Text, "Its version, as asked for; `latest`.";
     GEN_AI_REQUEST_ENCODING_FORMATS: attribute::GEN_AI_REQUEST_ENCODING_FORMATS, Text,
         "Of embeddings, as asked for.";
     GEN_AI_EMBEDDINGS_DIMENSION_COUNT: attribute::GEN_AI_EMBEDDINGS_DIMENSION_COUNT, Int,

@@ -21,8 +21,8 @@ fn parameters(body: &str) -> Vec<(Parameter, String)> {
 #[test]
 fn parameters_are_noted_wherever_a_wire_format_has_them() {
     use Parameter::{
-        Conversation, Dimensions, FrequencyPenalty, Modality, OutputFormat, ReasoningLevel, Seed,
-        StopSequence, Temperature, TopK, TopP,
+        Conversation, Dimensions, FrequencyPenalty, Modality, OutputFormat, Prompt, PromptVersion,
+        ReasoningLevel, Seed, StopSequence, Temperature, TopK, TopP,
     };
     for (member, expected) in [
         (
@@ -47,6 +47,11 @@ fn parameters_are_noted_wherever_a_wire_format_has_them() {
             r#""text":{"verbosity":"low","format":{"type":"json_object"},"type":"x"},"conversation":"c""#,
             &[(OutputFormat, "json_object"), (Conversation, "c")],
         ),
+        (r#""conversation":{"metadata":{"id":"x"},"id":"c"}"#, &[(Conversation, "c")]),
+        (
+            r#""prompt":{"id":"p","version":"2","variables":{"id":"x"}},"id":"y""#,
+            &[(Prompt, "p"), (PromptVersion, "2")],
+        ),
         // The last one is meant.
         (r#""temperature":1,"temperature":2"#, &[(Temperature, "2")]),
         // Others than they should be, and in other places.
@@ -58,6 +63,7 @@ fn parameters_are_noted_wherever_a_wire_format_has_them() {
             r#""metadata":{"temperature":1,"effort":"x","type":"text"},"input":[{"seed":1,"stop":"a"}]"#,
             &[],
         ),
+        (r#""prompt":["p",{"id":"p"}],"conversation":[{"id":"c"}]"#, &[]),
     ] {
         let stated = parameters(&format!(r#"{{"model":"m",{member},"stream":true}}"#));
         let stated: Vec<_> = stated.iter().map(|(name, value)| (*name, value.as_str())).collect();
