@@ -182,16 +182,21 @@ fn listing_models_needs_a_key_as_well() {
 }
 
 #[test]
-fn no_key_appears_in_the_log_or_on_disk() {
+fn no_key_appears_in_the_log_the_metrics_or_on_disk() {
     let engine = Engine::start();
     let mut gateway = with_keys(&engine);
     gateway.chat("Authorization: Bearer sk-secret-one\r\n", CHAT).answer();
     let mut client = gateway.chat("Authorization: Bearer sk-acme\r\n", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     client.answer();
+    let metrics = gateway.metrics();
+    assert!(!metrics.contains("sk-") && !metrics.contains("Where to?"), "{metrics}");
     gateway.terminate();
     let (status, log) = gateway.exit();
     assert!(status.success());
+    let refused = log.iter().find(|line| line.contains(r#""event":"auth_refused""#)).expect("told");
+    // The first characters of its SHA-256 are all that is told of one.
+    assert!(refused.contains(r#""key_sha256":"1ae59d29""#), "{refused}");
     for file in std::fs::read_dir(gateway.data_dir()).expect("the data directory") {
         let path = file.expect("a file").path();
         let bytes = std::fs::read(&path).unwrap_or_default();
