@@ -19,7 +19,8 @@ pub(crate) enum Kind {
         code: u32,
     },
     Continuation,
-    /// All that moves no request and no answer.
+    /// All that moves no request and no answer, with resets of a wrong length among it: they end the
+    /// connection and no stream.
     Control,
 }
 
@@ -102,7 +103,7 @@ impl Frames {
             let [l1, l2, l3, kind, flags, stream @ .., c1, c2, c3, c4] = self.kept;
             let [s1, s2, s3, s4] = stream;
             let length = u32::from_be_bytes([0, l1, l2, l3]) as usize;
-            let code = u32::from_be_bytes([c1, c2, c3, c4]);
+            let code = (wanted == KEPT_BYTES).then_some(u32::from_be_bytes([c1, c2, c3, c4]));
             let kind = Kind::of(kind, code);
             self.in_headers = matches!(kind, Kind::Headers | Kind::Continuation);
             self.headers_go_on = self.in_headers && flags & END_HEADERS == 0;
@@ -124,12 +125,13 @@ impl Frames {
 }
 
 impl Kind {
-    const fn of(kind: u8, code: u32) -> Self {
-        match kind {
-            0 => Self::Data,
-            1 => Self::Headers,
-            3 => Self::Reset { code },
-            9 => Self::Continuation,
+    /// `code` is that of a reset, where it has the length to say one.
+    const fn of(kind: u8, code: Option<u32>) -> Self {
+        match (kind, code) {
+            (0, _) => Self::Data,
+            (1, _) => Self::Headers,
+            (_, Some(code)) => Self::Reset { code },
+            (9, _) => Self::Continuation,
             _ => Self::Control,
         }
     }
@@ -198,10 +200,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_that_is_too_long_is_a_frame_all_the_same() {
+    fn a_reset_of_a_wrong_length_is_a_frame_that_resets_nothing() {
         let mut frames = Frames::of_server();
-        let mut heard = 0;
-        frames.read(&[frame(3, 0, 1, &[0; 5]), frame(6, 0, 0, &[0; 8])].concat(), |_| heard += 1);
-        assert_eq!((heard, frames.is_between()), (2, true));
+        let mut heard = Vec::new();
+        let sent = [
+            frame(3, 0, 1, &[0, 0, 0, 8]),
+            frame(3, 0, 3, &[0; 5]),
+            frame(3, 0, 5, &[0; 3]),
+            frame(3, 0, 7, &[]),
+            frame(6, 0, 0, &[0; 8]),
+        ];
+        frames.read(&sent.concat(), |frame| heard.push(frame.kind));
+        let others = [Kind::Control; 4];
+        assert_eq!(heard, [&[Kind::Reset { code: 8 }][..], &others].concat());
+        assert!(frames.is_between());
     }
 }

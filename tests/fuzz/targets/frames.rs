@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
 
 /// The frames of what was sent, read at once; and whether it ends where one does.
 fn whole(sent: &[u8]) -> (Vec<Frame>, bool) {
-    let (mut told, mut last_code) = (Vec::new(), 0);
+    let mut told = Vec::new();
     let Some(mut rest) = sent.get(PREFACE_BYTES..) else { return (told, false) };
     loop {
         let Some((head, behind)) = rest.split_at_checked(HEAD_BYTES) else {
@@ -43,12 +43,7 @@ fn whole(sent: &[u8]) -> (Vec<Frame>, bool) {
         let code = behind.get(..4).map(number);
         let kind = match (head[3], length, code) {
             (RESET, 4, None) => return (told, false),
-            (RESET, 4, Some(code)) => {
-                last_code = code;
-                Kind::Reset { code }
-            }
-            // It says none: what is told is that of the one before.
-            (RESET, ..) => Kind::Reset { code: last_code },
+            (RESET, 4, Some(code)) => Kind::Reset { code },
             (0, ..) => Kind::Data,
             (1, ..) => Kind::Headers,
             (9, ..) => Kind::Continuation,
