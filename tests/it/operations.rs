@@ -81,14 +81,27 @@ fn health_and_readiness_are_told() {
 }
 
 #[test]
-fn a_head_that_is_too_large_is_refused_by_the_admin_address_as_well() {
+fn heads_at_the_admin_address_have_the_limits_of_all_heads_and_a_reload_changes_them() {
     let engine = Engine::start();
-    let gateway = Gateway::before(&engine);
-    let head = |bytes: usize| {
-        let long = format!("X-Long: {}\r\nConnection: close\r\n", "a".repeat(bytes));
-        ask(gateway.admin_address(), &bare("GET", "/readyz", &long)).status()
+    let setup = |limits: &str| Setup::before(&engine).with(&format!("limits: {{{limits}}}"));
+    let gateway = setup("header_bytes_max: 8192, headers_max: 10, uri_bytes_max: 100").start();
+    let ask = |target: &str, fields: &str| {
+        let fields = format!("{fields}Connection: close\r\n");
+        ask(gateway.admin_address(), &bare("GET", target, &fields)).status()
     };
-    assert_eq!((head(1 << 10), head(1 << 20)), (200, 431));
+    let head = |bytes: usize| {
+        let own = bare("GET", "/readyz", "X: \r\nConnection: close\r\n").len();
+        ask("/readyz", &format!("X: {}\r\n", "x".repeat(bytes - own)))
+    };
+    assert_eq!((head(8_192), head(8_193)), (200, 431));
+    // Host and connection are there already.
+    let fields = |count: usize| ask("/readyz", &"X: 1\r\n".repeat(count - 2));
+    assert_eq!((fields(10), fields(11)), (200, 431));
+    let target = |bytes: usize| ask(&format!("/readyz?{}", "x".repeat(bytes - 8)), "");
+    assert_eq!((target(100), target(101)), (200, 414));
+    gateway.rewrite(&setup("header_bytes_max: 65536"));
+    gateway.await_event("config_reloaded");
+    assert_eq!((head(65_536), head(65_537)), (200, 431));
 }
 
 #[test]

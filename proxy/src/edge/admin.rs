@@ -33,7 +33,7 @@ use tower::timeout::error::Elapsed;
 use tower::{ServiceBuilder, ServiceExt as _};
 
 use self::problem::Refused;
-use crate::edge::serving::{Bounds, Caller, Server};
+use crate::edge::serving::{Bounds, Caller, HeadBounds, Server};
 use crate::edge::tls::Tls;
 use crate::gateway::{Current, Gateway};
 
@@ -56,7 +56,8 @@ pub(crate) fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr
     let listener = std::net::TcpListener::bind(gateway.config.admin)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let app = router(current);
+    let app = router(current.clone());
+    let heads = move || HeadBounds::of(&current.get().config.limits);
     gateway.background.spawn(async move {
         if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
             let answer = move |request, caller| answer(app.clone(), request, caller);
@@ -64,7 +65,7 @@ pub(crate) fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr
                 connections_per_peer_max: CONNECTIONS_PER_PEER_MAX,
                 ..Bounds::of_age(CONNECTION_AGE_MAX)
             };
-            Server::new(bounds).serve(listener, tls, answer).await;
+            Server::new(bounds).serve(listener, tls, heads, answer).await;
         }
     });
     Ok(address)

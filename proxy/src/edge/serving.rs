@@ -1,15 +1,19 @@
 //! A server for those who ask now and then: TLS, HTTP/1.1 and HTTP/2, and a limit on everything.
 
+mod head;
+
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::{Future, pending};
+use std::future::{Future, pending, ready};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use http::{Request, Response};
+use futures_util::future::Either;
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -23,13 +27,13 @@ use super::tls::Tls;
 use super::upstream::{HTTP_1, HTTP_2};
 use crate::crowd::Crowd;
 
+pub(crate) use head::HeadBounds;
+
 /// By ALPN's names, the most wanted first. Without TLS it is HTTP/1.1.
 pub(crate) const PROTOCOLS: &[&[u8]] = &[HTTP_2, HTTP_1];
 
 /// Requests at once on one connection.
 const HTTP2_STREAMS_MAX: u32 = 64;
-/// Request head.
-const HEADER_BYTES_MAX: u32 = 64 << 10;
 /// How long what still runs has to end, once it was asked to.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after an accept that failed, as it does where descriptors are used up.
@@ -89,12 +93,18 @@ impl Server {
         Self { bounds, room, peers: Arc::default(), draining: watch::Sender::new(false) }
     }
 
-    /// Lets everybody in, for ever; dropped, nobody more.
-    pub(crate) async fn serve<F, A, B>(&self, listener: TcpListener, tls: Option<Tls>, answer: F)
-    where
+    /// Lets everybody in, for ever; dropped, nobody more. How large heads may be is asked for each
+    /// connection.
+    pub(crate) async fn serve<F, A, B>(
+        &self,
+        listener: TcpListener,
+        tls: Option<Tls>,
+        heads: impl Fn() -> HeadBounds,
+        answer: F,
+    ) where
         F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Response<B>> + Send + 'static,
-        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+        B: Reply,
     {
         loop {
             // Never closed.
@@ -107,7 +117,8 @@ impl Server {
             let (address, most) = (peer.ip().to_canonical(), self.bounds.connections_per_peer_max);
             let Some(among) = self.peers.admit(&address, most) else { continue };
             let (tls, answer) = (tls.clone(), answer.clone());
-            let term = Term { bounds: self.bounds, draining: self.draining.subscribe() };
+            let draining = self.draining.subscribe();
+            let term = Term { bounds: self.bounds, heads: heads(), draining };
             tokio::spawn(async move {
                 connection(socket, tls, answer, term).await;
                 // In this order: who comes next finds both.
@@ -125,9 +136,24 @@ impl Server {
     }
 }
 
-/// How long a connection may last.
+/// What is answered: in words of the server itself, too.
+pub(crate) trait Reply:
+    Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + From<&'static str> + Send + 'static
+{
+}
+
+impl<B> Reply for B where
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>>
+        + From<&'static str>
+        + Send
+        + 'static
+{
+}
+
+/// How long a connection may last, and what it may ask.
 struct Term {
     bounds: Bounds,
+    heads: HeadBounds,
     draining: watch::Receiver<bool>,
 }
 
@@ -135,7 +161,7 @@ async fn connection<F, A, B>(socket: TcpStream, tls: Option<Tls>, answer: F, ter
 where
     F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    B: Reply,
 {
     let _ = socket.set_nodelay(true);
     let Some(tls) = tls else {
@@ -155,13 +181,17 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<B>> + Send + 'static,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    B: Reply,
 {
+    let heads = term.heads;
     let asked = Arc::new(AtomicBool::new(false));
     let asks = asked.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         asks.store(true, Relaxed);
-        let answered = answer(request, caller);
+        let answered = match heads.refuse(&request) {
+            Some(refusal) => Either::Left(ready(refused(refusal))),
+            None => Either::Right(answer(request, caller)),
+        };
         async move { Ok::<_, Infallible>(answered.await) }
     });
     let io = TokioIo::new(stream);
@@ -169,7 +199,7 @@ where
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(HTTP2_STREAMS_MAX)
-            .max_header_list_size(HEADER_BYTES_MAX)
+            .max_header_list_size(u32::try_from(heads.bytes_max).unwrap_or(u32::MAX))
             .keep_alive_interval(term.bounds.head_timeout)
             .serve_connection(io, service);
         run(connection, term, &asked, |connection| connection.graceful_shutdown()).await;
@@ -177,15 +207,26 @@ where
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(term.bounds.head_timeout)
-            .max_buf_size(HEADER_BYTES_MAX as usize)
+            .max_buf_size(heads.bytes_max)
+            .max_headers(heads.fields_max)
             .serve_connection(io, service);
         run(connection, term, &asked, |connection| connection.graceful_shutdown()).await;
     }
 }
 
+/// An answer to a head that is too large; nothing more is read of who sent it.
+fn refused<B: Reply>((status, told): (StatusCode, &'static str)) -> Response<B> {
+    let mut answer = Response::new(B::from(told));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
 async fn run<C: Future<Output = hyper::Result<()>>>(
     connection: C,
-    Term { bounds, mut draining }: Term,
+    Term { bounds, mut draining, .. }: Term,
     asked: &AtomicBool,
     finish: impl Fn(Pin<&mut C>),
 ) {

@@ -8,11 +8,12 @@ use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use taximeter_config::Limits;
 use taximeter_sidecar::{Answered, Reviewer};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::serving::{Bounds, Server};
+use super::serving::{Bounds, HeadBounds, Server};
 use super::signals::Stop;
 use super::tls::Tls;
 use crate::telemetry::LogEvent;
@@ -43,9 +44,10 @@ pub(crate) async fn serve(
         let webhook = webhook.clone();
         async move { webhook.answer(request).await }
     };
+    let heads = || HeadBounds::of(&Limits::default());
     let server = Server::new(Bounds::of_age(CONNECTION_AGE_MAX));
     tokio::select! {
-        () = server.serve(listener, Some(tls), answer) => {}
+        () = server.serve(listener, Some(tls), heads, answer) => {}
         () = stop.wait() => {}
     }
     log.tell(LogEvent::Draining, []);

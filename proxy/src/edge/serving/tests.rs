@@ -26,6 +26,10 @@ const WIDE: Bounds = Bounds {
     age_max: PATIENCE,
 };
 
+/// Heads that nobody sends here but to see what happens.
+const HEADS: HeadBounds =
+    HeadBounds { bytes_max: 64 << 10, fields_max: 20, target_bytes_max: 1_000 };
+
 /// What answers wait for that are asked to.
 #[derive(Default)]
 struct Gate {
@@ -57,7 +61,8 @@ async fn served(bounds: Bounds) -> Served {
             Response::new(Full::new(Bytes::from_static(b"well")))
         }
     };
-    let serving = tokio::spawn(async move { serving.serve(listener, None, answer).await });
+    let serving =
+        tokio::spawn(async move { serving.serve(listener, None, || HEADS, answer).await });
     Served { server, serving, address, gate }
 }
 
@@ -144,13 +149,35 @@ async fn more_than_there_is_room_for_wait_until_somebody_leaves() {
 }
 
 #[tokio::test]
-async fn a_head_beyond_the_limit_is_refused() {
+async fn a_head_as_large_as_may_be_is_read_and_a_larger_one_is_refused() {
     let Served { address, .. } = served(WIDE).await;
+    let head = |bytes: usize| {
+        let start = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: ";
+        format!("{start}{}\r\n\r\n", "x".repeat(bytes - start.len() - 4))
+    };
+    let fields = |count: usize| {
+        format!("GET / HTTP/1.1\r\n{}Connection: close\r\n\r\n", "X: 1\r\n".repeat(count - 1))
+    };
+    let target = |bytes: usize| {
+        format!("GET /{} HTTP/1.1\r\nConnection: close\r\n\r\n", "x".repeat(bytes - 1))
+    };
+    for (request, status) in [
+        (head(HEADS.bytes_max), 200),
+        (head(HEADS.bytes_max + 1), 431),
+        (fields(HEADS.fields_max), 200),
+        (fields(HEADS.fields_max + 1), 431),
+        (target(HEADS.target_bytes_max), 200),
+        (target(HEADS.target_bytes_max + 1), 414),
+    ] {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let answer = to_its_end(&mut socket).await;
+        let shown = &request[..40];
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {answer}");
+    }
     let mut socket = TcpStream::connect(address).await.unwrap();
-    let long =
-        format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(4 * HEADER_BYTES_MAX as usize));
     // It may be cut off while it still sends.
-    let _ = socket.write_all(long.as_bytes()).await;
+    let _ = socket.write_all(head(4 * HEADS.bytes_max).as_bytes()).await;
     let answer = to_its_end(&mut socket).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
