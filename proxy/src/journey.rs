@@ -100,16 +100,17 @@ async fn ride(
     request: Request<Incoming>,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let gateway = &worker.gateway;
-    if request.method() == Method::OPTIONS
-        && let Some(allow) = identify::allowed(request.uri().path())
+    let (mut head, body) = request.into_parts();
+    peer.body_is_unread(!body.is_end_stream());
+    identify::clear(gateway, peer, &head)?;
+    if head.method == Method::OPTIONS
+        && let Some(allow) = identify::allowed(head.uri.path())
     {
         let answer = refuse::options(allow);
         let told = (None, Some(answer.status()));
-        report::passed(gateway, arrival, request.method(), told);
+        report::passed(gateway, arrival, &head.method, told);
         return Ok(answer.map(ReplyBody::whole));
     }
-    let (mut head, body) = request.into_parts();
-    peer.body_is_unread(!body.is_end_stream());
     let mut call = identify::call(gateway, peer, arrival, &mut head)?;
     let permit = admit::permit(gateway, &call, &head)?;
     call.laps.identified = Some(clock::now());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::fixtures::{CHAT, CHAT_ANSWER, HELLO, STREAM_CHAT};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{bare, json_answer, post};
 
@@ -76,12 +76,16 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
     let target = |target: &str| format!("POST {target} HTTP/1.1\r\n{host}{length}\r\n{CHAT}");
     let fields = "X: 1\r\n".repeat(101);
     let other = |line: &str| format!("{line} HTTP/1.1\r\n{host}\r\n");
-    let cases: [(&str, u16, &str, String); 21] = [
+    let coded = |codings: &str| {
+        format!("POST {CHAT_PATH} HTTP/1.1\r\n{host}Transfer-Encoding: {codings}\r\n\r\n{chunked}")
+    };
+    let cases: [(&str, u16, &str, String); 25] = [
         ("transfer_encoding", 400, "bad_framing", old("Transfer-Encoding: chunked\r\n", &chunked)),
         ("no_length", 400, "bad_framing", old("", "")),
         ("no_length", 400, "bad_framing", format!("POST {CHAT_PATH} HTTP/1.1\r\n{host}\r\n")),
         ("version", 400, "bad_framing", "GET /v1/models\r\n\r\n".into()),
         ("version", 400, "bad_framing", "GET /v1/models HTTP/1.2\r\n\r\n".into()),
+        ("version", 400, "bad_framing", "PRI * HTTP/2.0\r\n\r\nMS\r\n\r\n".into()),
         ("request_line", 400, "bad_framing", "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0".into()),
         ("request_line", 400, "bad_framing", "G(T / HTTP/1.1\r\n\r\n".into()),
         ("target", 400, "bad_framing", target("http://a/v1/chat/completions")),
@@ -93,6 +97,7 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
         ("target", 400, "bad_framing", other("CONNECT a:1:1")),
         ("header_value", 400, "bad_framing", format!("GET / HTTP/1.1\r\n{host}X: a\0b\r\n\r\n")),
         ("host", 400, "bad_framing", "GET /v1/models HTTP/1.1\r\n\r\n".into()),
+        ("host", 400, "bad_framing", format!("OPTIONS {CHAT_PATH} HTTP/1.1\r\n\r\n")),
         ("host", 400, "bad_framing", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n".into()),
         (
             "connection",
@@ -100,6 +105,8 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
             "bad_framing",
             format!("GET / HTTP/1.1\r\n{host}Connection: x, Authorization\r\n\r\n"),
         ),
+        ("transfer_encoding", 501, "not_supported", coded("gzip, chunked")),
+        ("transfer_encoding", 501, "not_supported", coded("x-compress,deflate , Chunked")),
         ("too_many_headers", 431, "headers_too_large", format!("GET / HTTP/1.1\r\n{fields}\r\n")),
         (
             "head_too_large",
@@ -232,10 +239,62 @@ fn an_answer_to_head_has_a_head_and_never_a_body() {
 }
 
 #[test]
+fn a_head_that_cannot_be_read_has_an_answer_without_a_body_where_it_asks_for_none() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let request = b"HEAD /v1/models HTTP/1.1\r\nHost : a\r\n\r\n";
+    let mut client = Client::saying(gateway.address(), request);
+    assert_eq!(client.head().status(), 400);
+    client.assert_closed();
+    engine.assert_untouched();
+}
+
+#[test]
+fn a_connection_that_speaks_http_1_does_not_begin_to_speak_http_2() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
+    let both = [bare("GET", "/nowhere", "").as_slice(), preface].concat();
+    let mut client = Client::saying(gateway.address(), &both);
+    assert_eq!(client.answer().status(), 404);
+    assert_eq!(client.answer().json()["error"]["code"], "bad_framing");
+    client.assert_closed();
+    engine.assert_untouched();
+}
+
+#[test]
+fn a_body_with_a_get_or_a_head_is_read_to_its_end_and_no_further_than_bodies_may_be_long() {
+    let engine = Engine::start();
+    let setup = Setup::before(&engine).upstream("dialect: openai");
+    let gateway = setup.with("limits: {body_bytes_max: 1000}").start();
+    // A body that looks like requests, which nobody is to take for such.
+    let looks = bare("GET", "/nowhere", "");
+    let body = |bytes: usize| looks.iter().copied().cycle().take(bytes).collect::<Vec<_>>();
+    let with_body = |method: &str, bytes: usize| {
+        let head = bare(method, "/v1/models", &format!("Content-Length: {bytes}\r\n"));
+        [head, body(bytes)].concat()
+    };
+    for method in ["GET", "HEAD"] {
+        let both = [with_body(method, 1_000), bare("GET", "/elsewhere", "")].concat();
+        let mut client = Client::saying(gateway.address(), &both);
+        let got = engine.answer_once(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        assert!(got.first_line.starts_with(method), "{got:?}");
+        assert_eq!((got.text(), got.header("content-length")), ("", None), "{method}");
+        assert_eq!(client.head().status(), 200, "{method}");
+        let next = client.answer();
+        assert!(next.text().contains("/elsewhere"), "{method}: {next:?}");
+        let mut client = Client::saying(gateway.address(), &with_body(method, 1_001));
+        let refused = client.head();
+        assert_eq!((refused.status(), refused.header("connection")), (413, Some("close")));
+    }
+    engine.assert_untouched();
+}
+
+#[test]
 fn a_method_that_nobody_knows_is_a_405_and_what_follows_the_next_request() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    for method in ["BREW", "post", "PROPFIND"] {
+    for method in ["BREW", "post", "PRINT", "PROPFIND"] {
         let request = bare(method, CHAT_PATH, "Content-Length: 0\r\n");
         let both = [request, bare("GET", "/nowhere", "")].concat();
         let mut client = Client::saying(gateway.address(), &both);
@@ -261,5 +320,11 @@ fn a_refusal_comes_in_the_place_of_a_100() {
         let mut client = Client::saying(gateway.address(), head);
         assert_eq!(client.answer().status(), status, "{section}");
     }
+    engine.assert_untouched();
+    let gateway = setup("limits: {requests_per_tenant_max: 1}").start();
+    let _running = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    let whole = post(CHAT_PATH, "Expect: 100-continue\r\n", CHAT);
+    let mut client = Client::saying(gateway.address(), &whole[..whole.len() - CHAT.len()]);
+    assert_eq!(client.answer().status(), 429, "before it is admitted");
     engine.assert_untouched();
 }

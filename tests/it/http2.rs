@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
@@ -84,6 +85,54 @@ fn an_http2_connection_is_asked_to_end_with_its_last_request() {
     let end = runtime.block_on(async { tokio::time::timeout(PATIENCE, connection).await });
     assert!(matches!(end, Ok(Ok(Ok(())))), "{end:?}");
     assert!(sender.is_closed());
+}
+
+#[test]
+fn an_http2_head_has_no_more_fields_and_no_longer_path_than_it_may() {
+    const PATH: &str = "/v1/chat/completions";
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {headers_max: 10, uri_bytes_max: 100}")
+        .start();
+    let runtime = runtime();
+    let mut sender = runtime.block_on(connect(gateway.address()));
+    let of = |fields: usize, path_bytes: usize| {
+        let path = format!("{PATH}?{}", "x".repeat(path_bytes - PATH.len() - 1));
+        let mut request = request(CHAT);
+        *request.uri_mut() = format!("http://localhost{path}").parse().expect("a URI");
+        // Its type and its length are two, of which the second is the client's own doing.
+        let headers = request.headers_mut();
+        headers.clear();
+        headers.insert("content-type", "application/json".parse().expect("a type"));
+        for nth in 2..fields {
+            let name = hyper::header::HeaderName::try_from(format!("x-{nth}")).expect("a name");
+            headers.insert(name, "1".parse().expect("a value"));
+        }
+        request
+    };
+    for (request, expected) in [
+        (of(10, 100), (200, Value::Null)),
+        (of(11, 100), (431, "headers_too_large".into())),
+        (of(10, 101), (414, "uri_too_long".into())),
+    ] {
+        let answer = sender.send_request(request);
+        let answer = runtime.spawn(async move {
+            let answer = answer.await.expect("an answer");
+            let status = answer.status().as_u16();
+            (status, answer.into_body().collect().await.expect("a body").to_bytes())
+        });
+        if expected.0 == 200 {
+            engine.answer_once(&json_answer(CHAT_ANSWER));
+        }
+        let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await });
+        let (status, body) = answer.expect("in time").expect("the client");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!((status, body["error"]["code"].clone()), expected);
+    }
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"too_many_headers\"} 1");
+    engine.assert_untouched();
+    assert_eq!(gateway.records().len(), 1);
 }
 
 #[test]

@@ -177,6 +177,9 @@ fn paths_are_matched_byte_for_byte() {
         "/V1/chat/completions",
         "/v1/chat%2fcompletions",
         "/v1/x/../chat/completions",
+        "/v1/./chat/completions",
+        "/v1/x/%2e%2e/chat/completions",
+        "/v1/%63hat/completions",
         "/v1/unknown",
         "/metrics",
     ] {
@@ -295,8 +298,10 @@ fn ambiguous_framing_reaches_no_engine_and_ends_the_connection() {
 fn an_expectation_other_than_100_is_a_417() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let answer = gateway.chat("Expect: cookies\r\n", CHAT).answer();
-    assert_refused(&answer, 417, "invalid_request_error", "expectation_failed");
+    for expected in ["cookies", "", "100-continue, cookies", "100-continue\r\nExpect: cookies"] {
+        let answer = gateway.chat(&format!("Expect: {expected}\r\n"), CHAT).answer();
+        assert_refused(&answer, 417, "invalid_request_error", "expectation_failed");
+    }
     engine.assert_untouched();
 }
 

@@ -33,22 +33,28 @@ fn a_request_that_two_readers_could_read_differently_reaches_no_engine() {
         ("content_length", format!("{START}{twice}{twice}\r\n{CHAT}")),
         ("content_length", format!("{START}Content-Length: {length}, {length}\r\n\r\n{CHAT}")),
         ("content_length", format!("{START}Content-Length: 9223372036854775809\r\n\r\n{CHAT}")),
-        ("content_length", format!("{START}Content-Length: 7_0\r\n\r\n{CHAT}")),
         ("content_length", format!("{START}Content-Length:\r\n\r\n{CHAT}")),
+        ("transfer_encoding", format!("{START}{both}{both}\r\n{size}\r\n{CHAT}\r\n{end}")),
         ("line_end", format!("{START}{twice}\r\n{CHAT}").replacen("\r\n", "\n", 1)),
         ("line_end", format!("{START}X: 1\n{twice}\r\n{CHAT}")),
         ("line_end", format!("{START}X: 1\r{twice}\r\n{CHAT}")),
         ("line_end", format!("{START}{twice}\n{CHAT}")),
         ("line_end", format!("\n{START}{twice}\r\n{CHAT}")),
         ("line_end", chunked(&format!("{size}\n{CHAT}\r\n{end}"))),
+        ("line_end", chunked(&format!("{size}\r{CHAT}\r\n{end}"))),
+        ("line_end", chunked(&format!("{size}\r\n{CHAT}\r0\r\n\r\n"))),
         ("line_end", chunked(&format!("{size};a\n{CHAT}\r\n{end}"))),
         ("line_end", chunked(&format!("{size}\r\n{CHAT}\r\n0\n\r\n"))),
         ("line_end", chunked(&format!("{size}\r\n{CHAT}\r\n0\r\nX: 1\n\r\n"))),
+        ("header_name", format!("{START}{twice}\r\n{CHAT}").replacen("Host", " Host", 1)),
         ("header_name", format!("{START}X : 1\r\n{twice}\r\n{CHAT}")),
         ("header_name", format!("{START}X\u{1}: 1\r\n{twice}\r\n{CHAT}")),
+        ("header_name", format!("{START}X\u{e9}: 1\r\n{twice}\r\n{CHAT}")),
         ("header_name", format!("{START}: 1\r\n{twice}\r\n{CHAT}")),
         ("header_name", format!("{START}X\r\n{twice}\r\n{CHAT}")),
         ("header_value", format!("{START}X: 1\r\n 2\r\n{twice}\r\n{CHAT}")),
+        ("header_value", format!("{START}X: 1\r\n\t2\r\n{twice}\r\n{CHAT}")),
+        ("header_value", format!("{START}X: a\0b\r\n{twice}\r\n{CHAT}")),
         ("chunk", chunked(&format!("{size:0>17}\r\n{CHAT}\r\n{end}"))),
         ("chunk", chunked(&format!("+{size}\r\n{CHAT}\r\n{end}"))),
         ("chunk", chunked(&format!("0x{size}\r\n{CHAT}\r\n{end}"))),
@@ -57,9 +63,22 @@ fn a_request_that_two_readers_could_read_differently_reaches_no_engine() {
         ("chunk", chunked(&format!("\r\n{CHAT}\r\n{end}"))),
         ("chunk", chunked(&format!("{size}\r\n{CHAT}{end}"))),
     ];
+    let lengths =
+        ["+70", "-70", "0x46", "7_0", "7 0", "seventy", "\u{ff17}0", "99999999999999999999"].map(
+            |length| ("content_length", format!("{START}Content-Length: {length}\r\n\r\n{CHAT}")),
+        );
+    let codings =
+        ["", "gzip", "identity", "chunked, gzip", "chunked, chunked", "xchunked", "chunked;q=1"];
+    let codings = codings.map(|coding| {
+        let head = format!("{START}Transfer-Encoding: {coding}\r\n\r\n");
+        ("transfer_encoding", format!("{head}{size}\r\n{CHAT}\r\n{end}"))
+    });
+    let cases: Vec<_> = cases.into_iter().chain(lengths).chain(codings).collect();
     for (_, request) in &cases {
         let mut client = Client::saying(gateway.address(), request.as_bytes());
-        assert_eq!(client.answer().status(), 400, "{request:?}");
+        let answer = client.answer();
+        assert_eq!(answer.status(), 400, "{request:?}");
+        assert_eq!(answer.json()["error"]["code"], "bad_framing", "{request:?}");
         client.assert_closed();
     }
     for (cause, _) in &cases {
@@ -107,4 +126,34 @@ fn extensions_and_trailers_of_a_request_go_nowhere() {
     let mut client = Client::saying(gateway.address(), long.as_bytes());
     assert_eq!(client.answer().status(), 400);
     client.assert_closed();
+}
+
+#[test]
+fn trailers_of_a_request_have_a_maximum() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    // What hyper keeps of them; it counts what it adds itself, too.
+    for (bytes, passes) in [(15 << 10, true), (17 << 10, false)] {
+        let body = format!("{:x}\r\n{CHAT}\r\n0\r\nX: {}\r\n\r\n", CHAT.len(), "x".repeat(bytes));
+        let mut client = Client::saying(gateway.address(), chunked(&body).as_bytes());
+        if passes {
+            engine.answer_once(&json_answer(CHAT_ANSWER));
+            assert_eq!(client.answer().text(), CHAT_ANSWER);
+        } else {
+            assert_eq!(client.answer().json()["error"]["code"], "bad_framing");
+            client.assert_closed();
+        }
+    }
+    engine.assert_untouched();
+}
+
+#[test]
+fn the_longest_length_that_can_be_said_is_one_and_too_large() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let head = format!("{START}Content-Length: 9223372036854775808\r\n\r\n");
+    let mut client = Client::saying(gateway.address(), head.as_bytes());
+    assert_eq!(client.answer().status(), 413);
+    client.assert_closed();
+    engine.assert_untouched();
 }

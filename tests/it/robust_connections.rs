@@ -62,6 +62,11 @@ fn options_are_told_without_asking_an_engine() {
         Client::saying(gateway.address(), &bare("OPTIONS", "/v1/chat/completions", ""));
     let answer = client.head();
     assert_eq!((answer.status(), answer.header("allow")), (204, Some("POST, OPTIONS")));
+    // Of the whole server.
+    client.send(&bare("OPTIONS", "*", ""));
+    let answer = client.head();
+    let all = Some("GET, HEAD, POST, DELETE, OPTIONS");
+    assert_eq!((answer.status(), answer.header("allow")), (204, all));
     engine.assert_untouched();
 }
 

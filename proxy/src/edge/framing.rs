@@ -73,6 +73,8 @@ enum Place {
     UntilClose,
 }
 
+/// The only transfer coding that is read.
+const CHUNKED: &[u8] = b"chunked";
 /// Before the first digit of a chunk's size.
 const CHUNK: Place = Place::ChunkSize { digits: 0, size: 0 };
 
@@ -319,12 +321,14 @@ impl Head {
             let length = length(value).filter(|_| whole && self.length.is_none());
             self.length = Some(length.ok_or(FramingFault::ContentLength)?);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            let one = whole && !self.chunked && value.eq_ignore_ascii_case(b"chunked");
-            // Another coding of a request has an answer of its own.
-            if self.http10 || kind == Kind::Answers && !one {
-                return Err(FramingFault::TransferEncoding);
+            let alone = whole && !self.chunked && !self.http10;
+            match value {
+                chunked if alone && chunked.eq_ignore_ascii_case(CHUNKED) => self.chunked = true,
+                codings if alone && kind == Kind::Requests && is_encoded(codings) => {
+                    return Err(FramingFault::Encoded);
+                }
+                _ => return Err(FramingFault::TransferEncoding),
             }
-            self.chunked = true;
         }
         if self.chunked && self.length.is_some() { Err(FramingFault::ClTe) } else { Ok(()) }
     }
@@ -357,6 +361,16 @@ impl Default for Line {
     fn default() -> Self {
         Self { kept: [0; LINE_BYTES_KEPT], len: 0, ending: false }
     }
+}
+
+/// Whether these are transfer codings of RFC 9112 §7, in the order that it wants: a body that could be
+/// read in one way, by whoever undoes them.
+fn is_encoded(codings: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 5] = [b"gzip", b"x-gzip", b"deflate", b"compress", b"x-compress"];
+    let mut codings = codings.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let last = codings.next_back();
+    last.is_some_and(|coding| coding.eq_ignore_ascii_case(CHUNKED))
+        && codings.all(|coding| OTHERS.iter().any(|other| coding.eq_ignore_ascii_case(other)))
 }
 
 /// A length: digits and nothing else.

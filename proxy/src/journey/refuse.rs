@@ -48,7 +48,7 @@ pub(crate) enum Refusal {
     UriTooLong { bytes_max: usize },
     #[error("the only expectation that is met is 100-continue")]
     Expectation,
-    #[error("this gateway opens no tunnels and knows no transfer coding but chunked")]
+    #[error("this gateway opens no tunnels")]
     NotSupported,
     #[error("the body did not arrive in time")]
     BodyTimeout,
@@ -104,6 +104,7 @@ impl Refusal {
         match self {
             Self::BadFraming { cause } => Some(cause),
             Self::LengthMissing => Some("no_length"),
+            Self::Framing(fault) => Some(fault.cause()),
             _ => None,
         }
     }
@@ -126,7 +127,7 @@ impl Refusal {
                 "headers_too_large"
             }
             Self::Expectation => "expectation_failed",
-            Self::NotSupported => "not_supported",
+            Self::NotSupported | Self::Framing(FramingFault::Encoded) => "not_supported",
             Self::BodyTimeout => "request_timeout",
             Self::ClientLeft => "client_left",
             Self::BadFraming { .. } | Self::LengthMissing | Self::Framing(_) => "bad_framing",
@@ -154,6 +155,9 @@ impl Refusal {
             Self::Framing(FramingFault::HeadTooLarge | FramingFault::TooManyFields) => {
                 (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, INVALID)
             }
+            Self::NotSupported | Self::Framing(FramingFault::Encoded) => {
+                (StatusCode::NOT_IMPLEMENTED, INVALID)
+            }
             Self::CredentialsDiffer
             | Self::Encoding(DecodeFault::Damaged)
             | Self::Request(_)
@@ -174,7 +178,6 @@ impl Refusal {
                 (StatusCode::PAYLOAD_TOO_LARGE, INVALID)
             }
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
-            Self::NotSupported => (StatusCode::NOT_IMPLEMENTED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
             Self::ConcurrencyLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error"),
             Self::LedgerUnavailable | Self::Overloaded | Self::Draining => {
@@ -346,6 +349,7 @@ mod tests {
             Refusal::LengthMissing,
             Refusal::Framing(FramingFault::LineEnd),
             Refusal::Framing(FramingFault::TooManyFields),
+            Refusal::Framing(FramingFault::Encoded),
             Refusal::Framing(FramingFault::TargetTooLong),
             Refusal::UnknownPrice { model: "m".into() },
             Refusal::ConcurrencyLimited { most: 3 },

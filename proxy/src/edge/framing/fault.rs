@@ -28,6 +28,8 @@ pub(crate) enum FramingFault {
     ContentLength,
     #[error("its transfer coding is not `chunked`, once, on HTTP/1.1")]
     TransferEncoding,
+    #[error("its body has a transfer coding beside `chunked`, which this gateway does not undo")]
+    Encoded,
     #[error("it has both a length and a transfer coding")]
     ClTe,
     #[error("a chunk's size is no hexadecimal number of 16 digits at most")]
@@ -51,7 +53,7 @@ impl FramingFault {
             Self::HeaderName => "header_name",
             Self::HeaderValue => "header_value",
             Self::ContentLength => "content_length",
-            Self::TransferEncoding => "transfer_encoding",
+            Self::TransferEncoding | Self::Encoded => "transfer_encoding",
             Self::ClTe => "cl_te",
             Self::ChunkSize | Self::ChunkEnd => "chunk",
         }

@@ -163,7 +163,12 @@ impl RequestHead {
     fn read_name(&mut self, rest: &[u8], fields_max: usize) -> Result<usize, FramingFault> {
         if self.len == 0 {
             if let Some(b' ' | b'\t') = rest.first() {
-                return Err(FramingFault::HeaderValue);
+                // The value of the field before goes on, where there is one.
+                let fault = match self.fields {
+                    0 => FramingFault::HeaderName,
+                    _ => FramingFault::HeaderValue,
+                };
+                return Err(fault);
             }
             self.fields += 1;
             if self.fields > fields_max {

@@ -120,7 +120,7 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
     let clear = [
         "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "\r\nPOST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\r\n\r\n",
-        "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding:Chunked \r\n\r\n2\r\n\n\n\r\n0\r\n\r\n",
         "OPTIONS * HTTP/1.0\r\nX:\r\nY: \u{e9}\t1\r\n\r\nCONNECT a.b-c:1 HTTP/1.1\r\n\r\n",
     ];
     for (unclear, fault) in [
@@ -148,6 +148,8 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
         ("|CONNECT a@b:1 HTTP/1.1\r\n", FramingFault::Target),
         ("|CONNECT a:1:2 HTTP/1.1\r\n", FramingFault::Target),
         ("|CONNECT :1 HTTP/1.1\r\n", FramingFault::Target),
+        ("GET / HTTP/1.1\r\n| X: 1\r\n", FramingFault::HeaderName),
+        ("GET / HTTP/1.1\r\n|\tX: 1\r\n", FramingFault::HeaderName),
         ("GET / HTTP/1.1\r\nX: 1\r\n| 2\r\n", FramingFault::HeaderValue),
         ("GET / HTTP/1.1\r\n|X: a\0b\r\n", FramingFault::HeaderValue),
         ("GET / HTTP/1.1\r\n|X: a\u{7f}\r\n", FramingFault::HeaderValue),
@@ -173,6 +175,32 @@ fn requests_follow_one_another_and_the_first_unclear_one_is_the_last() {
             let broken = Framing::requests(1 << 10, 10).read(requests.as_bytes());
             assert_eq!(broken, Err(Broken { at: good, fault }), "{requests:?}");
         }
+    }
+}
+
+#[test]
+fn no_transfer_coding_passes_but_chunked() {
+    for (codings, fault) in [
+        ("chunked", None),
+        (" \tCHUNKED\t", None),
+        ("gzip, chunked", Some(FramingFault::Encoded)),
+        ("X-Compress ,deflate,Chunked", Some(FramingFault::Encoded)),
+        ("gzip", Some(FramingFault::TransferEncoding)),
+        ("chunked, gzip", Some(FramingFault::TransferEncoding)),
+        ("chunked, chunked", Some(FramingFault::TransferEncoding)),
+        ("identity, chunked", Some(FramingFault::TransferEncoding)),
+        (", chunked", Some(FramingFault::TransferEncoding)),
+        ("chunked,", Some(FramingFault::TransferEncoding)),
+        ("chunked;q=1", Some(FramingFault::TransferEncoding)),
+        ("xchunked", Some(FramingFault::TransferEncoding)),
+        ("", Some(FramingFault::TransferEncoding)),
+        ("chunked\r\nTransfer-Encoding: chunked", Some(FramingFault::TransferEncoding)),
+        (&"gzip, ".repeat(20), Some(FramingFault::TransferEncoding)),
+    ] {
+        let head = |version| format!("POST / {version}\r\nTransfer-Encoding: {codings}\r\n\r\n");
+        let read = |head: String| requests().read(head.as_bytes()).map_err(|b| b.fault).err();
+        assert_eq!(read(head("HTTP/1.1")), fault, "{codings:?}");
+        assert_eq!(read(head("HTTP/1.0")), Some(FramingFault::TransferEncoding), "{codings:?}");
     }
 }
 

@@ -30,8 +30,8 @@ use crate::journey::{self, ReplyBody};
 use crate::telemetry::Active;
 use crate::telemetry::events::BadFraming;
 
-/// The first bytes of an HTTP/2 connection; no HTTP/1 request begins so.
-const HTTP2_PREFACE: &[u8] = b"PRI";
+/// The first bytes of an HTTP/2 connection (RFC 9113 §3.4).
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Pause before the second look at a connection whose first byte may yet become either protocol.
 const PEEK_PAUSE: Duration = Duration::from_millis(5);
 /// Longest pause between two looks: who says a part and no more costs little until its time is over.

@@ -107,7 +107,8 @@ impl Allowed {
 /// The `allow` header of a path that takes what `allows` says.
 fn header(allows: impl Fn(Allowed) -> bool) -> &'static str {
     match (allows(Allowed::Get), allows(Allowed::Post), allows(Allowed::Delete)) {
-        (true, true, _) => "GET, HEAD, POST, OPTIONS",
+        (true, true, true) => "GET, HEAD, POST, DELETE, OPTIONS",
+        (true, true, false) => "GET, HEAD, POST, OPTIONS",
         (true, false, true) => "GET, HEAD, DELETE, OPTIONS",
         (true, false, false) => "GET, HEAD, OPTIONS",
         (false, ..) => "POST, OPTIONS",
@@ -363,7 +364,7 @@ pub(super) fn find(
         }
         is_known = true;
     }
-    match passthrough {
+    match passthrough && path.starts_with('/') {
         _ if is_known => {
             let allow = allowed(path).unwrap_or_default();
             Err(Refusal::MethodNotAllowed { allow })
@@ -395,9 +396,10 @@ fn model_of(segment: &str) -> Result<String, Refusal> {
     String::from_utf8(bytes).ok().filter(fits).ok_or(fault.into())
 }
 
-/// The methods of a route that we know; `None` for other paths.
+/// The methods of a route that we know, or of all routes together (`*`); `None` for other paths.
 pub(crate) fn allowed(path: &str) -> Option<&'static str> {
-    let rows = || ROUTES.iter().filter(|route| route.parameter(path).is_some());
+    let is_asked = |route: &&Route| path == "*" || route.parameter(path).is_some();
+    let rows = || ROUTES.iter().filter(is_asked);
     rows().next()?;
     Some(header(|method| rows().any(|route| route.method == method)))
 }

@@ -128,4 +128,5 @@ fn unknown_paths_pass_only_when_configured() {
     let (route, _) = find(&Method::PUT, "/v1/anything", true).unwrap();
     assert_eq!((route.template, route.billing), ("other", Billing::Ledger));
     assert!(find(&Method::TRACE, "/v1/anything", true).is_err());
+    assert!(find(&Method::GET, "*", true).is_err(), "all routes are none");
 }
