@@ -27,6 +27,9 @@ fn heads_that_are_malformed_reach_no_engine_and_are_not_repaired() {
         ("an upper case name", with("X-Name", "1")),
         ("an empty name", with("", "1")),
         ("a header of the connection", with("connection", "close")),
+        ("another of the connection", with("keep-alive", "timeout=5")),
+        ("a third of the connection", with("proxy-connection", "close")),
+        ("another protocol", with("upgrade", "h2c")),
         ("a transfer coding", with("transfer-encoding", "chunked")),
         ("te", with("te", "gzip")),
         ("CR", with("x", "a\rb")),
@@ -37,7 +40,11 @@ fn heads_that_are_malformed_reach_no_engine_and_are_not_repaired() {
         ("a pseudo-header late", [chat_head(":path"), header(":path", "/")].concat()),
         ("a pseudo-header twice", [header(":path", "/"), chat_head("")].concat()),
         ("an unknown pseudo-header", [header(":x", "/"), chat_head("")].concat()),
+        ("no method", chat_head(":method")),
+        ("no scheme", chat_head(":scheme")),
         ("no path", chat_head(":path")),
+        ("an empty path", [header(":path", ""), chat_head(":path")].concat()),
+        ("a path that is none", [header(":path", "v1"), chat_head(":path")].concat()),
         ("another host", with("host", "b")),
     ] {
         let mut client = Framer::connect(&gateway, &[]);

@@ -1,10 +1,13 @@
 //! HTTP/2 clients that send much and want nothing, frame by frame on a bare socket.
 
+use std::collections::BTreeSet;
+
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::frames::{
-    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM_AND_HEADERS, Framer, GOAWAY, HEADERS, PING,
-    PRIORITY, REQUEST, RST_STREAM, SETTINGS, WINDOW_UPDATE, chat_head, frame, header,
+    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, END_STREAM_AND_HEADERS, Framer, GOAWAY,
+    HEADERS, PING, PRIORITY, REQUEST, RST_STREAM, SETTINGS, WINDOW_UPDATE, chat_head, frame,
+    header,
 };
 use crate::gateway::{Gateway, Setup};
 use crate::http::json_answer;
@@ -122,5 +125,97 @@ fn streams_that_are_reset_one_by_one_end_the_connection_at_the_limit() {
         assert_eq!(client.await_kind(PING).is_some(), count < 5, "{count}");
     }
     gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"http2_resets\"} 1");
+    assert_others_are_served(&engine, &gateway);
+}
+
+#[test]
+fn streams_that_we_are_made_to_reset_end_the_connection_at_the_limit() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {http2_resets_per_10s_max: 5}")
+        .start();
+    let mut client = Framer::connect(&gateway, &[]);
+    // A body of another length than is said is our fault to find, and so our reset to send.
+    let head = [chat_head(""), header("content-length", "5")].concat();
+    for count in 1..=5 {
+        let stream = 2 * count - 1;
+        client.send(&frame(HEADERS, END_HEADERS, stream, &head));
+        client.send(&frame(DATA, END_STREAM, stream, b"{}"));
+        assert_eq!(client.await_kind(RST_STREAM).map(|reset| reset.stream), Some(stream));
+        client.send(&frame(PING, 0, 0, &[0; 8]));
+        if count < 5 {
+            assert!(client.await_kind(PING).is_some(), "{count}");
+        }
+    }
+    assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"http2_resets\"} 1");
+    assert_others_are_served(&engine, &gateway);
+}
+
+#[test]
+fn streams_that_are_reset_while_an_engine_works_are_settled_once_each() {
+    const STREAMS: u32 = 5;
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with(&format!("limits: {{http2_resets_per_10s_max: {STREAMS}}}"))
+        .start();
+    let mut client = Framer::connect(&gateway, &[]);
+    let streams = || (0..STREAMS).map(|count| 2 * count + 1);
+    let connections: Vec<_> = streams()
+        .map(|stream| {
+            client.send(&frame(HEADERS, END_HEADERS, stream, &chat_head("")));
+            client.send(&frame(DATA, END_STREAM, stream, CHAT.as_bytes()));
+            engine.request().0
+        })
+        .collect();
+    for stream in streams() {
+        client.send(&frame(RST_STREAM, 0, stream, &CANCEL));
+    }
+    assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
+    for connection in connections {
+        connection.assert_closed_by_gateway();
+    }
+    let records = gateway.await_records(STREAMS as usize);
+    assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");
+    let ids: BTreeSet<_> = records.iter().map(|record| record["id"].to_string()).collect();
+    assert_eq!(ids.len(), STREAMS as usize);
+    engine.assert_untouched();
+}
+
+#[test]
+fn frames_that_move_nothing_are_taken_up_to_the_limit_and_not_beyond() {
+    const MOST: usize = 20;
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with(&format!("limits: {{http2_control_frames_per_10s_max: {MOST}}}"))
+        .start();
+    let open = frame(HEADERS, END_HEADERS, 1, &chat_head(""));
+    let ping = frame(PING, 0, 0, &[0; 8]);
+    let kinds = [
+        frame(SETTINGS, 0, 0, &[]),
+        ping.clone(),
+        frame(PRIORITY, 0, 3, &[0, 0, 0, 0, 1]),
+        frame(DATA, 0, 1, &[]),
+        frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+        frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
+    ];
+    for one in &kinds {
+        let mut client = Framer::connect(&gateway, &[]);
+        // With the settings of the connection and the ping these are all.
+        client.send(&[open.clone(), one.repeat(MOST - 2), ping.clone()].concat());
+        let pings = if *one == ping { MOST - 1 } else { 1 };
+        for _ in 0..pings {
+            assert!(client.await_kind(PING).is_some(), "{:?}", &one[3..]);
+        }
+        client.send(one);
+        assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM), "{:?}", &one[3..]);
+    }
+    let count = kinds.len();
+    gateway.await_metric(&format!(
+        "taximeter_bad_framing_total{{taximeter_cause=\"http2_control_frames\"}} {count}"
+    ));
     assert_others_are_served(&engine, &gateway);
 }
