@@ -120,26 +120,14 @@ impl Setup {
         Gateway::run(self.serve(limited, folder.path()), folder)
     }
 
-    /// Starts the gateway where looking a name up never ends: the file of hosts, which is asked first,
-    /// is a pipe that nobody writes to.
-    pub(crate) fn start_without_names(self) -> Gateway {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let pipe = folder.path().join("hosts");
-        let made = Command::new("mkfifo").arg(&pipe).status().expect("run mkfifo");
-        assert!(made.success(), "no pipe");
-        let mut apart = Command::new("unshare");
-        apart.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-        apart.arg(r#"mount --bind "$0" /etc/hosts && exec "$@""#).arg(&pipe).arg(binary());
-        Gateway::run(self.serve(apart, folder.path()), folder)
-    }
-
     /// What a gateway says that does not start on what an earlier one left.
     pub(crate) fn refused_in(self, folder: &TempDir) -> Output {
         let mut serve = self.serve(bounded(), folder.path());
         serve.stdin(Stdio::null()).output().expect("run the gateway")
     }
 
-    fn serve(&self, mut command: Command, folder: &Path) -> Command {
+    /// The command that serves, run by another one.
+    pub(crate) fn serve(&self, mut command: Command, folder: &Path) -> Command {
         let yaml = self.yaml(&folder.join("data"));
         let file = folder.join("taximeter.yaml");
         std::fs::write(&file, &yaml).expect("write the configuration");
@@ -182,7 +170,8 @@ impl Gateway {
         Self::run(serve, folder)
     }
 
-    fn run(mut serve: Command, folder: TempDir) -> Self {
+    /// Runs such a command, and waits until it listens.
+    pub(crate) fn run(mut serve: Command, folder: TempDir) -> Self {
         let serve = serve.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = serve.spawn().expect("start the gateway");
         let (to_log, log) = channel();

@@ -5,6 +5,7 @@
 //! fails after `PATIENCE`.
 #![cfg(test)]
 
+mod apart;
 mod backup;
 mod balancer;
 mod client;

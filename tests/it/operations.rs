@@ -81,6 +81,20 @@ fn health_and_readiness_are_told() {
 }
 
 #[test]
+fn its_data_directory_is_all_that_it_writes_and_anybody_may_be_its_user() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine).upstream("dialect: openai").start_read_only();
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    assert_eq!(gateway.admin("/readyz").status(), 200);
+    gateway.terminate();
+    let (status, log) = gateway.exit();
+    assert_eq!(status.code(), Some(0), "{log:#?}");
+    assert_eq!(gateway.record()["end"], "complete");
+}
+
+#[test]
 fn heads_at_the_admin_address_have_the_limits_of_all_heads_and_a_reload_changes_them() {
     let engine = Engine::start();
     let setup = |limits: &str| Setup::before(&engine).with(&format!("limits: {{{limits}}}"));

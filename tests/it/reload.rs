@@ -173,6 +173,44 @@ fn what_is_read_at_a_start_only_is_named_and_the_rest_taken() {
     assert_eq!(gateway.record()["tenant"], "blue");
 }
 
+#[test]
+fn a_stream_keeps_the_limits_and_the_prices_that_it_was_admitted_with() {
+    let engine = Engine::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let setup = |price: &str, idle: &str| {
+        let book = folder.path().join(format!("{price}.yaml"));
+        fs::write(&book, prices(price)).expect("write the prices");
+        let setup = Setup::before(&engine).upstream("dialect: openai");
+        setup
+            .with(&format!("prices: {{overrides: {book:?}}}"))
+            .with(&format!("limits: {{upstream_idle_timeout_seconds: {idle}}}"))
+    };
+    let gateway = setup("1", "3600").start();
+    let (mut older, mut connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    gateway.rewrite(&setup("2", "0.2"));
+    gateway.await_event("config_reloaded");
+    // Silent for shorter, and cut all the same.
+    let (mut younger, _silent) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
+    while younger.next_chunk().is_some_and(|chunk| !chunk.is_empty()) {}
+    assert_eq!(gateway.await_records(1)[0]["end"], "upstream_stalled");
+    connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE), LAST_CHUNK.to_vec()].concat());
+    for event in [STOP, DONE] {
+        older.expect(event);
+    }
+    for record in gateway.await_records(2) {
+        let price = if record["end"] == "complete" { "0.000001" } else { "0.000002" };
+        assert_eq!(record["cost"]["lines"][0]["unit_price"], price, "{record:#}");
+    }
+}
+
+/// A book of one model, whose input is so many dollars a million.
+fn prices(input: &str) -> String {
+    format!(
+        "version: 2026-11-22\ncurrency: USD\nmodels:\n- model: gpt-4o-mini\n  \
+         provider: openai\n  rates: {{input: {input}, cache_read: 0, output: 0}}\n"
+    )
+}
+
 /// What a ConfigMap or a Secret shows: files that are links into a folder, which is a link itself.
 fn show(folder: &Path, version: &str, files: &[(&str, &str)]) {
     let hidden = folder.join(format!("..{version}"));
@@ -192,13 +230,7 @@ fn show(folder: &Path, version: &str, files: &[(&str, &str)]) {
 fn secrets_and_prices_beside_the_file_are_read_again_too() {
     let engine = Engine::start();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let price = |input: &str| {
-        format!(
-            "version: 2026-11-22\ncurrency: USD\nmodels:\n- model: gpt-4o-mini\n  \
-             provider: openai\n  rates: {{input: {input}, cache_read: 0, output: 0}}\n"
-        )
-    };
-    show(folder.path(), "one", &[("key", "sk-first\n"), ("prices.yaml", &price("1"))]);
+    show(folder.path(), "one", &[("key", "sk-first\n"), ("prices.yaml", &prices("1"))]);
     let path = folder.path().display();
     let gateway = Setup::before(&engine)
         .upstream(&format!("dialect: openai, credential: \"${{file:{path}/key}}\""))
@@ -211,7 +243,7 @@ fn secrets_and_prices_beside_the_file_are_read_again_too() {
         request.header("authorization").map(str::to_owned)
     };
     assert_eq!(credential().as_deref(), Some("Bearer sk-first"));
-    show(folder.path(), "two", &[("key", "sk-other\n"), ("prices.yaml", &price("2"))]);
+    show(folder.path(), "two", &[("key", "sk-other\n"), ("prices.yaml", &prices("2"))]);
     gateway.await_event("config_reloaded");
     assert_eq!(credential().as_deref(), Some("Bearer sk-other"));
     let costs: Vec<_> = gateway.await_records(2).iter().map(|r| r["cost"].clone()).collect();
