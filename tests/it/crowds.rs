@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT};
+use crate::frames::{DATA, END_HEADERS, END_STREAM, Framer, HEADERS, chat_head, frame, header};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, bare, chunk, json_answer, post, stream_answer};
 use crate::patience::patiently;
@@ -149,6 +150,55 @@ fn a_tenant_that_has_as_many_requests_as_it_may_is_refused_and_others_are_served
     // Who has all of its answer has its place again.
     let _next = [(); 2].map(|()| stream(&gateway, &engine, "hog"));
     assert_eq!(gateway.records().len(), 6);
+}
+
+#[test]
+fn a_tenant_that_opens_everything_leaves_connections_and_places_to_others() {
+    /// `:status: 200`, by HPACK's static table.
+    const STATUS_200: u8 = 0x88;
+    let engine = Engine::start();
+    let setup = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("tenants: {header: {name: x-tenant, trusted_peers: [127.0.0.0/8]}}");
+    let limits = "limits: {connections_per_peer_max: 2, requests_per_tenant_max: 4}";
+    let gateway = setup.with(limits).start();
+    // From one address: a connection with many streams, one with a stream, and no third.
+    let mut many = Framer::connect(&gateway, &[]);
+    let head = [chat_head(""), header("x-tenant", "hog")].concat();
+    let ask = |many: &mut Framer, nth: u32| {
+        many.send(&frame(HEADERS, END_HEADERS, 2 * nth + 1, &head));
+        many.send(&frame(DATA, END_STREAM, 2 * nth + 1, STREAM_CHAT.as_bytes()));
+    };
+    let _streams = [0, 1].map(|nth| {
+        ask(&mut many, nth);
+        engine.begin_stream()
+    });
+    let _one = stream(&gateway, &engine, "hog");
+    assert_eq!(self::ask(&mut Client::connect(gateway.address())), None, "a third connection");
+    // From another address the tenant is the same.
+    let post =
+        |tenant: &str| post("/v1/chat/completions", &format!("X-Tenant: {tenant}\r\n"), CHAT);
+    let mut elsewhere = Client::from("127.0.0.2:0", gateway.address());
+    elsewhere.send(&post("hog"));
+    let (_last, _) = engine.request();
+    let mut beyond = Client::from("127.0.0.2:0", gateway.address());
+    beyond.send(&post("hog"));
+    assert_eq!(beyond.answer().status(), 429);
+    for _ in 0..2 {
+        assert_eq!(many.await_kind(HEADERS).map(|head| head.payload[0]), Some(STATUS_200));
+    }
+    ask(&mut many, 2);
+    let refused = many.await_kind(HEADERS).expect("an answer");
+    assert_ne!(refused.payload[0], STATUS_200);
+    engine.assert_untouched();
+    // Others are served, and on the address of the second connection too.
+    beyond.send(&post("other"));
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(beyond.answer().status(), 200);
+    let mut other = Client::from("127.0.0.3:0", gateway.address());
+    other.send(&post("other"));
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(other.answer().status(), 200);
 }
 
 #[test]

@@ -94,6 +94,26 @@ fn a_request_that_swells_beyond_the_limits_is_refused() {
 }
 
 #[test]
+fn a_request_may_swell_to_the_limit_and_not_a_byte_beyond() {
+    const MOST: usize = 50_000;
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with(&format!("limits: {{decode_bytes_max: {MOST}}}"))
+        .start();
+    let text = |bytes: usize| format!("{}{CHAT}", " ".repeat(bytes - CHAT.len()));
+    for coding in CODINGS {
+        let headers = format!("Content-Encoding: {coding}\r\nConnection: close\r\n");
+        let mut client = gateway.chat(&headers, whole(coding, text(MOST)));
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200, "{coding}");
+        let beyond = whole(coding, text(MOST + 1));
+        assert_refused(&gateway, coding, &beyond, 413, "request_too_large");
+    }
+    engine.assert_untouched();
+}
+
+#[test]
 fn what_decoding_takes_is_part_of_all_bodies_together() {
     let engine = Engine::start();
     let gateway = Setup::before(&engine)

@@ -206,6 +206,27 @@ fn what_an_engine_may_have_begun_is_not_tried_again() {
 }
 
 #[test]
+fn an_idle_connection_to_an_engine_is_kept_as_long_as_may_be_and_then_closed() {
+    let engine = Engine::start();
+    for (seconds, is_kept) in [("60", true), ("0.2", false)] {
+        let gateway = limited(&engine, &format!("upstream_keep_alive_seconds: {seconds}"));
+        let mut client = gateway.chat("", CHAT);
+        let (mut connection, _) = engine.request();
+        connection.send(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+        if is_kept {
+            client.send(&post("/v1/chat/completions", "", CHAT));
+            connection.request();
+            connection.send(&json_answer(CHAT_ANSWER));
+            assert_eq!(client.answer().status(), 200);
+        } else {
+            connection.assert_closed_by_gateway();
+        }
+        engine.assert_untouched();
+    }
+}
+
+#[test]
 fn a_head_a_target_and_a_body_as_large_as_may_be_pass_and_one_more_is_refused() {
     let engine = Engine::start();
     let limits = "header_bytes_max: 8192, headers_max: 10, uri_bytes_max: 100, body_bytes_max: 500";

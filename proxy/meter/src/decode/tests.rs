@@ -213,6 +213,16 @@ fn a_body_that_swells_beyond_the_ratio_is_not_followed() {
 }
 
 #[test]
+fn as_much_as_the_ratio_allows_is_decoded_and_not_a_byte_more() {
+    let budget = |encoded| Budget { encoded, decoded: 0, ratio_max: 200 };
+    for (encoded, most) in [(1, 1 << 20), (10_000, 2_000_000)] {
+        let mut budget = budget(encoded);
+        assert_eq!(budget.spend(most), Ok(()));
+        assert_eq!(budget.spend(1), Err(DecodeFault::TooLarge), "{encoded}");
+    }
+}
+
+#[test]
 fn a_window_larger_than_senders_may_use_is_not_followed() {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
     encoder.window_log(24).unwrap();
