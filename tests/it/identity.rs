@@ -151,11 +151,25 @@ fn a_tenant_header_is_not_believed_from_anyone_else_and_never_passed_on() {
 }
 
 #[test]
-fn no_header_of_the_client_can_be_dropped_by_naming_it_as_hop_by_hop() {
+fn no_header_of_ours_or_of_who_asks_can_be_dropped_by_naming_it_as_hop_by_hop() {
     let engine = Engine::start();
-    let gateway = with_keys(&engine);
-    let headers = "Authorization: Bearer sk-acme\r\nConnection: authorization\r\n";
-    assert_eq!(gateway.chat(headers, CHAT).answer().status(), 400);
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("tenants: {header: {name: x-team, trusted_peers: [127.0.0.1]}}")
+        .start();
+    let names = ["Authorization", "x-api-key", "x-request-id", "host", "content-length"];
+    let ours = ["traceparent", "tracestate", "x-tenant-id", "x-taximeter-receipt"];
+    let configured = ["x-team", "X_Team"];
+    for name in names.iter().chain(&ours).chain(&configured) {
+        let headers = format!("X-Team: acme\r\nConnection: x-hop, {name}\r\n");
+        let answer = gateway.chat(&headers, CHAT).answer();
+        assert_eq!((answer.status(), answer.header("connection")), (400, Some("close")), "{name}");
+        assert_eq!(answer.json()["error"]["code"], "bad_framing", "{name}");
+    }
+    let count = names.len() + ours.len() + configured.len();
+    gateway.await_metric(&format!(
+        "taximeter_bad_framing_total{{taximeter_cause=\"connection\"}} {count}"
+    ));
     engine.assert_untouched();
 }
 

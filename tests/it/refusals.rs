@@ -259,6 +259,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let target = format!("/v1/chat/completions?{}", "x".repeat(1000));
     let answer = gateway.ask(&post(&target, "", CHAT));
     assert_refused(&answer, 414, "invalid_request_error", "uri_too_long");
+    assert_eq!(answer.header("connection"), Some("close"));
 
     let many: String = (0..101).map(|i| format!("X-{i}: 1\r\n")).collect();
     let answer = gateway.ask(&post("/v1/chat/completions", &many, CHAT));
@@ -347,14 +348,20 @@ fn a_head_that_comes_too_slowly_ends_the_connection() {
 #[test]
 fn a_body_that_comes_too_slowly_is_a_408() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine)
-        .upstream("dialect: openai")
-        .with("limits: {body_read_timeout_seconds: 0.3}")
-        .start();
-    let whole = post("/v1/chat/completions", "", CHAT);
-    let mut client = Client::saying(gateway.address(), &whole[..whole.len() - 1]);
-    assert_refused(&client.answer(), 408, "timeout_error", "request_timeout");
-    client.assert_closed();
-    engine.assert_untouched();
-    assert!(gateway.records().is_empty());
+    // Nothing of it for too long; and all of it, however many bytes come meanwhile.
+    for limits in [
+        "body_read_timeout_seconds: 0.3",
+        "body_read_timeout_seconds: 3600, request_timeout_seconds: 0.3",
+    ] {
+        let gateway = Setup::before(&engine)
+            .upstream("dialect: openai")
+            .with(&format!("limits: {{{limits}}}"))
+            .start();
+        let whole = post("/v1/chat/completions", "", CHAT);
+        let mut client = Client::saying(gateway.address(), &whole[..whole.len() - 1]);
+        assert_refused(&client.answer(), 408, "timeout_error", "request_timeout");
+        client.assert_closed();
+        engine.assert_untouched();
+        assert!(gateway.records().is_empty());
+    }
 }

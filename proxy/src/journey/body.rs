@@ -54,8 +54,11 @@ pub(crate) async fn read(
     let mut reading = reader.map(|reader| Reading::new(gateway, headers, reader)).transpose()?;
     let mut body = RequestBody::default();
     let mut held = gateway.hold();
+    let deadline = call.started + limits.request_timeout;
     loop {
-        let frame = match clock::within(limits.body_read_timeout, incoming.frame()).await {
+        let left = deadline.saturating_duration_since(clock::now());
+        let limit = limits.body_read_timeout.min(left);
+        let frame = match clock::within(limit, incoming.frame()).await {
             None => return Err(Refusal::BodyTimeout),
             Some(None) => break,
             Some(Some(Err(fault))) => return Err(broken(&fault)),

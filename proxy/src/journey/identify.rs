@@ -143,7 +143,12 @@ pub(crate) fn template(gateway: &Gateway, method: &Method, path: &str) -> Option
 /// Errors: tunnels, not one host, a body without a length, more fields than may be, an expectation
 /// that is not met, a header of ours or a credential named as one of the connection.
 pub(crate) fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal> {
-    framing(head, gateway.config.limits.headers_max).inspect_err(|refusal| {
+    let clear = framing(head, gateway.config.limits.headers_max).and_then(|()| {
+        let cause = "connection";
+        let drops = drops_ours(&gateway.directory, &head.headers);
+        if drops { Err(Refusal::BadFraming { cause }) } else { Ok(()) }
+    });
+    clear.inspect_err(|refusal| {
         if let Some(cause) = refusal.framing_cause() {
             let first_line = format!("{} {} {:?}", head.method, head.uri, head.version);
             let (peer, first_line) = (peer.address, first_line.as_bytes());
@@ -241,11 +246,14 @@ fn framing(head: &Parts, fields_max: usize) -> Result<(), Refusal> {
     if !headers.get_all(EXPECT).iter().all(expected) {
         return Err(Refusal::Expectation);
     }
+    Ok(())
+}
+
+/// Whether a client names a header as one of the connection, and so to be dropped, that is not its
+/// own to drop.
+fn drops_ours(directory: &Directory, headers: &HeaderMap) -> bool {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let drops_ours = named
-        .flat_map(|names| names.split(','))
-        .any(|name| tenant::is_reserved(&name.trim().to_ascii_lowercase()));
-    if drops_ours { Err(Refusal::BadFraming { cause: "connection" }) } else { Ok(()) }
+    named.flat_map(|names| names.split(',')).any(|name| directory.is_reserved(name.trim()))
 }
 
 /// Whether a method that has a body says nothing of where it ends: for us it would end at once, and

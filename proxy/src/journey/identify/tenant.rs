@@ -164,18 +164,10 @@ impl Directory {
                 headers.remove(name);
             }
         }
-        let header = self.header.as_ref().map_or("x-tenant-id", |header| &header.name);
-        let ours: Vec<HeaderName> = headers
-            .keys()
-            .filter(|name| {
-                let name = name.as_str();
-                same(name, header)
-                    || same(name, "x-tenant-id")
-                    || name.get(..12).is_some_and(|head| same(head, "x-taximeter-"))
-            })
-            .cloned()
-            .collect();
-        let believed = (caller.identity == Identity::Header).then_some(header);
+        let ours: Vec<HeaderName> =
+            headers.keys().filter(|name| self.is_identity(name.as_str())).cloned().collect();
+        let header = self.header.as_ref().map(|header| header.name.as_str());
+        let believed = header.filter(|_| caller.identity == Identity::Header);
         let mut spoofed = false;
         for name in ours {
             spoofed |= name != RECEIPT && believed != Some(name.as_str());
@@ -184,22 +176,28 @@ impl Directory {
         spoofed
     }
 
+    /// Whether a header, in any spelling, says for whom a request is, or is ours to give.
+    fn is_identity(&self, name: &str) -> bool {
+        self.header.as_ref().is_some_and(|header| same(name, &header.name))
+            || same(name, "x-tenant-id")
+            || name.get(..12).is_some_and(|head| same(head, "x-taximeter-"))
+    }
+
+    /// Whether a header must not be dropped because a client names it in `connection`: what shows who
+    /// asks, and what we set.
+    pub(super) fn is_reserved(&self, name: &str) -> bool {
+        const SET: [&str; 5] =
+            ["x-request-id", "host", "content-length", "traceparent", "tracestate"];
+        SET.iter().any(|other| name.eq_ignore_ascii_case(other))
+            || KEY_HEADERS.iter().any(|header| *header == name)
+            || self.is_identity(name)
+    }
+
     /// What may be told of the credential that was shown: the first characters of its hash.
     pub(crate) fn fingerprint(headers: &HeaderMap) -> Option<String> {
         let sha256 = Sha256::digest(credential(headers).ok()??);
         Some(sha256.iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect())
     }
-}
-
-/// Names that a client must not be able to drop by naming them in `connection`: credentials, and
-/// what we set.
-pub(super) fn is_reserved(name: &str) -> bool {
-    KEY_HEADERS.iter().any(|header| *header == name)
-        || name == "x-request-id"
-        || name == "host"
-        || name == "content-length"
-        || name == "x-tenant-id"
-        || name.starts_with("x-taximeter-")
 }
 
 /// Takes the client's credential off a request.
