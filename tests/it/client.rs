@@ -1,7 +1,7 @@
 //! A client on a bare socket: says exactly what it is told to, keeps exactly what it hears.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use crate::http::{Message, Unframed, ends, next_chunk, read_head, read_message};
 use crate::patience::PATIENCE;
@@ -55,6 +55,11 @@ impl Client {
     /// Sends to a gateway that may have gone.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes)
+    }
+
+    /// Says that nothing more will be sent; answers can still be read.
+    pub(crate) fn close_half(&self) {
+        self.stream.shutdown(Shutdown::Write).expect("close one half");
     }
 
     /// Waits for a whole answer, or for as much of it as comes.

@@ -75,17 +75,24 @@ fn a_list_of_headers_beyond_the_limit_is_no_request() {
         frames.extend(frame(CONTINUATION, 0, 1, piece));
     }
     frames.extend(frame(CONTINUATION, END_HEADERS, 1, &[]));
-    let mut client = Framer::connect(&gateway, &[]);
-    client.send(&frames);
-    let refused = loop {
-        let Some(frame) = client.next() else { break true };
-        match frame.kind {
-            HEADERS => break frame.payload[0] != STATUS_200,
-            RST_STREAM | GOAWAY => break frame.code() != Some(0),
-            _ => {}
-        }
-    };
-    assert!(refused, "it was taken");
+    // And one that is short as it is sent: the same header, by its number in the table.
+    let mut named = header("x", &"y".repeat(100));
+    named[0] = 0x40;
+    let same = vec![0xbe; 15_000];
+    let bomb = frame(HEADERS, END_HEADERS, 1, &[chat_head(""), named, same].concat());
+    for frames in [frames, bomb] {
+        let mut client = Framer::connect(&gateway, &[]);
+        client.send(&frames);
+        let refused = loop {
+            let Some(frame) = client.next() else { break true };
+            match frame.kind {
+                HEADERS => break frame.payload[0] != STATUS_200,
+                RST_STREAM | GOAWAY => break frame.code() != Some(0),
+                _ => {}
+            }
+        };
+        assert!(refused, "it was taken");
+    }
     assert_others_are_served(&engine, &gateway);
 }
 
@@ -124,6 +131,28 @@ fn streams_that_are_reset_one_by_one_end_the_connection_at_the_limit() {
         client.send(&frame(PING, 0, 0, &[0; 8]));
         assert_eq!(client.await_kind(PING).is_some(), count < 5, "{count}");
     }
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"http2_resets\"} 1");
+    assert_others_are_served(&engine, &gateway);
+}
+
+#[test]
+fn streams_that_are_reset_together_are_taken_up_to_the_limit() {
+    const MOST: u32 = 100;
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let begun_and_reset = |count: u32| {
+        let stream = 2 * count + 1;
+        let begin = frame(HEADERS, END_STREAM_AND_HEADERS, stream, REQUEST);
+        [begin, frame(RST_STREAM, 0, stream, &CANCEL)].concat()
+    };
+    let ping = frame(PING, 0, 0, &[0; 8]);
+    let mut client = Framer::connect(&gateway, &[]);
+    let mut most: Vec<u8> = (0..MOST - 1).flat_map(begun_and_reset).collect();
+    most.extend(&ping);
+    client.send(&most);
+    assert!(client.await_kind(PING).is_some(), "one less than may be");
+    client.send(&[begun_and_reset(MOST), ping].concat());
+    assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
     gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"http2_resets\"} 1");
     assert_others_are_served(&engine, &gateway);
 }

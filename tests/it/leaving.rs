@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{LAST_CHUNK, chunk, chunks, json_answer, post};
+use crate::http::{LAST_CHUNK, bare, chunk, chunks, json_answer, post};
 
 #[test]
 fn a_client_that_leaves_within_its_request_leaves_no_record_and_reaches_no_engine() {
@@ -66,6 +66,22 @@ fn a_client_that_leaves_during_prefill_cancels_the_engines_work() {
     assert_eq!(record["usage"]["source"], "counted");
     assert_eq!(record["usage"]["output_tokens"], 0);
     assert_eq!(record["timing"]["time_to_first_token"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_client_that_closes_its_half_is_told_what_we_know_and_else_has_left() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = Client::saying(gateway.address(), &bare("GET", "/nowhere", ""));
+    client.close_half();
+    assert_eq!(client.answer().status(), 404);
+    // Nobody can tell who reads on from who is gone before something is written, and an engine that
+    // works for nobody costs more.
+    let client = gateway.chat("", STREAM_CHAT);
+    let (connection, _) = engine.request();
+    client.close_half();
+    connection.assert_closed_by_gateway();
+    assert_eq!(gateway.await_records(1)[0]["end"], "client_left");
 }
 
 #[test]

@@ -77,6 +77,10 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
             .initial_stream_window_size(limits.http2_window_bytes)
             .initial_connection_window_size(limits.http2_connection_window_bytes)
             .max_send_buf_size(limits.relay_buffer_bytes)
+            // Resets that come before their streams are seen, and those that we are made to send: who
+            // reads along counts both by their time, and h2 by default only twenty of the former.
+            .max_pending_accept_reset_streams(limits.http2_resets_per_10s_max as usize)
+            .max_local_error_reset_streams(None)
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .auto_date_header(false)
             .serve_connection(io, service);
