@@ -141,13 +141,13 @@ fn a_client_that_opens_no_window_slows_the_engine_and_is_given_up() {
 }
 
 #[test]
-fn streams_beyond_the_limit_are_refused_and_windows_are_as_configured() {
+fn streams_beyond_the_limit_are_refused_and_windows_and_heads_are_as_configured() {
     let engine = Engine::start();
     let gateway = Setup::before(&engine)
         .upstream("dialect: openai")
         .with(
             "limits: {http2_streams_max: 2, http2_window_bytes: 70000, \
-             http2_connection_window_bytes: 200000}",
+             http2_connection_window_bytes: 200000, header_bytes_max: 10000}",
         )
         .start();
     let mut client = Framer::connect(&gateway, &[]);
@@ -156,7 +156,10 @@ fn streams_beyond_the_limit_are_refused_and_windows_are_as_configured() {
         let setting = settings.chunks(6).find(|setting| setting[..2] == [0, id])?;
         setting[2..].try_into().ok().map(u32::from_be_bytes)
     };
-    assert_eq!((said(3), said(INITIAL_WINDOW_SIZE)), (Some(2), Some(70_000)));
+    assert_eq!(
+        (said(3), said(INITIAL_WINDOW_SIZE), said(6)),
+        (Some(2), Some(70_000), Some(10_000))
+    );
     let update = client.await_kind(WINDOW_UPDATE).expect("the connection's window");
     assert_eq!((update.stream, update.payload), (0, (200_000_u32 - 65_535).to_be_bytes().to_vec()));
     for stream in [1, 3, 5] {
