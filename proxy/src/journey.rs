@@ -112,7 +112,7 @@ async fn ride(
         return Ok(answer.map(ReplyBody::whole));
     }
     let mut call = identify::call(gateway, peer, arrival, &mut head)?;
-    let permit = admit::permit(gateway, &call, &head)?;
+    let permit = admit::permit(gateway, &call)?;
     call.laps.identified = Some(clock::now());
     let order = body::read(gateway, &call, &head.headers, body).await?;
     call.laps.read = Some(clock::now());

@@ -256,10 +256,18 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let answer = gateway.ask(&chunked);
     assert_refused(&answer, 413, "invalid_request_error", "request_too_large");
 
-    let target = format!("/v1/chat/completions?{}", "x".repeat(1000));
-    let answer = gateway.ask(&post(&target, "", CHAT));
-    assert_refused(&answer, 414, "invalid_request_error", "uri_too_long");
-    assert_eq!(answer.header("connection"), Some("close"));
+    let long = "x".repeat(1000);
+    for request in [
+        post(&format!("/v1/chat/completions?{long}"), "", CHAT),
+        bare("GET", &format!("/nowhere/{long}"), ""),
+        bare("OPTIONS", &format!("/v1/models/{long}"), ""),
+    ] {
+        let answer = gateway.ask(&request);
+        assert_refused(&answer, 414, "invalid_request_error", "uri_too_long");
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let count = r#"taximeter_bad_framing_total{taximeter_cause="target_too_long"} 3"#;
+    gateway.await_metric(count);
 
     let many: String = (0..101).map(|i| format!("X-{i}: 1\r\n")).collect();
     let answer = gateway.ask(&post("/v1/chat/completions", &many, CHAT));

@@ -24,17 +24,9 @@ pub(crate) struct Permit(Option<Place<TenantId>>);
 
 /// Leave to be served, as far as the gateway's own state and the tenant's other requests go.
 ///
-/// Errors: draining, little memory left, ledger cannot be written, target too long, the tenant has as
-/// many requests as it may.
-pub(crate) fn permit(
-    gateway: &Gateway,
-    call: &Call,
-    head: &http::request::Parts,
-) -> Result<Permit, Refusal> {
-    let bytes_max = gateway.config.limits.uri_bytes_max;
-    if head.uri.path_and_query().is_some_and(|target| target.as_str().len() > bytes_max) {
-        return Err(Refusal::UriTooLong { bytes_max });
-    }
+/// Errors: draining, little memory left, ledger cannot be written, the tenant has as many requests as
+/// it may.
+pub(crate) fn permit(gateway: &Gateway, call: &Call) -> Result<Permit, Refusal> {
     if gateway.is_draining() {
         return Err(Refusal::Draining);
     }

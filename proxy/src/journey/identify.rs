@@ -12,6 +12,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use jiff::Timestamp;
+use taximeter_config::Limits;
 use taximeter_ledger::RequestId;
 use taximeter_meter::Wire;
 use uuid::Uuid;
@@ -140,10 +141,10 @@ pub(crate) fn template(gateway: &Gateway, method: &Method, path: &str) -> Option
 
 /// Refuses, and tells, what another reader of the same head could read differently.
 ///
-/// Errors: tunnels, not one host, a body without a length, more fields than may be, an expectation
-/// that is not met, a header of ours or a credential named as one of the connection.
+/// Errors: tunnels, not one host, a body without a length, more fields or a longer target than may
+/// be, an expectation that is not met, a header of ours or a credential named as one of the connection.
 pub(crate) fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal> {
-    let clear = framing(head, gateway.config.limits.headers_max).and_then(|()| {
+    let clear = framing(head, &gateway.config.limits).and_then(|()| {
         let cause = "connection";
         let drops = drops_ours(&gateway.directory, &head.headers);
         if drops { Err(Refusal::BadFraming { cause }) } else { Ok(()) }
@@ -224,10 +225,14 @@ fn carry_on(headers: &mut HeaderMap, place: &Place, caller: Option<TraceContext>
     }
 }
 
-fn framing(head: &Parts, fields_max: usize) -> Result<(), Refusal> {
+fn framing(head: &Parts, limits: &Limits) -> Result<(), Refusal> {
     let headers = &head.headers;
+    let bytes_max = limits.uri_bytes_max;
+    if head.uri.path_and_query().is_some_and(|target| target.as_str().len() > bytes_max) {
+        return Err(Refusal::UriTooLong { bytes_max });
+    }
     // On HTTP/1 they were counted as they came.
-    if head.version == Version::HTTP_2 && headers.len() > fields_max {
+    if head.version == Version::HTTP_2 && headers.len() > limits.headers_max {
         return Err(Refusal::Framing(FramingFault::TooManyFields));
     }
     if head.method == Method::CONNECT {
@@ -311,12 +316,15 @@ mod tests {
     fn a_head_says_once_for_whom_it_is() {
         const ONE: (&str, &str) = ("host", "a");
         const LENGTH: (&str, &str) = ("content-length", "0");
+        let limits = Limits { headers_max: 2, uri_bytes_max: 4, ..Limits::default() };
         for (version, target, headers, good) in [
             (Version::HTTP_11, "/", &[ONE, LENGTH][..], true),
             (Version::HTTP_11, "/", &[ONE], false),
             (Version::HTTP_11, "/", &[], false),
             (Version::HTTP_11, "/", &[ONE, ONE], false),
             (Version::HTTP_11, "http://a/", &[ONE], false),
+            (Version::HTTP_11, "/a?b", &[ONE, LENGTH], true),
+            (Version::HTTP_11, "/a?bc", &[ONE, LENGTH], false),
             (Version::HTTP_10, "/", &[LENGTH], true),
             (Version::HTTP_10, "/", &[ONE, ONE], false),
             (Version::HTTP_2, "http://a/", &[], true),
@@ -327,7 +335,7 @@ mod tests {
             (Version::HTTP_2, "http://a/", &[LENGTH; 3], false),
         ] {
             let head = head(version, target, headers);
-            assert_eq!(framing(&head, 2).is_ok(), good, "{head:?}");
+            assert_eq!(framing(&head, &limits).is_ok(), good, "{head:?}");
         }
     }
 

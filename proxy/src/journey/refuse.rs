@@ -104,6 +104,7 @@ impl Refusal {
         match self {
             Self::BadFraming { cause } => Some(cause),
             Self::LengthMissing => Some("no_length"),
+            Self::UriTooLong { .. } => Some(FramingFault::TargetTooLong.cause()),
             Self::Framing(fault) => Some(fault.cause()),
             _ => None,
         }
