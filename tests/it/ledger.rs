@@ -293,6 +293,7 @@ fn a_ledger_that_cannot_be_written_refuses() {
             assert_eq!(answer.json()["error"]["code"], "ledger_unavailable");
         }
         assert_eq!(gateway.admin("/readyz").status(), 503);
+        assert_eq!(gateway.admin("/healthz").status(), 200, "it lives all the same");
         engine.assert_untouched();
     });
     let ready = || (gateway.admin("/readyz").status() == 200).then_some(());
