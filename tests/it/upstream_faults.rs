@@ -216,6 +216,62 @@ fn a_stream_that_falls_silent_is_cut_with_an_error_event_and_without_its_end() {
     assert_eq!(record["usage"]["source"], "counted");
 }
 
+/// What reached to the length that the client was told would look like the end.
+#[test]
+fn a_stream_of_a_told_length_that_falls_silent_ends_with_an_error_event_where_that_leaves_a_cut() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream("dialect: openai")
+        .with("limits: {upstream_idle_timeout_seconds: 0.3}")
+        .start();
+    for (asked, content_type, lacking, has_event) in [
+        (STREAM_CHAT_WITH_USAGE, "text/event-stream", 1000, true),
+        (STREAM_CHAT_WITH_USAGE, "text/event-stream", 20, false),
+        (STREAM_CHAT_WITH_USAGE, "application/json", 1000, true),
+        (STREAM_CHAT_WITH_USAGE, "application/json", 20, false),
+        // Something may be taken out of it, so the client is told no length.
+        (STREAM_CHAT, "text/event-stream", 20, true),
+    ] {
+        let case = format!("{content_type}, {lacking} bytes lacking");
+        let mut client = gateway.chat("", asked);
+        let (mut connection, _) = engine.request();
+        let whole = answer("200 OK", content_type, format!("{HELLO}{}", " ".repeat(lacking)));
+        connection.send(&whole[..whole.len() - lacking]);
+        let answer = client.answer();
+        assert!(!answer.complete, "{case}: {answer:?}");
+        let after = answer.text().strip_prefix(HELLO).expect("what came before the silence");
+        let event = after.strip_prefix("data: ").map(str::trim_end).map(serde_json::from_str);
+        let event: Option<serde_json::Value> = event.transpose().expect("JSON");
+        assert_eq!(event.is_some(), has_event, "{case}: {after}");
+        assert!(event.is_none_or(|event| event["error"]["code"] == "upstream_timeout"), "{case}");
+    }
+    for record in gateway.await_records(5) {
+        assert_eq!(
+            (&record["end"], &record["usage"]["output_tokens"]),
+            (&"upstream_stalled".into(), &2.into())
+        );
+    }
+}
+
+#[test]
+fn a_stream_that_is_called_json_and_tells_its_length_passes_as_it_comes() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let mut client = gateway.chat("", STREAM_CHAT_WITH_USAGE);
+    let (mut connection, _) = engine.request();
+    let whole = json_answer([HELLO, WORLD, STOP, USAGE, DONE].concat());
+    let (first, rest) = whole.split_at(whole.len() - [WORLD, STOP, USAGE, DONE].concat().len());
+    connection.send(first);
+    client.wait_for_byte().expect("what has come of it");
+    connection.send(rest);
+    assert_eq!(client.answer().text(), [HELLO, WORLD, STOP, USAGE, DONE].concat());
+    let record = gateway.record();
+    assert_eq!(
+        (&record["end"], &record["timing"]["output_chunks"]),
+        (&"complete".into(), &2.into())
+    );
+}
+
 #[test]
 fn a_stream_that_is_reset_is_an_incomplete_message_for_the_client_too() {
     let engine = Engine::start();

@@ -109,7 +109,10 @@ pub(super) async fn open(
         Some(fare) if gathered => {
             gather::answer(worker, chosen.index, exchange, fare, &mut head).await
         }
-        fare => ReplyBody::watch(watch::Watch::new(worker.clone(), chosen.index, exchange, fare)),
+        fare => {
+            let watch = watch::Watch::new(worker.clone(), chosen.index, exchange, fare);
+            ReplyBody::watch(if rewritten { watch.of_any_length() } else { watch })
+        }
     };
     Ok(Response::from_parts(head, body))
 }

@@ -294,6 +294,11 @@ impl Exchange {
         self.body.is_end_stream()
     }
 
+    /// Bytes that are still to come, where the answer says its length.
+    pub(crate) fn left(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
     /// The connection, if it can carry another request. Asked once, when the body has ended.
     pub(crate) fn take_link(&mut self, cx: &mut Context<'_>) -> Option<Box<Link>> {
         let mut link = self.link.take()?;

@@ -1,5 +1,5 @@
 //! Short answers that are no streams: read whole, settled, and sent in one write with the receipt
-//! in their head.
+//! in their head. One that turns out to be a stream goes on as it comes.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -7,12 +7,13 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::response::Parts;
-use taximeter_meter::StreamEnd;
+use taximeter_meter::{Passage, StreamEnd};
 
 use super::super::settle::{Fare, Receipt};
 use super::fault::{RelayFault, broken};
 use super::pieces::Pieces;
 use super::reply::ReplyBody;
+use super::watch::Watch;
 use crate::edge::clock;
 use crate::edge::listen::Worker;
 use crate::edge::upstream::Exchange;
@@ -28,7 +29,7 @@ pub(super) fn fits(headers: &HeaderMap, bytes_max: usize) -> bool {
     !streams && length.and_then(|value| value.parse().ok()).is_some_and(|n: usize| n <= bytes_max)
 }
 
-/// The whole answer, after its entry is written.
+/// The whole answer, after its entry is written; or the rest of a stream.
 pub(super) async fn answer(
     worker: &Arc<Worker>,
     upstream: usize,
@@ -37,7 +38,7 @@ pub(super) async fn answer(
     head: &mut Parts,
 ) -> ReplyBody {
     let limit = worker.gateway.config.limits.upstream_idle_timeout;
-    let mut pieces = Pieces::default();
+    let (mut pieces, mut held) = (Pieces::default(), Pieces::default());
     let end = loop {
         let limit = fare.time_left(limit);
         match clock::within(limit, poll_fn(|cx| exchange.poll_frame(cx))).await {
@@ -50,12 +51,18 @@ pub(super) async fn answer(
             }
             Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
-                    fare.on_bytes(clock::now(), data.clone());
-                    pieces.push(data);
+                    let Passage { forward, hold } = fare.on_bytes(clock::now(), data);
+                    pieces.push(forward);
+                    held.push(hold);
+                }
+                if fare.stream_shape().is_some() && !exchange.is_end() {
+                    let watch = Watch::new(worker.clone(), upstream, exchange, Some(fare));
+                    return ReplyBody::watch(watch.after(pieces, held));
                 }
             }
         }
     };
+    pieces.push(held.join());
     match end {
         Ok(()) => {
             let link = poll_fn(|cx| std::task::Poll::Ready(exchange.take_link(cx))).await;

@@ -12,6 +12,9 @@ pub(super) struct Pieces {
 impl Pieces {
     /// Adds a piece at the end.
     pub(super) fn push(&mut self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
         if self.first.is_empty() {
             self.first = piece;
             return;
@@ -43,6 +46,7 @@ mod tests {
         let one = Bytes::from_static(b"one");
         let mut pieces = Pieces::default();
         pieces.push(one.clone());
+        pieces.push(Bytes::new());
         assert_eq!(pieces.len(), 3);
         assert_eq!(pieces.join().as_ptr(), one.as_ptr());
         let mut pieces = Pieces::default();

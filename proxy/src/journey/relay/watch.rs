@@ -28,6 +28,10 @@ pub(crate) struct Watch {
     upstream: usize,
     /// `None` once the engine's message has ended, or was given up.
     exchange: Option<Exchange>,
+    /// The client was told the length that the engine told.
+    is_of_told_length: bool,
+    /// Goes before whatever else comes.
+    ready: Pieces,
     /// `None` once settled, and for what is not measured.
     fare: Option<Fare>,
     settling: Option<Settling>,
@@ -64,6 +68,8 @@ impl Watch {
             worker,
             upstream,
             exchange: Some(exchange),
+            is_of_told_length: true,
+            ready: Pieces::default(),
             fare,
             settling: None,
             held: Pieces::default(),
@@ -74,6 +80,18 @@ impl Watch {
             last_read: now,
             progress_at,
         }
+    }
+
+    /// The client was told no length: something is taken out or put in.
+    pub(super) fn of_any_length(mut self) -> Self {
+        self.is_of_told_length = false;
+        self
+    }
+
+    /// Goes on behind `ready`, and behind what is `held` until the ledger has it.
+    pub(super) fn after(mut self, ready: Pieces, held: Pieces) -> Self {
+        (self.ready, self.held) = (ready, held);
+        self
     }
 
     /// Whether nothing more will come: lets hyper put the end of the message into the last write.
@@ -126,7 +144,7 @@ impl Watch {
     /// Takes what is ready, up to the buffer's size, and starts to settle when the answer has
     /// ended.
     fn read(&mut self, cx: &mut Context<'_>) -> Pieces {
-        let mut out = Pieces::default();
+        let mut out = std::mem::take(&mut self.ready);
         let bytes_max = self.worker.gateway.config.limits.relay_buffer_bytes;
         if self.fare.as_ref().is_some_and(Fare::is_cut) {
             self.give_up(RelayFault::Shutdown, StreamEnd::Shutdown, "draining", &mut out);
@@ -244,12 +262,17 @@ impl Watch {
         self.progress_at = Some(if next > now { next } else { now + PROGRESS_PERIOD });
     }
 
-    /// Ends the answer ourselves: an error event where the client can read one, then a cut.
+    /// Ends the answer ourselves: an error event where the client can read one, then a cut. An event
+    /// that reaches to the length which the client was told would make the answer look whole.
     fn give_up(&mut self, fault: RelayFault, end: StreamEnd, code: &'static str, out: &mut Pieces) {
-        self.exchange = None;
+        let left = self.exchange.take().and_then(|exchange| exchange.left());
+        let room = left.filter(|_| self.is_of_told_length).unwrap_or(u64::MAX);
         self.release(out);
         if let Some(shape) = self.fare.as_ref().and_then(Fare::stream_shape) {
-            out.push(stream_error(shape, code, &fault.to_string()));
+            let event = stream_error(shape, code, &fault.to_string());
+            if (event.len() as u64) < room {
+                out.push(event);
+            }
         }
         self.fault = Some(fault);
         self.settle(end);
