@@ -1,5 +1,7 @@
-//! What a stream is cut into: blocks of server-sent events, lines of JSON, or messages of AWS's.
+//! What a stream is cut into: blocks of server-sent events, lines of JSON, messages of AWS's, or
+//! elements of a JSON list.
 
+use crate::elements::Elements;
 use crate::frames::Frames;
 use crate::lines::Lines;
 use crate::sniff::Kind;
@@ -17,6 +19,7 @@ enum Cutter {
     Events(Splitter),
     Lines(Lines),
     Frames(Frames),
+    Elements(Elements),
 }
 
 impl Blocks {
@@ -30,6 +33,7 @@ impl Blocks {
         match kind {
             Kind::Lines => self.cutter = Cutter::Lines(Lines::new(self.bytes_max)),
             Kind::Frames => self.cutter = Cutter::Frames(Frames::new(self.bytes_max)),
+            Kind::Elements => self.cutter = Cutter::Elements(Elements::new(self.bytes_max)),
             Kind::Unsure | Kind::Events | Kind::Document | Kind::Opaque => {}
         }
     }
@@ -40,6 +44,7 @@ impl Blocks {
             Cutter::Events(splitter) => splitter.next(read, at),
             Cutter::Lines(lines) => lines.next(read, at),
             Cutter::Frames(frames) => frames.next(read, at),
+            Cutter::Elements(elements) => elements.next(read, at),
         }
     }
 
@@ -48,17 +53,18 @@ impl Blocks {
         match &mut self.cutter {
             Cutter::Events(splitter) => splitter.close(),
             Cutter::Lines(lines) => lines.close(),
-            // Half a message cannot be read.
-            Cutter::Frames(_) => None,
+            // Half of one cannot be read.
+            Cutter::Frames(_) | Cutter::Elements(_) => None,
         }
     }
 
-    /// Lines, events and messages that were too long.
+    /// Lines, events, messages and elements that were too long.
     pub(crate) const fn too_long(&self) -> u32 {
         match &self.cutter {
             Cutter::Events(splitter) => splitter.too_long,
             Cutter::Lines(lines) => lines.too_long,
             Cutter::Frames(frames) => frames.too_long,
+            Cutter::Elements(elements) => elements.too_long,
         }
     }
 }

@@ -12,6 +12,7 @@ mod content;
 mod cut;
 mod decode;
 mod dialect;
+mod elements;
 mod exponential;
 mod facts;
 mod form;

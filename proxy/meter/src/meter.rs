@@ -89,7 +89,7 @@ impl Meter {
             is_success: true,
             is_bodiless: false,
             kind: Kind::Unsure,
-            sniffer: Sniffer::default(),
+            sniffer: Sniffer::new(setup.wire.streams_lists()),
             blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
             gate: Gate::new(setup.hidden.is_any()),
             cuts: Vec::new(),
@@ -171,24 +171,21 @@ impl Meter {
             self.sniff(&read);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames => self.on_events(read),
+            kind if kind.is_in_blocks() => self.on_events(read),
             Kind::Document => {
                 if self.listener.format.is_some() {
                     self.body.push(&read, self.limits.bytes_max);
                 }
                 self.pass(read)
             }
-            Kind::Opaque => self.pass(read),
+            _ => self.pass(read),
         }
     }
 
     /// Bytes that are withheld because their event is not whole; at the end of the body they go on.
     /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
-        let event = match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames => self.blocks.close(),
-            Kind::Document | Kind::Opaque => None,
-        };
+        let event = if self.kind.is_in_blocks() { self.blocks.close() } else { None };
         let Some(event) = event else { return self.gate.release() };
         note(&mut self.transcript, Some(&event));
         // Half an event is no fault of its own.
@@ -234,7 +231,7 @@ impl Meter {
             Kind::Events => Some(Framing::Events),
             Kind::Lines => Some(Framing::Lines),
             Kind::Frames => Some(Framing::Frames),
-            Kind::Unsure | Kind::Document | Kind::Opaque => None,
+            Kind::Unsure | Kind::Elements | Kind::Document | Kind::Opaque => None,
         }
     }
 
@@ -337,7 +334,7 @@ impl Meter {
             self.sniff(piece);
         }
         match self.kind {
-            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames => {
+            kind if kind.is_in_blocks() => {
                 let mut at = 0;
                 while let Some(block) = self.blocks.next(piece, &mut at) {
                     note(&mut self.transcript, block.event.as_ref());
@@ -348,7 +345,7 @@ impl Meter {
                 self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
                 self.body.bytes().ok_or(DecodeFault::TooLarge)?;
             }
-            Kind::Opaque => {}
+            _ => {}
         }
         Ok(())
     }
@@ -377,9 +374,9 @@ impl Meter {
         let is_unread = matches!(self.coding, Coding::Unread);
         match self.kind {
             Kind::Opaque => true,
-            Kind::Unsure | Kind::Events | Kind::Lines | Kind::Frames if is_unread => true,
+            kind if kind.is_in_blocks() && is_unread => true,
             Kind::Unsure => self.is_bodiless || self.sniffer.expects_nothing(),
-            Kind::Events | Kind::Lines | Kind::Frames => {
+            Kind::Events | Kind::Lines | Kind::Frames | Kind::Elements => {
                 !answer.finish_reasons.is_empty() || answer.reports.has_final()
             }
             Kind::Document => {

@@ -12,15 +12,26 @@ pub(crate) enum Kind {
     Lines,
     /// Messages of AWS's event streams.
     Frames,
+    /// Elements of one JSON list.
+    Elements,
     /// One JSON document.
     Document,
     /// Passes unread.
     Opaque,
 }
 
+impl Kind {
+    /// Whether it comes in blocks, each of which says something, or still may.
+    pub(crate) const fn is_in_blocks(self) -> bool {
+        !matches!(self, Self::Document | Self::Opaque)
+    }
+}
+
 /// Watches the first bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Sniffer {
+    /// A list is a stream of its elements.
+    streams_lists: bool,
     declared: Option<Kind>,
     /// The first bytes that are neither blank nor a byte order mark, as few as decide.
     seen: Vec<u8>,
@@ -30,6 +41,11 @@ pub(crate) struct Sniffer {
 const FIELDS: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
 
 impl Sniffer {
+    /// Of an answer in which a list is a stream of its elements, or else one document.
+    pub(crate) fn new(streams_lists: bool) -> Self {
+        Self { streams_lists, ..Self::default() }
+    }
+
     /// Takes the head's word. Returns `Opaque` for what cannot or need not be read.
     pub(crate) fn declare(&mut self, content_type: Option<&str>) -> Kind {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -57,6 +73,8 @@ impl Sniffer {
 
     /// Whether the head and the bytes disagree.
     pub(crate) fn contradicts(&self, kind: Kind) -> bool {
+        // A list is JSON.
+        let kind = if kind == Kind::Elements { Kind::Document } else { kind };
         matches!(kind, Kind::Events | Kind::Lines | Kind::Frames | Kind::Document)
             && self.declared.is_some_and(|declared| declared != kind)
     }
@@ -84,6 +102,7 @@ impl Sniffer {
             None => Kind::Unsure,
             // What tells lines of JSON from one document stands behind the first of them.
             Some(b'{') if self.declared == Some(Kind::Lines) => Kind::Lines,
+            Some(b'[') if self.streams_lists => Kind::Elements,
             Some(b'{' | b'[') => Kind::Document,
             // Nothing tells their first bytes from those of other things.
             Some(_) if self.declared == Some(Kind::Frames) => Kind::Frames,
@@ -119,6 +138,7 @@ mod tests {
         assert_eq!(kind(sse, "unknown"), (Kind::Events, false));
         assert_eq!(kind(sse, " {\"a\""), (Kind::Document, true));
         assert_eq!(kind(json, "\n{"), (Kind::Document, false));
+        assert_eq!(kind(json, "["), (Kind::Document, false));
         assert_eq!(kind(json, "\u{feff}event: x"), (Kind::Events, true));
         assert_eq!(kind(json, ": ping"), (Kind::Events, true));
         assert_eq!(kind(None, "id: 1"), (Kind::Events, false));
@@ -132,5 +152,17 @@ mod tests {
         assert_eq!(kind(frames, "{"), (Kind::Document, true));
         assert_eq!(kind(None, "\0\0\0\x10"), (Kind::Opaque, false));
         assert_eq!(kind(json, "  "), (Kind::Unsure, false));
+    }
+
+    #[test]
+    fn a_list_is_a_stream_where_lists_are() {
+        for (streams_lists, kind) in [(true, Kind::Elements), (false, Kind::Document)] {
+            let mut sniffer = Sniffer::new(streams_lists);
+            sniffer.declare(Some("application/json"));
+            assert_eq!((sniffer.look(b"\n["), sniffer.contradicts(kind)), (kind, false));
+            let mut sniffer = Sniffer::new(streams_lists);
+            sniffer.declare(Some("text/event-stream"));
+            assert_eq!((sniffer.look(b"["), sniffer.contradicts(kind)), (kind, true));
+        }
     }
 }

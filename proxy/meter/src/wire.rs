@@ -127,6 +127,11 @@ impl Wire {
         matches!(self, Self::OllamaChat | Self::OllamaGenerate)
     }
 
+    /// Whether an answer that is a list is a stream of its elements: each says what an event would.
+    pub(crate) const fn streams_lists(self) -> bool {
+        matches!(self, Self::GenerateContent)
+    }
+
     /// Whether a body may be a form (`multipart/form-data`).
     #[must_use]
     pub const fn takes_form(self) -> bool {

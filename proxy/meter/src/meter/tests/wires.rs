@@ -1,5 +1,7 @@
 //! What the wire formats beside chat need of the meter itself.
 
+use std::time::Duration;
+
 use super::*;
 use crate::reader::RequestReader;
 
@@ -54,6 +56,34 @@ fn lines_end_with_their_own_mark_and_all_behind_it_is_held() {
     assert_eq!((cut.ending, cut.output_text.as_str()), (Ending::Truncated, "To"));
     let odd = measure(lines, "{\"response\":\"To\"}\nnot JSON\n");
     assert_eq!(odd.counts.not_json, 1);
+}
+
+#[test]
+fn each_element_of_a_list_is_heard_when_it_comes_where_lists_are_streams() {
+    let gemini = Exchange {
+        wire: Wire::GenerateContent,
+        content_type: Some("application/json"),
+        ..Exchange::chat()
+    };
+    let started_at = epoch();
+    let mut meter = gemini.meter(started_at);
+    meter.on_head(200, gemini.content_type, None);
+    let part = |text: &str| {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}}}}]}}"#)
+    };
+    let [first, second] = ["To the", " station"].map(part);
+    for (millis, read) in
+        [(40, format!("[{first}")), (70, format!("\n,\r\n{second}")), (90, "\n]".to_owned())]
+    {
+        let passage =
+            meter.on_bytes(started_at + Duration::from_millis(millis), read.clone().into());
+        assert_eq!((passage.forward, passage.hold), (Bytes::from(read), Bytes::new()));
+    }
+    assert_eq!((meter.output_chunks(), meter.framing()), (2, None));
+    let found = meter.finish(started_at + Duration::from_millis(90), StreamEnd::ClientLeft);
+    assert_eq!(found.timing.time_to_first_token, Some(Duration::from_millis(40)));
+    assert_eq!(found.timing.longest_stall, Some(Duration::from_millis(30)));
+    assert_eq!((found.output_text.as_str(), found.has_unread_output), ("To the station", false));
 }
 
 #[test]

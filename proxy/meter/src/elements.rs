@@ -1,0 +1,180 @@
+//! The elements of one JSON list (Gemini's streams that are not asked for as events), from reads that
+//! may begin and end anywhere.
+
+use memchr::memchr2;
+
+use crate::sse::{Block, Event};
+
+/// Cuts a list into its elements; each is an event. Those that are neither objects nor lists say
+/// nothing.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    /// Longest element that is read.
+    bytes_max: usize,
+    /// Brackets that are open, the list's own included.
+    depth: usize,
+    text: InText,
+    /// The unfinished element, as far as it came with earlier reads; then the last one that crossed
+    /// reads.
+    element: Vec<u8>,
+    /// The element has ended.
+    is_whole: bool,
+    /// The unfinished element is too long; its bytes are not kept.
+    is_too_long: bool,
+    /// Elements that were too long.
+    pub(crate) too_long: u32,
+}
+
+/// Whether what comes is inside of a JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InText {
+    No,
+    Yes,
+    /// Behind a backslash.
+    Escaped,
+}
+
+impl Elements {
+    /// Elements of at most `bytes_max`.
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            depth: 0,
+            text: InText::No,
+            element: Vec::new(),
+            is_whole: false,
+            is_too_long: false,
+            too_long: 0,
+        }
+    }
+
+    /// The next element that ends in `read` at or behind offset `at`, which moves behind it.
+    ///
+    /// `None` when the read is used up; what is left of it is kept for the next.
+    pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
+        if std::mem::take(&mut self.is_whole) {
+            self.element = Vec::new();
+        }
+        let rest = read.get(*at..).filter(|rest| !rest.is_empty())?;
+        let is_open = self.depth > 1;
+        let (begin, end) = self.step(rest);
+        let part = begin.and_then(|begin| rest.get(begin..end.unwrap_or(rest.len())));
+        let Some(end) = end else {
+            self.gather(part.unwrap_or_default());
+            *at = read.len();
+            return None;
+        };
+        *at += end;
+        let part = part.unwrap_or_default();
+        if !is_open && part.len() <= self.bytes_max {
+            return Some(Block { end: *at, event: event(part) });
+        }
+        self.gather(part);
+        self.is_whole = true;
+        let is_readable = !std::mem::take(&mut self.is_too_long);
+        let event = if is_readable { event(&self.element) } else { None };
+        Some(Block { end: *at, event })
+    }
+
+    /// Goes through `rest` up to behind the end of an element. Where in it that began, or goes on,
+    /// and where it ends.
+    fn step(&mut self, rest: &[u8]) -> (Option<usize>, Option<usize>) {
+        let mut begin = (self.depth > 1).then_some(0);
+        let mut at = 0;
+        while let Some(ahead) = rest.get(at..).filter(|ahead| !ahead.is_empty()) {
+            let mark = match self.text {
+                InText::Escaped => Some(0),
+                InText::Yes => memchr2(b'"', b'\\', ahead),
+                InText::No => ahead.iter().position(|byte| b"\"{}[]".contains(byte)),
+            };
+            let Some(mark) = mark else { break };
+            let (here, byte) = (at + mark, ahead.get(mark));
+            at = here + 1;
+            match (self.text, byte) {
+                (InText::Escaped, _) => self.text = InText::Yes,
+                (InText::Yes, Some(b'\\')) => self.text = InText::Escaped,
+                (InText::Yes, _) => self.text = InText::No,
+                (InText::No, Some(b'"')) => self.text = InText::Yes,
+                (InText::No, Some(b'{' | b'[')) => {
+                    self.depth += 1;
+                    if self.depth == 2 {
+                        begin = Some(here);
+                    }
+                }
+                (InText::No, _) => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 1 {
+                        return (begin, Some(at));
+                    }
+                }
+            }
+        }
+        (begin, None)
+    }
+
+    fn gather(&mut self, part: &[u8]) {
+        if self.is_too_long {
+            return;
+        }
+        if self.element.len() + part.len() <= self.bytes_max {
+            self.element.extend_from_slice(part);
+            return;
+        }
+        self.too_long = self.too_long.saturating_add(1);
+        self.is_too_long = true;
+        self.element = Vec::new();
+    }
+}
+
+fn event(data: &[u8]) -> Option<Event<'_>> {
+    (!data.is_empty()).then_some(Event { is_error: false, data })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES_MAX: usize = 1 << 20;
+
+    /// What every element says, however the list is cut into reads of `step` bytes.
+    fn elements(list: &str, step: usize) -> (Vec<String>, u32) {
+        let mut elements = Elements::new(BYTES_MAX);
+        let mut found = Vec::new();
+        for read in list.as_bytes().chunks(step) {
+            let mut at = 0;
+            while let Some(block) = elements.next(read, &mut at) {
+                assert_eq!(block.end, at);
+                let said =
+                    block.event.map(|event| String::from_utf8_lossy(event.data).into_owned());
+                found.extend(said);
+            }
+            assert_eq!(at, read.len());
+        }
+        (found, elements.too_long)
+    }
+
+    #[test]
+    fn every_element_is_an_event_as_soon_as_it_ends() {
+        let first = r#"{"a":"]},{[\"\\","b":[{"c":[]}]}"#;
+        let second = "[{},\n[]]";
+        let list = format!(" [ {first}\n,\r\n7, \"}}{{\\\"\", {second},{{\"half\":\"");
+        for step in 1..=list.len() {
+            assert_eq!(elements(&list, step).0, [first, second], "reads of {step} bytes");
+            let whole = format!("{list}\"}}] ");
+            assert_eq!(elements(&whole, step).0.len(), 3, "reads of {step} bytes");
+        }
+        assert_eq!(elements("[]", 1).0, [""; 0]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_counted_and_not_read() {
+        let element = |length: usize| format!("{{\"{}\"}}", "x".repeat(length - 4));
+        let (most, more) = (element(BYTES_MAX), element(BYTES_MAX + 1));
+        let list = format!("[{{}},{more},{most},{more},[]]");
+        for step in [4096, 65_536, 1_000_003, list.len()] {
+            let (found, too_long) = elements(&list, step);
+            assert_eq!(found, ["{}", &most, "[]"], "reads of {step} bytes");
+            assert_eq!(too_long, 2, "reads of {step} bytes");
+        }
+    }
+}
