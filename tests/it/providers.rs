@@ -111,6 +111,40 @@ fn googles_clients_show_their_key_in_googles_header_and_so_is_ours() {
 }
 
 #[test]
+fn googles_clients_may_show_their_key_in_the_query_and_no_engine_sees_it_there() {
+    let engine = Engine::start();
+    let mut gateway = Setup::before(&engine)
+        .upstream("dialect: gemini, credential: sk-ours")
+        .with(&format!("tenants:\n  unknown: refuse\n  keys: [{ACME}]"))
+        .start();
+    let route = "/v1beta/models/gemini-2.5-flash:streamGenerateContent";
+    for (query, seen) in [
+        ("key=sk-acme", ""),
+        ("alt=sse&key=sk-acme&prettyPrint=false", "?alt=sse&prettyPrint=false"),
+    ] {
+        let ask = post(&format!("{route}?{query}"), "Connection: close\r\n", PROMPT);
+        let mut client = Client::saying(gateway.address(), &ask);
+        let got = engine.answer_once(&json_answer("{}"));
+        assert_eq!(client.answer().status(), 200);
+        assert_eq!(got.first_line, format!("POST {route}{seen} HTTP/1.1"));
+        assert_eq!(got.header("x-goog-api-key"), Some("sk-ours"));
+    }
+    assert!(gateway.records().iter().all(|record| record["key_id"] == "acme-prod"));
+    for (query, header, status) in [
+        ("key=sk-other", "", 401),
+        ("key=sk-acme&key=sk-other", "", 400),
+        ("key=sk-acme", "x-goog-api-key: sk-other\r\n", 400),
+    ] {
+        let refused = gateway.ask(&post(&format!("{route}?{query}"), header, PROMPT));
+        assert_eq!(refused.status(), status, "{query}");
+    }
+    engine.assert_untouched();
+    gateway.terminate();
+    let log = gateway.exit().1;
+    assert!(!log.is_empty() && !log.iter().any(|line| line.contains("sk-")), "{log:#?}");
+}
+
+#[test]
 fn counting_tokens_at_a_provider_is_free() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

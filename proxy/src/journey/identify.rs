@@ -1,5 +1,7 @@
 //! Who calls, and what for: the tenant from the credential, the operation from the route.
 
+mod escape;
+mod query_key;
 mod routes;
 pub(crate) mod tenant;
 
@@ -169,6 +171,9 @@ pub(crate) fn call(
 ) -> Result<Call, Refusal> {
     let path = head.uri.path();
     let (route, path_model) = routes::find(&head.method, path, gateway.config.passthrough)?;
+    if route.takes_key_in_query() {
+        query_key::move_to_header(head)?;
+    }
     let headers = &mut head.headers;
     let caller = gateway.directory.identify(peer.address.ip(), headers).inspect_err(|refusal| {
         let fingerprint = Directory::fingerprint(headers);
@@ -201,7 +206,7 @@ pub(crate) fn call(
         caller,
         receipt,
         client: arrival.client,
-        uri: arrival.uri.clone(),
+        uri: head.uri.clone(),
         trace: arrival.trace,
         laps: Laps::default(),
     })

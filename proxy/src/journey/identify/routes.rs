@@ -3,6 +3,7 @@
 use http::Method;
 use taximeter_meter::{RequestFault, Wire};
 
+use super::escape::unescape;
 use crate::journey::refuse::Refusal;
 
 /// `gen_ai.operation.name`; values outside the OpenTelemetry registry are ours.
@@ -136,6 +137,11 @@ impl Route {
     /// Whether its path names the model that is to answer.
     fn names_model_in_path(&self) -> bool {
         self.method == Post && self.template.contains("{model}")
+    }
+
+    /// Whether clients may send their key in the query: Google's do, on its own routes.
+    pub(super) fn takes_key_in_query(&self) -> bool {
+        self.template.starts_with("/v1beta/models") || self.template.contains("{model}:")
     }
 
     /// Whether bodies are JSON whatever their type says: Ollama never looks, and its documentation
@@ -377,23 +383,11 @@ pub(super) fn find(
 
 /// The model that a segment of a path names. What stands for a `:` or a `/` in it is undone.
 fn model_of(segment: &str) -> Result<String, Refusal> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let digits = tail.split_at_checked(2).filter(|_| byte == b'%');
-        let escaped = digits.and_then(|(digits, behind)| {
-            let digits = std::str::from_utf8(digits).ok()?;
-            Some((u8::from_str_radix(digits, 16).ok()?, behind))
-        });
-        let (byte, behind) = escaped.unwrap_or((byte, tail));
-        bytes.push(byte);
-        rest = behind;
-    }
     let fits =
         |model: &String| model.len() <= MODEL_BYTES_MAX && !model.chars().any(char::is_control);
     let what = "a text of at most 256 bytes without control characters";
     let fault = RequestFault::InvalidValue { param: "model", what };
-    String::from_utf8(bytes).ok().filter(fits).ok_or(fault.into())
+    String::from_utf8(unescape(segment)).ok().filter(fits).ok_or(fault.into())
 }
 
 /// The methods of a route that we know, or of all routes together (`*`); `None` for other paths.
