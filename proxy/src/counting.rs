@@ -2,7 +2,7 @@
 //! form around messages otherwise.
 
 use jiff::Timestamp;
-use taximeter_meter::{Wire, prompt_chat, prompt_text};
+use taximeter_meter::{Wire, prompt_chats, prompt_text};
 use taximeter_tokenizer::{ChatTemplate, Choice, Count, Tokenizer};
 
 /// What counts the prompts of a model.
@@ -62,15 +62,18 @@ pub(crate) fn input_tokens(
     let Choice { tokenizer, exact } = &counting.choice;
     let prompt = || prompt_text(wire, model, body);
     if let Form::Own(Some(template)) = &counting.form
-        && let Some(chat) = prompt_chat(wire, body)
-        && let Ok(rendered) = template.render(&chat, now)
+        && let Some(chats) = prompt_chats(wire, body)
+        && let Ok(rendered) =
+            chats.iter().map(|chat| template.render(chat, now)).collect::<Result<Vec<_>, _>>()
     {
-        let count = tokenizer.count_rendered(&rendered.text);
-        let image_tokens = if rendered.media { prompt().image_tokens } else { 0 };
-        return Count {
-            tokens: count.tokens + image_tokens,
-            estimated: count.estimated || rendered.media || !exact,
-        };
+        let media = rendered.iter().any(|chat| chat.media);
+        let image_tokens = if media { prompt().image_tokens } else { 0 };
+        let none = Count { tokens: image_tokens, estimated: media || !exact };
+        return rendered.iter().fold(none, |sum, chat| {
+            let count = tokenizer.count_rendered(&chat.text);
+            let tokens = sum.tokens + count.tokens;
+            Count { tokens, estimated: sum.estimated || count.estimated }
+        });
     }
     let prompt = prompt();
     let count = tokenizer.count(&prompt.texts);
@@ -117,6 +120,13 @@ mod tests {
     fn a_template_that_is_known_renders_the_prompt() {
         let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
         assert_eq!(count(Wire::ChatCompletions, CHAT, &own(Some(template))), (2, false));
+    }
+
+    #[test]
+    fn each_chat_of_a_batch_is_rendered_by_itself() {
+        let template = "hello {% for m in messages %}{{ m.content }}{% endfor %}";
+        let batch = r#"{"messages":[[{"role":"user","content":"world"}],[{"role":"user","content":"world"}]]}"#;
+        assert_eq!(count(Wire::ChatBatch, batch, &own(Some(template))), (4, false));
     }
 
     #[test]

@@ -87,6 +87,20 @@ fn vllm_renders_a_chat_itself_and_sglang_needs_our_template() {
 }
 
 #[test]
+fn each_chat_of_a_batch_is_asked_for_by_itself() {
+    let chat = |text: &str| json!([{"role": "user", "content": text}]);
+    let batch = json!({"model": "m", "messages": [chat("Where to?"), chat("And then?")]});
+    let answers = [models_of("vllm"), tokenised(10), tokenised(7)];
+    let (output, asked) = count(&batch.to_string(), &answers);
+    assert!(said(&output).contains("17 tokens  (vLLM at "), "{}", said(&output));
+    let asked: Vec<_> = asked[1..].iter().map(Message::json).collect();
+    assert_eq!(
+        asked,
+        [json!({"messages": chat("Where to?")}), json!({"messages": chat("And then?")})]
+    );
+}
+
+#[test]
 fn an_engine_that_nobody_knows_or_that_refuses_is_said_to_be_so() {
     let (output, _) = count(TEXT, &[models_of("me")]);
     assert_eq!(output.status.code(), Some(69), "{}", said(&output));

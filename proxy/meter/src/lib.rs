@@ -47,7 +47,7 @@ pub use measurement::{
 };
 pub use meter::{Framing, Meter, ReadLimits};
 pub use passage::Passage;
-pub use prompt::{Prompt, prompt_chat, prompt_text, spoken_characters};
+pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use reader::RequestReader;
 pub use request::{Parameter, Question, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Wire;
-pub use chat::prompt_chat;
+pub use chat::prompt_chats;
 use model::Model;
 
 /// Tokens that open the answer to a chat.

@@ -12,7 +12,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use taximeter_config::UpstreamUrl;
-use taximeter_meter::Wire;
+use taximeter_meter::{Wire, prompt_chats};
 use taximeter_tokenizer::Count;
 
 use super::failure::Failure;
@@ -155,14 +155,16 @@ impl<'a> Given<'a> {
         now: Timestamp,
     ) -> anyhow::Result<Answer> {
         let text = String::from_utf8_lossy(&self.head);
+        let rendered = |chat: &[u8]| match &counting.form {
+            Form::Own(Some(template)) => template.render(chat, now).ok().map(|it| it.text),
+            _ => None,
+        };
         let asked = match self.wire {
-            Some(wire) => {
-                let rendered = match &counting.form {
-                    Form::Own(Some(template)) => template.render(&self.head, now).ok(),
-                    _ => None,
-                };
-                Asked::Request(wire, &self.head, rendered.map(|rendered| rendered.text))
+            Some(wire @ (Wire::ChatCompletions | Wire::ChatBatch)) => {
+                let chats = prompt_chats(wire, &self.head).unwrap_or_default().into_iter();
+                Asked::Chats(chats.map(|chat| (rendered(&chat), chat)).collect())
             }
+            Some(wire) => Asked::Request(wire, &self.head),
             None => Asked::Text(&text),
         };
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,21 +1,24 @@
-//! The chat that engines make of a request, as a body for `/v1/chat/completions`.
+//! The chats that engines make of a request, as bodies for `/v1/chat/completions`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::Wire;
 
-/// The chat that engines make of the request in `body`, its messages as JSON: what a chat template
-/// renders. `None` where that is not beyond doubt.
+/// The chats that engines make of the request in `body`, one but for a batch, their messages as JSON:
+/// what a chat template renders. `None` where that is not beyond doubt.
 #[must_use]
-pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
+pub fn prompt_chats(wire: Wire, body: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
     match wire {
-        Wire::ChatCompletions => Some(Cow::Borrowed(body)),
+        Wire::ChatCompletions => Some(vec![Cow::Borrowed(body)]),
+        Wire::ChatBatch => batch(body),
         Wire::Invocations => {
-            serde_json::from_slice::<Chat>(body).is_ok().then_some(Cow::Borrowed(body))
+            serde_json::from_slice::<Chat>(body).is_ok().then(|| vec![Cow::Borrowed(body)])
         }
         Wire::Responses => {
             let request: PlainResponse<'_> = serde_json::from_slice(body).ok()?;
@@ -23,7 +26,8 @@ pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
             let system = request.instructions.map(|instructions| turn("system", instructions));
             let messages: Vec<_> =
                 system.into_iter().chain([turn("user", request.input)]).collect();
-            serde_json::to_vec(&json!({ "messages": messages })).ok().map(Cow::Owned)
+            let chat = serde_json::to_vec(&json!({ "messages": messages })).ok()?;
+            Some(vec![Cow::Owned(chat)])
         }
         Wire::Messages => {
             let request: PlainMessages = serde_json::from_slice(body).ok()?;
@@ -37,6 +41,17 @@ pub fn prompt_chat(wire: Wire, body: &[u8]) -> Option<Cow<'_, [u8]>> {
         }
         _ => None,
     }
+}
+
+/// Each chat of a batch, with the members that it shares with the others.
+fn batch(body: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
+    let mut request: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    let chats: Vec<&RawValue> = serde_json::from_str(request.get("messages")?.get()).ok()?;
+    let each = chats.into_iter().map(|messages| {
+        request.insert("messages".to_owned(), messages);
+        serde_json::to_vec(&request).ok().map(Cow::Owned)
+    });
+    each.collect()
 }
 
 /// What makes a body a chat.
@@ -150,8 +165,15 @@ mod tests {
 
     use super::*;
 
+    fn chats(wire: Wire, body: &str) -> Option<Vec<Value>> {
+        let chats = prompt_chats(wire, body.as_bytes())?;
+        Some(chats.iter().map(|chat| serde_json::from_slice(chat).unwrap()).collect())
+    }
+
     fn chat(wire: Wire, body: &str) -> Option<Value> {
-        prompt_chat(wire, body.as_bytes()).map(|chat| serde_json::from_slice(&chat).unwrap())
+        let mut chats = chats(wire, body)?;
+        assert_eq!(chats.len(), 1);
+        chats.pop()
     }
 
     #[test]
@@ -160,8 +182,15 @@ mod tests {
         assert_eq!(chat(Wire::ChatCompletions, body), serde_json::from_str(body).ok());
         assert_eq!(chat(Wire::Invocations, body), serde_json::from_str(body).ok());
         assert_eq!(chat(Wire::Invocations, r#"{"prompt":"hi"}"#), None);
-        // Several chats, of which no template makes one.
-        assert_eq!(chat(Wire::ChatBatch, r#"{"messages":[[{"role":"user"}]]}"#), None);
+    }
+
+    #[test]
+    fn a_batch_is_several_chats_that_share_all_but_their_messages() {
+        let body = r#"{"model":"m","messages":[[{"role":"user","content":"a"}],[]],"tools":[{}]}"#;
+        let chat = |messages: Value| json!({"model": "m", "messages": messages, "tools": [{}]});
+        let first = json!([{"role": "user", "content": "a"}]);
+        assert_eq!(chats(Wire::ChatBatch, body), Some(vec![chat(first), chat(json!([]))]));
+        assert_eq!(chats(Wire::ChatBatch, r#"{"messages":"hi"}"#), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Three engines are known, by the owner that their list of models names: vLLM and SGLang have
 //! `/tokenize`, llama.cpp beside it `/apply-template`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use taximeter_config::UpstreamUrl;
 use taximeter_meter::{Dialect, Wire};
@@ -27,8 +29,10 @@ const CHAT_MEMBERS: [&str; 9] = [
 pub(super) enum Asked<'a> {
     /// A text, its marks of special tokens being text.
     Text(&'a str),
-    /// The body of a request, and the prompt that our template rendered of it.
-    Request(Wire, &'a [u8], Option<String>),
+    /// Chats: of each the prompt that our template rendered, and the body of a request for it.
+    Chats(Vec<(Option<String>, Cow<'a, [u8]>)>),
+    /// The body of another request.
+    Request(Wire, &'a [u8]),
 }
 
 /// What an engine said.
@@ -74,10 +78,14 @@ pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answe
     };
     let tokens = match asked {
         Asked::Text(text) => engine.of_text(text, Marks::Text).await?,
-        Asked::Request(Wire::ChatCompletions, body, rendered) => {
-            engine.of_chat(body, rendered.as_deref()).await?
+        Asked::Chats(chats) => {
+            let mut sum = 0;
+            for (rendered, body) in chats {
+                sum += engine.of_chat(body, rendered.as_deref()).await?;
+            }
+            sum
         }
-        Asked::Request(Wire::Completions, body, _) => {
+        Asked::Request(Wire::Completions, body) => {
             let mut sum = 0;
             for prompt in prompts(body)? {
                 sum += engine.of_text(&prompt, Marks::Prompt).await?;
