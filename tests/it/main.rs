@@ -36,6 +36,7 @@ mod endings;
 mod export_sums;
 mod exports;
 mod full_disk;
+mod given_up;
 mod hanging;
 mod hostile_names;
 mod http1_edge;
