@@ -10,6 +10,7 @@ pub(crate) mod fetch;
 mod frames;
 pub(crate) mod framing;
 pub(crate) mod journal;
+mod lanes;
 pub(crate) mod lines;
 pub(crate) mod listen;
 pub(crate) mod look;

@@ -135,6 +135,45 @@ fn a_store_that_says_something_else_is_found() {
 }
 
 #[test]
+fn a_record_of_the_store_that_differs_in_anything_is_found() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    assert!(verify(folder.path(), &[]).status.success());
+    for change in [
+        r#"record = replace(record, '"stop"', '"halt"')"#,
+        r#"record = replace(record, '"attempt":1', '"attempt":2')"#,
+        "seq = seq + 1",
+    ] {
+        let first = "seq = (SELECT min(seq) FROM requests)";
+        meddle(folder.path(), &format!("UPDATE requests SET {change} WHERE {first}"));
+        let output = verify(folder.path(), &[]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{change}: {said}");
+        assert!(said.contains("wrong: the store has 3 records of "), "{change}: {said}");
+        assert!(verify(folder.path(), &["--rebuild"]).status.success(), "{change}");
+    }
+}
+
+/// Of what is older than the journal, or another gateway's, there is nothing to hold it against.
+#[test]
+fn a_record_of_the_store_that_the_journal_does_not_have_can_be_read_at_least() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    assert!(verify(folder.path(), &[]).status.success());
+    meddle(
+        folder.path(),
+        r#"INSERT INTO requests SELECT NULL, started_at, zeroblob(16), ended_at, tenant, upstream,
+               model, input_tokens, output_tokens, 0,
+               replace(record, '"end":"complete"', '"end":"whole"')
+           FROM requests LIMIT 1"#,
+    );
+    let output = verify(folder.path(), &[]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("unknown variant `whole`"), "{said}");
+}
+
+#[test]
 fn an_export_is_held_against_its_manifest_and_the_ledger() {
     let engine = Engine::start();
     let folder = ended(&engine);

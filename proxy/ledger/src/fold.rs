@@ -116,12 +116,12 @@ impl Replay {
     ///
     /// # Errors
     /// When it contradicts the entries before it; its sequence number is taken, nothing else of it.
-    pub fn apply(&mut self, seq: u64, entry: &Entry) -> Result<(), Contradiction> {
+    pub fn apply(&mut self, seq: u64, entry: Entry) -> Result<(), Contradiction> {
         if self.seq != 0 && seq != self.seq + 1 {
             return Err(Contradiction::Gap { last: self.seq, found: seq });
         }
         self.seq = seq;
-        self.last_sign_of_life = self.last_sign_of_life.max(Some(match entry {
+        self.last_sign_of_life = self.last_sign_of_life.max(Some(match &entry {
             Entry::Reserve(reserve) => reserve.started_at,
             Entry::Post(record) => record.ended_at,
             Entry::Void(void) => void.ended_at,
@@ -130,8 +130,8 @@ impl Replay {
             Entry::Checkpoint(checkpoint) => checkpoint.at,
         }));
         match entry {
-            Entry::Reserve(reserve) => self.reserve(seq, reserve),
-            Entry::Post(record) => self.post(seq, record),
+            Entry::Reserve(reserve) => self.reserve(seq, *reserve),
+            Entry::Post(record) => self.post(seq, &record),
             Entry::Void(void) => {
                 if self.settles(seq, void.id, Settlement::Void)? {
                     self.close(void.id, Settlement::Void);
@@ -141,16 +141,16 @@ impl Replay {
             }
             Entry::Progress(progress) => {
                 if let Some(open) = self.open.get_mut(&progress.id) {
-                    open.progress = Some(Progress::clone(progress));
+                    open.progress = Some(*progress);
                 }
                 Ok(())
             }
-            Entry::Correction(correction) => self.correct(seq, correction),
+            Entry::Correction(correction) => self.correct(seq, &correction),
             Entry::Checkpoint(_) => Ok(()),
         }
     }
 
-    fn reserve(&mut self, seq: u64, reserve: &Reserve) -> Result<(), Contradiction> {
+    fn reserve(&mut self, seq: u64, reserve: Reserve) -> Result<(), Contradiction> {
         if self.open.contains_key(&reserve.id) || self.settlement(reserve.id).is_some() {
             self.repeats += 1;
             return Ok(());
@@ -159,7 +159,7 @@ impl Replay {
         let sum = balance.reserved.checked_add(reserve.amount.unwrap_or_default());
         balance.reserved =
             sum.ok_or_else(|| Contradiction::Overflow { seq, tenant: reserve.tenant.clone() })?;
-        self.open.insert(reserve.id, Open { reserve: reserve.clone(), progress: None });
+        self.open.insert(reserve.id, Open { reserve, progress: None });
         Ok(())
     }
 

@@ -223,7 +223,7 @@ proptest! {
         let mut seq = 0;
         let mut apply = |replay: &mut Replay, entry: Entry| {
             seq += 1;
-            replay.apply(seq, &entry).unwrap();
+            replay.apply(seq, entry).unwrap();
         };
         let mut expected = Balance::default();
         for (number, (amount, paid, fate)) in (0u128..).zip(&amounts) {

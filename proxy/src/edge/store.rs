@@ -35,6 +35,7 @@ pub(crate) use self::error::{ReadError, StoreError};
 pub(crate) use self::fed::FedStore;
 pub(crate) use self::feed::{Entries, Fed, Feed};
 pub(crate) use self::grain::Grain;
+pub(crate) use self::post::Post;
 pub(crate) use self::rejected::set_aside;
 pub(crate) use self::sqlite::Held as HeldStore;
 

@@ -8,7 +8,7 @@ fn entries_that_cannot_all_be_true_are_told() {
     let mut seq = 0;
     let mut apply = |entry| {
         seq += 1;
-        replay.apply(seq, &entry)
+        replay.apply(seq, entry)
     };
     assert_eq!(apply(void(1)), Err(Contradiction::NotReserved { seq: 1, id: id(1) }));
     assert_eq!(apply(Entry::Reserve(Box::new(reserve(1, None)))), Ok(()));
@@ -19,7 +19,7 @@ fn entries_that_cannot_all_be_true_are_told() {
     assert_eq!(stranger, Err(Contradiction::TenantDiffers { seq: 4, id: id(1) }));
     assert_eq!(apply(void(1)), Ok(()));
     assert_eq!(apply(post(1, None)), Err(Contradiction::SettledTwice { seq: 6, id: id(1) }));
-    let gap = replay.apply(9, &void(1));
+    let gap = replay.apply(9, void(1));
     assert_eq!(gap, Err(Contradiction::Gap { last: 6, found: 9 }));
     assert_eq!((replay.voids(), replay.posts(), replay.repeats()), (1, 0, 1));
     assert_eq!(replay.settlement(id(1)), Some(Settlement::Void));
@@ -28,8 +28,8 @@ fn entries_that_cannot_all_be_true_are_told() {
 #[test]
 fn a_sum_that_is_too_large_is_an_error_and_changes_nothing() {
     let mut replay = Replay::default();
-    replay.apply(1, &Entry::Reserve(Box::new(reserve(1, Some(Decimal::MAX))))).unwrap();
-    let overflow = replay.apply(2, &Entry::Reserve(Box::new(reserve(2, Some(Decimal::ONE)))));
+    replay.apply(1, Entry::Reserve(Box::new(reserve(1, Some(Decimal::MAX))))).unwrap();
+    let overflow = replay.apply(2, Entry::Reserve(Box::new(reserve(2, Some(Decimal::ONE)))));
     assert!(matches!(overflow, Err(Contradiction::Overflow { seq: 2, .. })));
     assert_eq!(replay.balances()[&tenant("acme")].reserved, Decimal::MAX);
 }
@@ -50,10 +50,10 @@ fn a_request_that_was_open_when_we_died_costs_unknown_not_zero() {
 #[test]
 fn what_a_request_used_so_far_is_what_is_known_if_we_die() {
     let mut replay = Replay::default();
-    replay.apply(1, &Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
-    replay.apply(2, &progress(1, 5)).unwrap();
-    replay.apply(3, &progress(1, 40)).unwrap();
-    replay.apply(4, &progress(2, 9)).unwrap();
+    replay.apply(1, Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
+    replay.apply(2, progress(1, 5)).unwrap();
+    replay.apply(3, progress(1, 40)).unwrap();
+    replay.apply(4, progress(2, 9)).unwrap();
     let [open] = replay.open().try_into().unwrap();
     let record = died(&open.reserve, open.progress.as_ref(), at(5), "g");
     assert_eq!((record.usage.input_tokens, record.usage.output_tokens), (Some(7), Some(40)));
@@ -141,14 +141,14 @@ fn a_correction_changes_the_balance_once_and_no_post() {
     let tenant = reserve(1, None).tenant;
     let mut record = died(&reserve(1, None), None, at(5), "g");
     record.cost = Some(cost(Decimal::from(10)));
-    replay.apply(1, &Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
-    let early = replay.apply(2, &correction(50, 1, Some(10), Some(8)));
+    replay.apply(1, Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
+    let early = replay.apply(2, correction(50, 1, Some(10), Some(8)));
     assert!(matches!(early, Err(Contradiction::NotPosted { .. })));
-    replay.apply(3, &Entry::Post(Box::new(record))).unwrap();
-    replay.apply(4, &correction(50, 1, Some(10), Some(8))).unwrap();
-    replay.apply(5, &correction(50, 1, Some(10), Some(8))).unwrap();
-    replay.apply(6, &correction(51, 1, Some(8), None)).unwrap();
-    replay.apply(7, &correction(52, 1, None, Some(9))).unwrap();
+    replay.apply(3, Entry::Post(Box::new(record))).unwrap();
+    replay.apply(4, correction(50, 1, Some(10), Some(8))).unwrap();
+    replay.apply(5, correction(50, 1, Some(10), Some(8))).unwrap();
+    replay.apply(6, correction(51, 1, Some(8), None)).unwrap();
+    replay.apply(7, correction(52, 1, None, Some(9))).unwrap();
     let balance = &replay.balances()[&tenant];
     assert_eq!(balance.posted["USD"], Decimal::from(9));
     assert_eq!((balance.unknown_cost, replay.posts(), replay.corrections()), (0, 1, 3));
@@ -168,7 +168,7 @@ fn entries_are_in_the_order_of_their_numbers_whatever_their_times_say() {
     let mut replay = Replay::default();
     let ended = Void { id: id(1), reason: VoidReason::NotSent, ended_at: at(0) };
     for (seq, entry) in (1..).zip([Entry::Reserve(Box::new(late)), Entry::Void(ended)]) {
-        replay.apply(seq, &entry).unwrap();
+        replay.apply(seq, entry).unwrap();
     }
     assert!(replay.open().is_empty());
 }

@@ -32,7 +32,7 @@ proptest! {
         let (mut tally, mut replay) = (Tally::default(), Replay::default());
         for (seq, entry) in (1..).zip(&entries) {
             prop_assert!(tally.add(seq, &Change::of(entry)));
-            replay.apply(seq, entry).unwrap();
+            replay.apply(seq, entry.clone()).unwrap();
             let checkpoint = tally.checkpoint(at(0));
             prop_assert_eq!(checkpoint.posts, replay.posts());
             prop_assert_eq!(checkpoint.voids, replay.voids());

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use taximeter_ledger::{Contradiction, Entry, Replay, RequestId};
+use taximeter_ledger::{Contradiction, Entry, Framed, Replay, RequestId};
 
 use super::findings::{Findings, TOLD_MAX};
-use super::tally::{Tally, hash};
+use super::tally::{Scale, Tally, hash};
 use crate::commands::progress::Progress;
 use crate::edge::journal::{Altered, Examination, JournalError, examine};
 
@@ -14,6 +14,8 @@ use crate::edge::journal::{Altered, Examination, JournalError, examine};
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) examination: Examination,
+    /// What weighs its posts, and what they are compared with.
+    pub(super) scale: Scale,
     pub(super) replay: Replay,
     kinds: BTreeMap<&'static str, u64>,
     contradictions: Vec<Contradiction>,
@@ -31,9 +33,15 @@ pub(super) struct Account {
 /// Errors: what cannot be read at all.
 pub(super) fn account(dir: &Path, mut account: Account) -> Result<Account, JournalError> {
     let mut progress = Progress::new("reading the journal");
-    let examination = examine(dir, |framed, entry| {
+    let scale = account.scale.clone();
+    let read = |framed: &Framed, entry: Entry| {
+        let is_post = matches!(entry, Entry::Post(_));
+        let weight = if is_post { scale.weigh(framed.seq, &framed.payload) } else { 0 };
+        (framed.seq, weight, entry)
+    };
+    let examination = examine(dir, read, |(seq, weight, entry)| {
         progress.advance();
-        account.add(framed.seq, &entry);
+        account.add(seq, weight, entry);
     })?;
     progress.end();
     account.examination = examination;
@@ -50,12 +58,13 @@ impl Account {
         Self { replay, lacks_posts, ..Self::default() }
     }
 
-    fn add(&mut self, seq: u64, entry: &Entry) {
-        let kind = match entry {
+    fn add(&mut self, seq: u64, weight: u64, entry: Entry) {
+        let kind = match &entry {
             Entry::Reserve(_) => "reservations",
             Entry::Post(record) => {
                 if self.replay.settlement(record.id).is_none() {
-                    self.tallies.entry(record.gateway.clone()).or_default().add(record);
+                    let tally = self.tallies.entry(record.gateway.clone()).or_default();
+                    tally.add(weight, record.cost.as_ref());
                 }
                 "posts"
             }

@@ -5,25 +5,39 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
-use taximeter_ledger::{Correction, Entry, Record, Replay, RequestId};
+use taximeter_ledger::{Correction, Entry, Framed, Replay, RequestId};
 
 use super::account::Account;
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
 use crate::commands::progress::Progress;
 use crate::edge::journal::examine;
-use crate::edge::store::{Audited, Store, Sum};
+use crate::edge::store::{Audited, Post, Store, Sum};
 
 /// What cures a store.
 const CURE: &str = "rebuild it with `taximeter verify --rebuild`";
 
-/// Holds what the store has against what was read of the journals, and against itself.
-struct Comparison<'a> {
+/// Which requests of the store are to be those of the journal.
+struct Selection<'a> {
     requests: &'a Account,
     /// Which requests were posted, or voided.
     replay: &'a Replay,
     /// Whether others feed it too, and some may have the same name.
     is_shared: bool,
+}
+
+/// What some requests of the store come to.
+#[derive(Default)]
+struct Weighed {
+    /// Those that are to be the journal's, by gateway.
+    tallies: BTreeMap<String, Tally>,
+    /// What is wrong with others.
+    wrong: Vec<String>,
+}
+
+/// Holds what the store has against what was read of the journals, and against itself.
+struct Comparison<'a> {
+    requests: &'a Account,
     /// What the store has of the requests that the journal has, by gateway.
     tallies: BTreeMap<String, Tally>,
     /// Corrections of the journal that the store was not seen to have.
@@ -57,26 +71,31 @@ pub(super) fn compare(
     dir: &Path,
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
+    let missing = std::mem::take(&mut corrections.corrections);
+    let is_shared = store.is_shared();
+    let selection = Selection { requests, replay: &corrections.replay, is_shared };
     let mut comparison = Comparison {
         requests,
-        is_shared: store.is_shared(),
         tallies: BTreeMap::new(),
-        missing: std::mem::take(&mut corrections.corrections),
-        replay: &corrections.replay,
+        missing,
         corrections: 0,
         changed: Vec::new(),
         unknown: HashMap::new(),
         sums: Sums::default(),
     };
-    let has_all = !comparison.is_shared && corrections.examination.first.is_none_or(|it| it == 1);
+    let has_all = !is_shared && corrections.examination.first.is_none_or(|it| it == 1);
     let mut progress = Progress::new("reading the store");
-    store.audit(|audited| {
-        progress.advance();
-        match audited {
-            Audited::Record(record) => comparison.add_record(record),
-            Audited::Correction(correction) => comparison.add_correction(correction, has_all),
-            Audited::Sum(sum) => comparison.sums.add(&sum),
+    let weigh = |page: &mut Weighed, post: &Post<'_>| selection.weigh(page, post);
+    store.audit(weigh, |audited| match audited {
+        Audited::Posts(count, page) => {
+            (0..count).for_each(|_| progress.advance());
+            page.wrong.into_iter().for_each(|wrong| findings.tell(wrong));
+            comparison.add(&page.tallies);
         }
+        Audited::Unreadable(seq, fault) => findings
+            .tell(format!("the store's request of entry {seq} cannot be read: {fault}: {CURE}")),
+        Audited::Correction(correction) => comparison.add_correction(correction, has_all),
+        Audited::Sum(sum) => comparison.sums.add(&sum),
     })?;
     progress.end();
     let is_whole = requests.examination.faults.is_empty();
@@ -84,10 +103,12 @@ pub(super) fn compare(
     if is_whole && corrections.examination.faults.is_empty() {
         // Somebody may have corrected since the journal was read.
         if !comparison.unknown.is_empty() {
-            examine(dir, |_, entry| {
-                if let Entry::Correction(correction) = entry {
-                    comparison.unknown.remove(&correction.id);
-                }
+            let read = |_: &Framed, entry| match entry {
+                Entry::Correction(correction) => Some(correction.id),
+                _ => None,
+            };
+            examine(dir, read, |corrected| {
+                corrected.map(|id| comparison.unknown.remove(&id));
             })?;
         }
         comparison.tell_corrections(findings);
@@ -96,17 +117,30 @@ pub(super) fn compare(
     Ok(())
 }
 
-impl Comparison<'_> {
-    fn add_record(&mut self, record: &Record) {
-        let examination = &self.requests.examination;
+impl Selection<'_> {
+    /// Adds a request to those of its page.
+    fn weigh(&self, page: &mut Weighed, post: &Post<'_>) {
+        let Account { examination, tallies, scale, .. } = self.requests;
         let first = examination.first.unwrap_or(u64::MAX);
         // A gateway that runs has posted more since its journal was read.
         let last = if examination.is_written { examination.last } else { None };
-        if (first..=last.unwrap_or(u64::MAX)).contains(&record.seq)
-            && self.requests.tallies.contains_key(&record.gateway)
-            && !(self.is_shared && self.replay.settlement(record.id).is_none())
+        if (first..=last.unwrap_or(u64::MAX)).contains(&post.seq)
+            && tallies.contains_key(&*post.gateway)
+            && !(self.is_shared && self.replay.settlement(post.id).is_none())
         {
-            self.tallies.entry(record.gateway.clone()).or_default().add(record);
+            let tally = page.tallies.entry(post.gateway.clone().into_owned()).or_default();
+            tally.add(scale.weigh(post.seq, post.record.as_bytes()), post.cost.as_ref());
+        } else if let Err(fault) = post.whole() {
+            // One that is as the journal has it has been read there.
+            page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id));
+        }
+    }
+}
+
+impl Comparison<'_> {
+    fn add(&mut self, tallies: &BTreeMap<String, Tally>) {
+        for (gateway, tally) in tallies {
+            self.tallies.entry(gateway.clone()).or_default().add_all(tally);
         }
     }
 

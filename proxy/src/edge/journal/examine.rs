@@ -1,9 +1,12 @@
 //! A look at every byte of a journal: what is in it, and all that is wrong, not only the first.
+//!
+//! One thread reads, checks and digests the bytes; what they say is read on several.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use taximeter_ledger::{Entry, Fault, Framed};
 
@@ -13,6 +16,12 @@ use super::files;
 use super::promise;
 use super::read::{Altered, Entries};
 use super::recover;
+use crate::edge::lanes::Lanes;
+
+/// Entries that are read together.
+const BATCH_ENTRIES: usize = 512;
+/// Bytes of such entries, but for the last one.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -52,26 +61,19 @@ pub(crate) struct Torn {
     pub(crate) bytes: u64,
 }
 
-/// Reads the journal in `dir` from its first byte to its last, and shows `visit` each whole entry.
-/// A directory without a journal has none.
+/// Reads the journal in `dir` from its first byte to its last, and shows `visit` in order what `read`
+/// makes of each whole entry. A directory without a journal has none.
 ///
 /// Behind a fault it goes on with the next segment; what lies between is not guessed.
 ///
 /// Errors: `Io`.
-pub(crate) fn examine(
+pub(crate) fn examine<R: Send>(
     dir: &Path,
-    visit: impl FnMut(&Framed, Entry),
+    read: impl Fn(&Framed, Entry) -> R + Sync,
+    mut visit: impl FnMut(R),
 ) -> Result<Examination, JournalError> {
-    let disk: Arc<dyn Disk> = Arc::new(Kernel);
-    examine_on(&disk, dir, recover::is_locked(dir), visit)
-}
-
-pub(super) fn examine_on(
-    disk: &Arc<dyn Disk>,
-    dir: &Path,
-    is_written: bool,
-    mut visit: impl FnMut(&Framed, Entry),
-) -> Result<Examination, JournalError> {
+    let disk: &Arc<dyn Disk> = &(Arc::new(Kernel) as Arc<dyn Disk>);
+    let is_written = recover::is_locked(dir);
     let mut found = Examination { is_written, ..Examination::default() };
     let segments = match files::list(dir, &**disk) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
@@ -84,7 +86,7 @@ pub(super) fn examine_on(
     let mut next = segments.first().map(|(first, _)| *first);
     while let Some(from) = next {
         let mut entries = Entries::new(Arc::clone(disk), dir, from).digesting();
-        next = match found.read(&mut entries, &mut visit) {
+        next = match found.read(&mut entries, &read, &mut visit) {
             Ok(()) => None,
             Err(JournalError::Segment { path, fault })
                 if !found.is_written
@@ -115,12 +117,42 @@ pub(super) fn examine_on(
 }
 
 impl Examination {
-    fn read(
+    fn read<R: Send>(
         &mut self,
         entries: &mut Entries,
-        visit: &mut impl FnMut(&Framed, Entry),
+        read: &(impl Fn(&Framed, Entry) -> R + Sync),
+        visit: &mut impl FnMut(R),
     ) -> Result<(), JournalError> {
-        while let Some(framed) = entries.next().transpose()? {
+        let work = |batch: Vec<(Framed, Arc<Path>)>| -> Vec<Result<R, (PathBuf, Fault)>> {
+            let entry = |(framed, path): (Framed, Arc<Path>)| match framed.entry() {
+                Ok(entry) => Ok(read(&framed, entry)),
+                Err(fault) => Err((path.to_path_buf(), fault)),
+            };
+            batch.into_iter().map(entry).collect()
+        };
+        thread::scope(|scope| {
+            let mut lanes = Lanes::new(scope, &work);
+            let mut end = Ok(true);
+            while let Ok(true) = end {
+                let mut batch = Vec::new();
+                end = self.gather(entries, &mut batch);
+                let done = lanes.push(batch);
+                self.take(done.into_iter().flatten(), visit);
+            }
+            self.take(lanes.flatten(), visit);
+            end.map(|_| ())
+        })
+    }
+
+    /// Reads the next entries, as many as are read together. Whether more may follow.
+    fn gather(
+        &mut self,
+        entries: &mut Entries,
+        batch: &mut Vec<(Framed, Arc<Path>)>,
+    ) -> Result<bool, JournalError> {
+        let (mut bytes, mut path) = (0, Arc::<Path>::from(entries.path()));
+        while batch.len() < BATCH_ENTRIES && bytes < BATCH_BYTES {
+            let Some(framed) = entries.next().transpose()? else { return Ok(false) };
             if let Some(gateway) = entries.gateway()
                 && !self.gateways.contains(gateway)
             {
@@ -129,11 +161,26 @@ impl Examination {
             self.entries += 1;
             self.first.get_or_insert(framed.seq);
             self.last = Some(framed.seq);
-            match framed.entry() {
-                Ok(entry) => visit(&framed, entry),
-                Err(fault) => self.unreadable.push((entries.path().to_owned(), fault)),
+            if *path != *entries.path() {
+                path = Arc::from(entries.path());
+            }
+            bytes += framed.payload.len();
+            batch.push((framed, path.clone()));
+        }
+        Ok(true)
+    }
+
+    /// Shows what was made of entries, and keeps those of which nothing could be made.
+    fn take<R>(
+        &mut self,
+        entries: impl Iterator<Item = Result<R, (PathBuf, Fault)>>,
+        visit: &mut impl FnMut(R),
+    ) {
+        for entry in entries {
+            match entry {
+                Ok(read) => visit(read),
+                Err(unreadable) => self.unreadable.push(unreadable),
             }
         }
-        Ok(())
     }
 }

@@ -2,26 +2,31 @@
 //! made of the sums, and nobody looks at the requests behind them.
 
 use std::ops::ControlFlow;
+use std::thread;
 
 use jiff::Timestamp;
-use taximeter_billing::{BillRow, Hour, HourKey, Period, hour_of};
-use taximeter_ledger::{Correction, Record};
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_ledger::Correction;
 
 use super::Store;
 use super::ask::PAGE_RECORDS_MAX;
 use super::batch::Hours;
-use super::database::{Filter, Place};
+use super::database::{Filter, Place, Written};
 use super::error::StoreError;
 use super::grain::Grain;
+use super::post::Post;
+use crate::edge::lanes::Lanes;
 
 /// Sums that are gathered before they are compared, and those of one hour more.
 const SUMS_MAX: usize = 4096;
 
 /// Something that the store has.
 #[derive(Debug)]
-pub(crate) enum Audited<'a> {
-    /// A request.
-    Record(&'a Record),
+pub(crate) enum Audited<'a, T> {
+    /// So many requests, and what they have been gathered to.
+    Posts(usize, T),
+    /// A request that cannot be read, by the number of its entry.
+    Unreadable(u64, serde_json::Error),
     /// A correction of one that is there.
     Correction(&'a Correction),
     /// What bills are made of.
@@ -40,43 +45,93 @@ pub(crate) struct Sum<'a> {
     pub(crate) due: &'a [Hour],
 }
 
+/// Some requests that follow each other.
+struct Page<T> {
+    posts: usize,
+    gathered: T,
+    /// What they add up to.
+    due: Hours,
+    unreadable: Vec<(u64, serde_json::Error)>,
+}
+
+/// Where an audit stands.
+struct Standing {
+    /// What the requests from `from` on add up to, as far as they have been read.
+    due: Hours,
+    from: Timestamp,
+    /// Hour of the last of them.
+    last: Timestamp,
+}
+
 impl Store {
-    /// Shows `visit` all that is there at one moment: requests in order of admission, and behind
-    /// those of some hours their corrections and their sums.
+    /// Shows `visit` all that is there at one moment: requests in order of admission, some at a time
+    /// and as `gather` adds them up, and behind those of some hours their corrections and their sums.
+    /// Requests are read on several threads.
     ///
     /// Errors: `Damaged`, `Unavailable`.
-    pub(crate) fn audit(&mut self, mut visit: impl FnMut(Audited<'_>)) -> Result<(), StoreError> {
-        self.at_one_moment(|store| store.audit_held(&mut visit))
+    pub(crate) fn audit<T: Default + Send>(
+        &mut self,
+        gather: impl Fn(&mut T, &Post<'_>) + Sync,
+        mut visit: impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        let work = |page: Vec<(Place, Written)>| Page::read(&page, &gather);
+        self.at_one_moment(|store| {
+            thread::scope(|scope| store.audit_held(Lanes::new(scope, &work), &mut visit))
+        })
     }
 
-    fn audit_held(&mut self, visit: &mut impl FnMut(Audited<'_>)) -> Result<(), StoreError> {
-        let (all, newest) = (Filter::default(), self.newest()?);
-        let mut start = Place { at: all.since(), id: Vec::new() };
-        let (mut due, mut from, mut last) = (Hours::default(), Timestamp::MIN, Timestamp::MIN);
+    fn audit_held<T: Send>(
+        &mut self,
+        mut lanes: Lanes<Vec<(Place, Written)>, Page<T>>,
+        visit: &mut impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        let newest = self.newest()?;
+        let mut start = Place { at: Filter::default().since(), id: Vec::new() };
+        let (from, last) = (Timestamp::MIN, Timestamp::MIN);
+        let mut standing = Standing { due: Hours::default(), from, last };
         loop {
-            let page = self.database.admitted(&all, newest, &start, PAGE_RECORDS_MAX)?;
-            for (_, record) in &page {
-                let hour = hour_of(record.started_at);
-                if hour != last && due.len() >= SUMS_MAX {
-                    self.audit_sums((from, hour), &mut due, visit)?;
-                    from = hour;
-                }
-                last = hour;
-                due.add_row(&BillRow::from(record));
-                visit(Audited::Record(record));
+            let page = self.database.written(newest, &start, PAGE_RECORDS_MAX)?;
+            let Some((last, _)) = page.last() else { break };
+            start = last.clone().next();
+            if let Some(page) = lanes.push(page) {
+                self.audit_page(page, &mut standing, visit)?;
             }
-            let Some((place, _)) = page.into_iter().next_back() else { break };
-            start = place.next();
         }
+        for page in lanes {
+            self.audit_page(page, &mut standing, visit)?;
+        }
+        let Standing { mut due, from, .. } = standing;
         self.audit_sums((from, Timestamp::MAX), &mut due, visit)
     }
 
+    fn audit_page<T>(
+        &mut self,
+        mut page: Page<T>,
+        standing: &mut Standing,
+        visit: &mut impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        visit(Audited::Posts(page.posts, page.gathered));
+        for (seq, fault) in page.unreadable {
+            visit(Audited::Unreadable(seq, fault));
+        }
+        for (key, parts) in page.due.take() {
+            let Standing { due, from, last } = standing;
+            if key.hour != *last && due.len() >= SUMS_MAX {
+                self.audit_sums((*from, key.hour), due, visit)?;
+                *from = key.hour;
+            }
+            *last = key.hour;
+            due.add_parts(key, parts);
+        }
+        Ok(())
+    }
+
     /// Whole hours, of which `due` has the requests.
-    fn audit_sums(
+    fn audit_sums<T>(
         &mut self,
         (from, to): (Timestamp, Timestamp),
         due: &mut Hours,
-        visit: &mut impl FnMut(Audited<'_>),
+        visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         // What ends before it begins has nothing.
         let Ok(period) = Period::new(from, to) else { return Ok(()) };
@@ -103,5 +158,26 @@ impl Store {
             visit(Audited::Sum(Sum { key: &key, kept: &kept, due: &[] }));
         }
         Ok(())
+    }
+}
+
+impl<T: Default> Page<T> {
+    fn read(page: &[(Place, Written)], gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
+        let mut read = Self {
+            posts: page.len(),
+            gathered: T::default(),
+            due: Hours::default(),
+            unreadable: Vec::new(),
+        };
+        for (_, Written { seq, record }) in page {
+            match Post::read(*seq, record) {
+                Ok(post) => {
+                    read.due.add_post(&post);
+                    gather(&mut read.gathered, &post);
+                }
+                Err(fault) => read.unreadable.push((*seq, fault)),
+            }
+        }
+        read
     }
 }

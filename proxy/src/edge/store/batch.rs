@@ -98,11 +98,16 @@ impl Hours {
 
     /// Adds `hour`. Where a sum would be too large to be kept exactly, another one is begun.
     pub(super) fn add(&mut self, key: HourKey, hour: Hour) {
-        let parts = self.0.entry(key).or_default();
-        match parts.last_mut().map(|last| last.add(&hour)) {
-            Some(Ok(())) => {}
-            _ => parts.push(hour),
-        }
+        add(self.0.entry(key).or_default(), hour);
+    }
+
+    /// Adds all `parts` of a key.
+    pub(super) fn add_parts(&mut self, key: HourKey, parts: Vec<Hour>) {
+        let Some(known) = self.0.get_mut(&key) else {
+            self.0.insert(key, parts);
+            return;
+        };
+        parts.into_iter().for_each(|part| add(known, part));
     }
 
     /// The first hour of all.
@@ -118,5 +123,13 @@ impl Hours {
     /// Takes all of it out, in order.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (HourKey, Vec<Hour>)> + use<> {
         std::mem::take(&mut self.0).into_iter()
+    }
+}
+
+/// Adds `hour` to the last of `parts`, or behind it.
+fn add(parts: &mut Vec<Hour>, hour: Hour) {
+    match parts.last_mut().map(|last| last.add(&hour)) {
+        Some(Ok(())) => {}
+        _ => parts.push(hour),
     }
 }

@@ -73,6 +73,15 @@ pub(super) trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
+    /// The first `limit` requests in order of admission with a number up to `newest`, from `start`
+    /// on, not read yet.
+    fn written(
+        &mut self,
+        newest: i64,
+        start: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Written)>, StoreError>;
+
     /// Shows each correction of a request that was admitted in `period` and is here, beside its
     /// request; of one request in the order in which they were written.
     fn corrections(
@@ -135,6 +144,15 @@ pub(crate) struct Rebuilt {
     pub(crate) kept_records: u64,
     /// Corrections.
     pub(crate) kept_corrections: u64,
+}
+
+/// A request as it was written.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Its entry.
+    pub(super) seq: u64,
+    /// All of it.
+    pub(super) record: String,
 }
 
 /// Which records are asked for.

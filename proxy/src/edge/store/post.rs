@@ -6,15 +6,17 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use taximeter_billing::BillRow;
-use taximeter_ledger::{RecordCost, RequestId};
+use taximeter_ledger::{Record, RecordCost, RequestId};
 use taximeter_pricing::{Flag, Source};
 
 /// The members of a record that are added up or have columns; the others are not looked at.
 #[derive(Debug, Deserialize)]
-pub(super) struct Post<'a> {
-    pub(super) id: RequestId,
+pub(crate) struct Post<'a> {
+    pub(crate) id: RequestId,
     pub(super) started_at: Timestamp,
     pub(super) ended_at: Timestamp,
+    #[serde(borrow)]
+    pub(crate) gateway: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) tenant: Cow<'a, str>,
     #[serde(borrow)]
@@ -35,13 +37,13 @@ pub(super) struct Post<'a> {
     response_model: Option<Text<'a>>,
     pub(super) usage: Usage,
     timing: Timing,
-    cost: Option<RecordCost>,
+    pub(crate) cost: Option<RecordCost>,
     /// Its entry.
     #[serde(skip)]
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// All of it, as it was written.
     #[serde(skip)]
-    pub(super) record: &'a str,
+    pub(crate) record: &'a str,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,6 +85,14 @@ impl<'a> Post<'a> {
     pub(super) fn read(seq: u64, record: &'a str) -> Result<Self, serde_json::Error> {
         let post: Self = serde_json::from_str(record)?;
         Ok(Self { seq, record, ..post })
+    }
+
+    /// All of it, whatever of it is asked for.
+    ///
+    /// Errors: it is no record.
+    pub(crate) fn whole(&self) -> Result<Record, serde_json::Error> {
+        let record: Record = serde_json::from_str(self.record)?;
+        Ok(Record { seq: self.seq, ..record })
     }
 
     /// The answer's model, or the request's when there was no answer.

@@ -25,7 +25,7 @@ use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
 use super::batch::{Added, Batch};
-use super::database::{Database, Filter, Place, Rebuilt, Refill};
+use super::database::{Database, Filter, Place, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::grain::Grain;
 use super::post::Post;
@@ -200,6 +200,15 @@ impl Database for Postgres {
         visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|link| ask::posts(link, period, tenant, visit))
+    }
+
+    fn written(
+        &mut self,
+        newest: i64,
+        start: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Written)>, StoreError> {
+        self.ask(|link| ask::written(link, newest, start, limit))
     }
 
     fn corrections(

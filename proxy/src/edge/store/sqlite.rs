@@ -21,7 +21,7 @@ use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record};
 
 use super::batch::{Added, Batch};
-use super::database::{Database, Filter, Place, Rebuilt, Refill};
+use super::database::{Database, Filter, Place, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::grain::Grain;
 use super::post::Post;
@@ -174,6 +174,15 @@ impl Database for Sqlite {
         visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|connection| ask::posts(connection, period, tenant, visit))
+    }
+
+    fn written(
+        &mut self,
+        newest: i64,
+        start: &Place,
+        limit: u32,
+    ) -> Result<Vec<(Place, Written)>, StoreError> {
+        self.ask(|connection| ask::written(connection, newest, start, limit))
     }
 
     fn corrections(

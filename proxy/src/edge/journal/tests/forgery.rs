@@ -44,7 +44,7 @@ fn forge(bench: &Bench, seq: u64) {
 }
 
 fn altered(bench: &Bench) -> Vec<Altered> {
-    let examination = examine(bench.dir.path(), |_, _| {}).unwrap();
+    let examination = examine(bench.dir.path(), |_, _| {}, |()| {}).unwrap();
     assert!(examination.faults.is_empty(), "{:?}", examination.faults);
     examination.altered
 }

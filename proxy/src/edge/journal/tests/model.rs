@@ -236,7 +236,7 @@ impl Model {
             last = framed.seq;
             let told = self.entries.entry(last).or_insert_with(|| Told::by_the_journal(&framed));
             assert!(framed.payload == told.payload, "{:?} was told", told.entry);
-            found.apply(last, &told.entry).unwrap();
+            found.apply(last, told.entry.clone()).unwrap();
             if let Entry::Checkpoint(checkpoint) = &told.entry {
                 let Checkpoint { posts, voids, costs, .. } = &**checkpoint;
                 assert_eq!((*posts, *voids), (found.posts(), found.voids()));
@@ -265,7 +265,7 @@ impl Model {
     fn still_open(&self) -> Vec<u128> {
         let mut replay = Replay::default();
         for (seq, told) in &self.entries {
-            replay.apply(*seq, &told.entry).unwrap();
+            replay.apply(*seq, told.entry.clone()).unwrap();
         }
         let mut open: Vec<_> =
             replay.open().into_iter().map(|open| number(open.reserve.id)).collect();

@@ -146,7 +146,7 @@ fn recovery() -> String {
     let (mut replay, mut bytes, mut count) = (Replay::default(), 0, 0_u64);
     for framed in read(folder.path(), 1) {
         let framed = framed.unwrap();
-        replay.apply(framed.seq, &framed.entry().unwrap()).unwrap();
+        replay.apply(framed.seq, framed.entry().unwrap()).unwrap();
         bytes += framed.payload.len();
         count += 1;
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use crate::edge::store::database::{Filter, Place};
+use crate::edge::store::database::{Filter, Place, Written};
 use crate::edge::store::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE gateway = $1 AND journal = $2";
@@ -140,6 +140,28 @@ pub(super) fn admitted(
     start: &Place,
     limit: u32,
 ) -> Result<Vec<(Place, Record)>, Fault> {
+    admitted_as(link, filter, newest, (start, limit), |row| Ok((place(row)?, record(row, 2, 3)?)))
+}
+
+pub(super) fn written(
+    link: &Link,
+    newest: i64,
+    start: &Place,
+    limit: u32,
+) -> Result<Vec<(Place, Written)>, Fault> {
+    admitted_as(link, &Filter::default(), newest, (start, limit), |row| {
+        let seq = row.try_get(2).map(i64::cast_unsigned)?;
+        Ok((place(row)?, Written { seq, record: row.try_get(3)? }))
+    })
+}
+
+fn admitted_as<T>(
+    link: &Link,
+    filter: &Filter,
+    newest: i64,
+    (start, limit): (&Place, u32),
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
     let (at, id) = from_place(start);
     let (before, tenant, limit) = (filter.before(), tenant(filter), i64::from(limit));
     let given: [Given<'_>; 6] = [
@@ -150,7 +172,7 @@ pub(super) fn admitted(
         (&newest, Type::INT8),
         (&limit, Type::INT8),
     ];
-    collect(link, ADMITTED, &given, |row| Ok((place(row)?, record(row, 2, 3)?)))
+    collect(link, ADMITTED, &given, read)
 }
 
 pub(super) fn admitted_before(

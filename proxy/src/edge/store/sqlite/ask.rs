@@ -9,7 +9,7 @@ use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
 use taximeter_ledger::{Correction, Position, Record};
 
-use crate::edge::store::database::{Filter, Place};
+use crate::edge::store::database::{Filter, Place, Written};
 use crate::edge::store::post::{Post, gateway};
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
@@ -136,6 +136,22 @@ pub(super) fn admitted(
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
     query.query_map(asked, |row| Ok((place(row)?, record(row, 2, 3)?)))?.collect()
+}
+
+pub(super) fn written(
+    connection: &Connection,
+    newest: i64,
+    start: &Place,
+    limit: u32,
+) -> rusqlite::Result<Vec<(Place, Written)>> {
+    let all = Filter::default();
+    let asked = params![start.at, start.id, all.before(), all.tenant, newest, limit];
+    let mut query = connection.prepare_cached(ADMITTED)?;
+    let written = |row: &Row<'_>| {
+        let seq = row.get(2).map(i64::cast_unsigned)?;
+        Ok((place(row)?, Written { seq, record: row.get(3)? }))
+    };
+    query.query_map(asked, written)?.collect()
 }
 
 pub(super) fn admitted_before(

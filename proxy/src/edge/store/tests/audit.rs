@@ -6,7 +6,7 @@ use super::*;
 /// How many sums are right, and which are not: what of, what is kept and what is due.
 fn audit(store: &mut Store) -> (u64, Vec<String>) {
     let (mut right, mut wrong) = (0, Vec::new());
-    let visit = |audited: Audited<'_>| {
+    let visit = |audited: Audited<'_, ()>| {
         if let Audited::Sum(Sum { key, kept, due }) = audited {
             if kept == due {
                 right += 1;
@@ -15,7 +15,7 @@ fn audit(store: &mut Store) -> (u64, Vec<String>) {
             }
         }
     };
-    store.audit(visit).unwrap();
+    store.audit(|(), _| {}, visit).unwrap();
     (right, wrong)
 }
 
@@ -46,12 +46,17 @@ fn all_that_is_there_is_shown_once() {
     let posts = journal(rides);
     store.catch_up(&mut [feed(&posts), changed(&changes)]).unwrap();
     let (mut seqs, mut corrections) = (Vec::new(), 0);
-    let visit = |audited: Audited<'_>| match audited {
-        Audited::Record(record) => seqs.push(record.seq),
+    let gather = |seqs: &mut Vec<u64>, post: &Post<'_>| seqs.push(post.seq);
+    let visit = |audited: Audited<'_, Vec<u64>>| match audited {
+        Audited::Posts(count, page) => {
+            assert_eq!(page.len(), count);
+            seqs.extend(page);
+        }
+        Audited::Unreadable(seq, fault) => panic!("{seq}: {fault}"),
         Audited::Correction(_) => corrections += 1,
         Audited::Sum(_) => {}
     };
-    store.audit(visit).unwrap();
+    store.audit(gather, visit).unwrap();
     assert_eq!(seqs, Vec::from_iter(1..=1100));
     assert_eq!(corrections, changes.len());
 }

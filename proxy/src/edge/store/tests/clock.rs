@@ -40,15 +40,17 @@ fn a_clock_that_steps_costs_no_request_and_puts_each_in_one_hour() {
     store.hours(november(), None, count).unwrap();
     assert_eq!(requests, 8);
     let (mut records, mut sums) = (Vec::new(), 0);
-    let visit = |audited: Audited<'_>| match audited {
-        Audited::Record(record) => records.push(record.clone()),
+    let gather = |records: &mut Vec<Record>, post: &Post<'_>| records.push(post.whole().unwrap());
+    let visit = |audited: Audited<'_, Vec<Record>>| match audited {
+        Audited::Posts(_, page) => records.extend(page),
+        Audited::Unreadable(seq, fault) => panic!("{seq}: {fault}"),
         Audited::Sum(Sum { kept, due, .. }) => {
             assert_eq!(kept, due);
             sums += 1;
         }
         Audited::Correction(_) => {}
     };
-    store.audit(visit).unwrap();
+    store.audit(gather, visit).unwrap();
     assert_eq!((records.len(), sums), (8, 3), "each once, in three hours");
     for record in records {
         let number = usize::try_from(record.seq).unwrap() - 1;
