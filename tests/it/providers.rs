@@ -71,6 +71,32 @@ fn a_stream_of_geminis_that_was_not_asked_for_as_events_is_one_all_the_same() {
 }
 
 #[test]
+fn a_client_that_leaves_a_list_of_geminis_owes_what_it_was_sent() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: gemini").start();
+    let ask = post("/v1beta/models/gemini-2.5-flash:streamGenerateContent", "", PROMPT);
+    let mut client = Client::saying(gateway.address(), &ask);
+    let (mut connection, _) = engine.request();
+    connection.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    let cut = fixture!("gemini/content_list_cut.json");
+    connection.send(&chunk(cut));
+    client.head();
+    assert_eq!(client.next_chunk().as_deref(), Some(cut.as_slice()));
+    drop(client);
+    connection.assert_closed_by_gateway();
+    let record = &gateway.await_records(1)[0];
+    assert_eq!(
+        (&record["end"], &record["timing"]["output_chunks"]),
+        (&"client_left".into(), &1.into())
+    );
+    assert!(record["timing"]["time_to_first_token"].is_number(), "{record}");
+    // "To the ", whose last blank is a token too.
+    assert_eq!(tokens(record), [6, 3]);
+}
+
+#[test]
 fn output_that_gemini_has_not_told_when_its_stream_breaks_is_counted() {
     let events = fixture!("gemini/content_cut.sse");
     let ask = post("/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "", PROMPT);
