@@ -62,9 +62,9 @@ impl Blocks {
     pub(crate) const fn too_long(&self) -> u32 {
         match &self.cutter {
             Cutter::Events(splitter) => splitter.too_long,
-            Cutter::Lines(lines) => lines.too_long,
+            Cutter::Lines(lines) => lines.too_long(),
             Cutter::Frames(frames) => frames.too_long,
-            Cutter::Elements(elements) => elements.too_long,
+            Cutter::Elements(elements) => elements.too_long(),
         }
     }
 }

@@ -3,26 +3,17 @@
 
 use memchr::memchr2;
 
+use crate::partial::Partial;
 use crate::sse::{Block, Event};
 
 /// Cuts a list into its elements; each is an event. Those that are neither objects nor lists say
 /// nothing.
 #[derive(Debug)]
 pub(crate) struct Elements {
-    /// Longest element that is read.
-    bytes_max: usize,
     /// Brackets that are open, the list's own included.
     depth: usize,
     text: InText,
-    /// The unfinished element, as far as it came with earlier reads; then the last one that crossed
-    /// reads.
-    element: Vec<u8>,
-    /// The element has ended.
-    is_whole: bool,
-    /// The unfinished element is too long; its bytes are not kept.
-    is_too_long: bool,
-    /// Elements that were too long.
-    pub(crate) too_long: u32,
+    element: Partial,
 }
 
 /// Whether what comes is inside of a JSON text.
@@ -37,43 +28,31 @@ enum InText {
 impl Elements {
     /// Elements of at most `bytes_max`.
     pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self {
-            bytes_max,
-            depth: 0,
-            text: InText::No,
-            element: Vec::new(),
-            is_whole: false,
-            is_too_long: false,
-            too_long: 0,
-        }
+        Self { depth: 0, text: InText::No, element: Partial::new(bytes_max) }
     }
 
     /// The next element that ends in `read` at or behind offset `at`, which moves behind it.
     ///
     /// `None` when the read is used up; what is left of it is kept for the next.
     pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
-        if std::mem::take(&mut self.is_whole) {
-            self.element = Vec::new();
-        }
+        self.element.renew();
         let rest = read.get(*at..).filter(|rest| !rest.is_empty())?;
-        let is_open = self.depth > 1;
         let (begin, end) = self.step(rest);
         let part = begin.and_then(|begin| rest.get(begin..end.unwrap_or(rest.len())));
+        let part = part.unwrap_or_default();
         let Some(end) = end else {
-            self.gather(part.unwrap_or_default());
+            self.element.keep(part);
             *at = read.len();
             return None;
         };
         *at += end;
-        let part = part.unwrap_or_default();
-        if !is_open && part.len() <= self.bytes_max {
-            return Some(Block { end: *at, event: event(part) });
-        }
-        self.gather(part);
-        self.is_whole = true;
-        let is_readable = !std::mem::take(&mut self.is_too_long);
-        let event = if is_readable { event(&self.element) } else { None };
-        Some(Block { end: *at, event })
+        let data = self.element.end(part);
+        Some(Block { end: *at, event: data.map(|data| Event { is_error: false, data }) })
+    }
+
+    /// Elements that were too long.
+    pub(crate) const fn too_long(&self) -> u32 {
+        self.element.too_long
     }
 
     /// Goes through `rest` up to behind the end of an element. Where in it that began, or goes on,
@@ -111,23 +90,6 @@ impl Elements {
         }
         (begin, None)
     }
-
-    fn gather(&mut self, part: &[u8]) {
-        if self.is_too_long {
-            return;
-        }
-        if self.element.len() + part.len() <= self.bytes_max {
-            self.element.extend_from_slice(part);
-            return;
-        }
-        self.too_long = self.too_long.saturating_add(1);
-        self.is_too_long = true;
-        self.element = Vec::new();
-    }
-}
-
-fn event(data: &[u8]) -> Option<Event<'_>> {
-    (!data.is_empty()).then_some(Event { is_error: false, data })
 }
 
 #[cfg(test)]
@@ -150,7 +112,7 @@ mod tests {
             }
             assert_eq!(at, read.len());
         }
-        (found, elements.too_long)
+        (found, elements.too_long())
     }
 
     #[test]

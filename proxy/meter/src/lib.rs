@@ -22,6 +22,7 @@ mod lines;
 mod listener;
 mod measurement;
 mod meter;
+mod partial;
 mod passage;
 mod prompt;
 mod reader;

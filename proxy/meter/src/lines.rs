@@ -2,73 +2,43 @@
 
 use memchr::memchr;
 
+use crate::partial::Partial;
 use crate::sse::{Block, Event};
 
 /// Cuts a stream into lines; each is an event.
 #[derive(Debug)]
-pub(crate) struct Lines {
-    /// Longest line that is read.
-    bytes_max: usize,
-    /// The unfinished line, as far as it came with earlier reads; then the last one that crossed
-    /// reads.
-    line: Vec<u8>,
-    /// The line has ended.
-    is_whole: bool,
-    /// The unfinished line is too long; its bytes are not kept.
-    is_too_long: bool,
-    /// Lines that were too long.
-    pub(crate) too_long: u32,
-}
+pub(crate) struct Lines(Partial);
 
 impl Lines {
     /// Lines of at most `bytes_max`.
     pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, line: Vec::new(), is_whole: false, is_too_long: false, too_long: 0 }
+        Self(Partial::new(bytes_max))
     }
 
     /// The next line that ends in `read` at or behind offset `at`, which moves behind it.
     ///
     /// `None` when the read is used up; what is left of it is kept for the next.
     pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
-        if std::mem::take(&mut self.is_whole) {
-            self.line = Vec::new();
-        }
+        self.0.renew();
         let rest = read.get(*at..).filter(|rest| !rest.is_empty())?;
         let Some(length) = memchr(b'\n', rest) else {
-            self.gather(rest);
+            self.0.keep(rest);
             *at = read.len();
             return None;
         };
         *at += length + 1;
-        let line = rest.get(..length).unwrap_or_default();
-        let in_place = self.line.is_empty() && !self.is_too_long && length <= self.bytes_max;
-        if in_place {
-            return Some(Block { end: *at, event: event(line) });
-        }
-        self.gather(line);
-        self.is_whole = true;
-        let is_readable = !std::mem::take(&mut self.is_too_long);
-        let event = if is_readable { event(&self.line) } else { None };
-        Some(Block { end: *at, event })
+        let line = self.0.end(rest.get(..length).unwrap_or_default());
+        Some(Block { end: *at, event: line.and_then(event) })
     }
 
     /// The end of the stream: what an unfinished last line says.
     pub(crate) fn close(&mut self) -> Option<Event<'_>> {
-        let is_open = !std::mem::replace(&mut self.is_whole, true) && !self.is_too_long;
-        if is_open { event(&self.line) } else { None }
+        self.0.close().and_then(event)
     }
 
-    fn gather(&mut self, part: &[u8]) {
-        if self.is_too_long {
-            return;
-        }
-        if self.line.len() + part.len() <= self.bytes_max {
-            self.line.extend_from_slice(part);
-            return;
-        }
-        self.too_long = self.too_long.saturating_add(1);
-        self.is_too_long = true;
-        self.line = Vec::new();
+    /// Lines that were too long.
+    pub(crate) const fn too_long(&self) -> u32 {
+        self.0.too_long
     }
 }
 
@@ -98,7 +68,7 @@ mod tests {
             }
         }
         lines.close().map(&mut note);
-        (found, lines.too_long)
+        (found, lines.too_long())
     }
 
     #[test]
