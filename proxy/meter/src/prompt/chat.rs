@@ -22,25 +22,28 @@ pub fn prompt_chats(wire: Wire, body: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
         }
         Wire::Responses => {
             let request: PlainResponse<'_> = serde_json::from_slice(body).ok()?;
-            let turn = |role, content| json!({"role": role, "content": content});
-            let system = request.instructions.map(|instructions| turn("system", instructions));
-            let messages: Vec<_> =
-                system.into_iter().chain([turn("user", request.input)]).collect();
-            let chat = serde_json::to_vec(&json!({ "messages": messages })).ok()?;
-            Some(vec![Cow::Owned(chat)])
+            spoken(request.instructions, [("user", request.input)])
         }
         Wire::Messages => {
             let request: PlainMessages = serde_json::from_slice(body).ok()?;
-            let turn = |role, content| json!({"role": role, "content": content});
-            let system = request.system.map(|system| turn("system", system.joined()));
-            let mut messages = Vec::from_iter(system);
-            for PlainTurn { role, content } in request.messages {
-                messages.push(turn(role.name(), content.only()?));
-            }
-            serde_json::to_vec(&json!({ "messages": messages })).ok().map(Cow::Owned)
+            let turns: Option<Vec<_>> =
+                request.messages.into_iter().map(PlainTurn::spoken).collect();
+            spoken(request.system.map(PlainContent::joined), turns?)
         }
         _ => None,
     }
+}
+
+/// The chat of a system prompt and of turns: who speaks, and what.
+fn spoken<'a, T: AsRef<str>>(
+    system: Option<T>,
+    turns: impl IntoIterator<Item = (&'static str, T)>,
+) -> Option<Vec<Cow<'a, [u8]>>> {
+    let turns = system.map(|text| ("system", text)).into_iter().chain(turns);
+    let message = |(role, text): (&str, T)| json!({"role": role, "content": text.as_ref()});
+    let messages: Vec<_> = turns.map(message).collect();
+    let chat = serde_json::to_vec(&json!({ "messages": messages })).ok()?;
+    Some(vec![Cow::Owned(chat)])
 }
 
 /// Each chat of a batch, with the members that it shares with the others.
@@ -109,12 +112,13 @@ enum PlainRole {
     Assistant,
 }
 
-impl PlainRole {
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
+impl PlainTurn {
+    fn spoken(self) -> Option<(&'static str, String)> {
+        let role = match self.role {
+            PlainRole::User => "user",
+            PlainRole::Assistant => "assistant",
+        };
+        Some((role, self.content.only()?))
     }
 }
 
