@@ -233,6 +233,25 @@ fn the_demo_runs_by_itself_and_ends_with_a_bill() {
 }
 
 #[test]
+fn what_the_demo_says_to_ask_is_answered() {
+    let mut demo = Command::new(binary())
+        .args(["demo", "--keep", "--seconds", "1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start the demo");
+    let said = std::io::BufReader::new(demo.stdout.take().expect("its standard output"));
+    let mut lines = said.lines().map(|line| line.expect("a line"));
+    let request = lines.find(|line| line.trim_start().starts_with("curl ")).expect("a request");
+    let request = format!("{request}\n{}", lines.next().expect("its end"));
+    let script = format!("{request} --silent --show-error --fail --max-time 20");
+    let answer = Command::new("sh").args(["-c", &script]).output().expect("run a shell");
+    demo.kill().expect("kill the demo");
+    demo.wait().expect("reap the demo");
+    let text = String::from_utf8_lossy(&answer.stdout);
+    assert!(answer.status.success() && text.contains("chat.completion"), "{request}: {answer:?}");
+}
+
+#[test]
 fn tokens_of_a_text_and_of_a_request_are_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("text");

@@ -200,6 +200,7 @@ fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
                 "Console: http://{admin}/\nMetrics: http://{admin}/metrics\n{ledger}\n\n\
                  Still running, until Ctrl-C. Ask it something:\n  \
                  curl http://{listen}/v1/chat/completions -H 'authorization: Bearer {key}' \\\n    \
+                 -H 'content-type: application/json' \
                  -d '{{\"model\": \"gpt-5.4-mini\", \"messages\": \
                  [{{\"role\": \"user\", \"content\": \"hi\"}}]}}'"
             )
