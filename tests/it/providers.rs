@@ -70,23 +70,33 @@ fn a_stream_of_geminis_that_was_not_asked_for_as_events_is_one_all_the_same() {
     assert_eq!(tokens(&record), [6, 4]);
 }
 
+/// The record of a stream that its client leaves once it has this much of it.
+fn record_of_leaving(
+    gateway: &Gateway,
+    mut client: Client,
+    mut connection: Connection,
+    cut: &[u8],
+) -> Value {
+    connection.send(&chunk(cut));
+    client.head();
+    assert_eq!(client.next_chunk().as_deref(), Some(cut));
+    drop(client);
+    connection.assert_closed_by_gateway();
+    gateway.await_records(1).remove(0)
+}
+
 #[test]
 fn a_client_that_leaves_a_list_of_geminis_owes_what_it_was_sent() {
     let engine = Engine::start();
     let gateway = Setup::before(&engine).upstream("dialect: gemini").start();
     let ask = post("/v1beta/models/gemini-2.5-flash:streamGenerateContent", "", PROMPT);
-    let mut client = Client::saying(gateway.address(), &ask);
+    let client = Client::saying(gateway.address(), &ask);
     let (mut connection, _) = engine.request();
     connection.send(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
     );
     let cut = fixture!("gemini/content_list_cut.json");
-    connection.send(&chunk(cut));
-    client.head();
-    assert_eq!(client.next_chunk().as_deref(), Some(cut.as_slice()));
-    drop(client);
-    connection.assert_closed_by_gateway();
-    let record = &gateway.await_records(1)[0];
+    let record = &record_of_leaving(&gateway, client, connection, cut);
     assert_eq!(
         (&record["end"], &record["timing"]["output_chunks"]),
         (&"client_left".into(), &1.into())
@@ -264,15 +274,10 @@ fn converse(engine: &Engine, gateway: &Gateway) -> (Client, Connection) {
 fn a_client_that_leaves_a_stream_in_awss_framing_owes_what_it_was_sent() {
     let engine = Engine::start();
     let gateway = Setup::before(&engine).upstream("dialect: bedrock").start();
-    let (mut client, mut connection) = converse(&engine, &gateway);
+    let (client, connection) = converse(&engine, &gateway);
     // All of it but for the last bytes of a message.
     let cut = fixture!("bedrock/converse_cut.eventstream");
-    connection.send(&chunk(cut));
-    client.head();
-    assert_eq!(client.next_chunk().as_deref(), Some(cut.as_slice()));
-    drop(client);
-    connection.assert_closed_by_gateway();
-    let record = &gateway.await_records(1)[0];
+    let record = &record_of_leaving(&gateway, client, connection, cut);
     assert_eq!(
         (&record["end"], &record["usage"]["source"]),
         (&"client_left".into(), &"counted".into())
