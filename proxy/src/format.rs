@@ -61,7 +61,7 @@ impl Format {
             Self::Json => return Written::Bill(Form::Json),
             Self::Focus => focus(false),
             Self::FocusParquet => focus(true),
-            Self::Parquet => Content::Records(Records::Parquet),
+            Self::Parquet => Content::Parquet,
             Self::Ndjson => Content::Records(Records::Ndjson),
             Self::Cloudevents => Content::Records(Records::CloudEvents),
             Self::Stripe => Content::Records(Records::Stripe),

@@ -22,6 +22,7 @@ pub use format::{BATCH_EVENTS_MAX, Format, RecordWriter};
 pub use item::Item;
 pub use manifest::{CurrencySum, Entries, Manifest, ManifestFile, SequenceRange, Tally};
 pub use partition::{Layout, file_name, partition};
+pub use records::{RecordRow, RecordRows, RecordsParquet};
 
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,19 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+impl Record {
+    /// As journals have it: JSON without blanks, in which what is absent is left out. Without `seq`,
+    /// which is the entry's.
+    ///
+    /// # Errors
+    /// None in practice: its members are texts and numbers.
+    pub fn to_entry(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut json = Vec::new();
+        post(self, &mut json)?;
+        Ok(json)
+    }
+}
+
 /// A reservation.
 pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> Written {
     write_object(out, |object| {

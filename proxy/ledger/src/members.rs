@@ -1,10 +1,84 @@
-//! A few members of a JSON object, found without reading the others.
+//! The members of JSON objects, found without reading what is in them.
 //!
-//! A start reads millions of entries, and of each it wants an id, a time and perhaps an amount. The
-//! rest is stepped over: that it is what was written is known by its check. Only what is laid out as
-//! entries are is read, without blanks or escapes where it matters; a parser is to read all else.
+//! A start reads millions of entries, and of each it wants an id, a time and perhaps an amount; an
+//! export wants nearly all of them, most as they stand. That they are what was written is known by
+//! their check. Only what is laid out as entries are is read, without blanks or escapes where it
+//! matters; a parser is to read all else.
 
 use memchr::memchr2;
+
+/// Goes through an object, member by member: a [`name`](Self::name), then its
+/// [`value`](Self::value), or [`enter`](Self::enter) for the members of that. `None` of any of them
+/// is where a parser is needed.
+#[derive(Debug, Clone)]
+pub struct Members<'a> {
+    rest: &'a [u8],
+    /// Nothing of the object that is gone through has been read.
+    is_first: bool,
+}
+
+impl<'a> Members<'a> {
+    /// Those of the object that these bytes are.
+    #[must_use]
+    pub const fn of(object: &'a [u8]) -> Self {
+        Self { rest: object, is_first: true }
+    }
+
+    /// Into the object that comes next.
+    pub fn enter(&mut self) -> Option<()> {
+        self.rest = self.rest.strip_prefix(b"{")?;
+        self.is_first = true;
+        Some(())
+    }
+
+    /// The name of the next member; `Some(None)` where the object has ended, and what it is in goes
+    /// on.
+    pub fn name(&mut self) -> Option<Option<&'a [u8]>> {
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        match self.rest.split_first()? {
+            (b'}', after) => {
+                self.rest = after;
+                return Some(None);
+            }
+            (b',', after) if !is_first => self.rest = after,
+            _ if is_first => {}
+            _ => return None,
+        }
+        let (name, after) = plain_text(self.rest)?;
+        self.rest = after.strip_prefix(b":")?;
+        Some(Some(name))
+    }
+
+    /// Whether the next member is called `name`, which is less work than to find out how it is called;
+    /// then it is gone past.
+    pub fn is_named(&mut self, name: &[u8]) -> bool {
+        let rest = if self.is_first { Some(self.rest) } else { self.rest.strip_prefix(b",") };
+        let rest = rest.and_then(|rest| rest.strip_prefix(b"\""));
+        let rest = rest.and_then(|rest| rest.strip_prefix(name)?.strip_prefix(b"\":"));
+        self.rest = rest.unwrap_or(self.rest);
+        self.is_first &= rest.is_none();
+        rest.is_some()
+    }
+
+    /// Its value, whatever it is.
+    pub fn value(&mut self) -> Option<&'a [u8]> {
+        let (value, after) = value(self.rest)?;
+        self.rest = after;
+        Some(value)
+    }
+
+    /// Whether what comes next is an object.
+    #[must_use]
+    pub const fn is_object(&self) -> bool {
+        matches!(self.rest, [b'{', ..])
+    }
+
+    /// Whether nothing comes any more.
+    #[must_use]
+    pub const fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
 
 /// The members called `names` at the top of the object, as they are written; `None` for one that is
 /// not there. What follows the last of them is not looked at.
@@ -16,10 +90,10 @@ pub(crate) fn members<'a, const N: usize>(
 ) -> Option<[Option<&'a [u8]>; N]> {
     let mut found = [None; N];
     let mut missing = N;
-    let mut rest = object.strip_prefix(b"{")?;
-    loop {
-        let (name, after) = plain_text(rest)?;
-        let (value, after) = value(after.strip_prefix(b":")?)?;
+    let mut members = Members::of(object);
+    members.enter()?;
+    while let Some(name) = members.name()? {
+        let value = members.value()?;
         let slot = names.iter().zip(&mut found).find(|(wanted, _)| wanted.as_bytes() == name);
         if let Some((_, slot)) = slot {
             if slot.replace(value).is_some() {
@@ -27,13 +101,11 @@ pub(crate) fn members<'a, const N: usize>(
             }
             missing -= 1;
         }
-        match after.split_first()? {
-            _ if missing == 0 => return Some(found),
-            (b',', after) => rest = after,
-            (b'}', []) => return Some(found),
-            _ => return None,
+        if missing == 0 {
+            return Some(found);
         }
     }
+    members.is_at_end().then_some(found)
 }
 
 /// The text that a value is; `None` where it is none, or has escapes.
@@ -113,13 +185,13 @@ mod tests {
         assert_eq!(found(object, ["c", "z"]), Some([None, Some("null")]));
         assert_eq!(found(object, ["b", "a"]), Some([Some("{\"c\":[]}"), Some("\"1\"")]));
         assert_eq!(found(r#"{"n":12}"#, ["n", "m"]), Some([Some("12"), None]));
+        assert_eq!(found("{}", ["n", "m"]), Some([None, None]));
     }
 
     #[test]
     fn what_is_laid_out_otherwise_is_left_to_a_parser() {
         for object in [
             "",
-            "{}",
             "[1]",
             r#"{"a" :1}"#,
             r#"{"a": 1}"#,
@@ -139,6 +211,44 @@ mod tests {
             [text(b"\"a\""), text(b"\"\\n\""), text(b"1"), text(b"\"a\"b")],
             [Some("a"), None, None, None]
         );
+    }
+
+    #[test]
+    fn objects_are_gone_through_member_by_member() {
+        let object = br#"{"a":{"b":1,"c":{}},"d":[{"e":2}],"f":{}}"#;
+        let mut members = Members::of(object);
+        members.enter().unwrap();
+        assert_eq!(members.name(), Some(Some(&b"a"[..])));
+        assert!(members.is_object() && !members.is_named(b"b"));
+        members.enter().unwrap();
+        assert_eq!(members.name(), Some(Some(&b"b"[..])));
+        assert_eq!(members.value(), Some(&b"1"[..]));
+        assert!(!members.is_named(b"b") && !members.is_named(b"cc") && members.is_named(b"c"));
+        assert_eq!(members.value(), Some(&b"{}"[..]));
+        assert_eq!(members.name(), Some(None));
+        assert_eq!(members.name(), Some(Some(&b"d"[..])));
+        assert!(!members.is_object());
+        assert_eq!(members.value(), Some(&br#"[{"e":2}]"#[..]));
+        assert_eq!(members.name(), Some(Some(&b"f"[..])));
+        members.enter().unwrap();
+        assert_eq!((members.name(), members.name()), (Some(None), Some(None)));
+        assert!(members.is_at_end());
+        assert_eq!(members.name(), None);
+    }
+
+    #[test]
+    fn commas_stand_between_members_and_nowhere_else() {
+        for object in [&br#"{,"a":1}"#[..], br#"{"a":"1""b":2}"#, br#"{"a":1,}"#, br#"{"a":1,,}"#] {
+            let mut members = Members::of(object);
+            members.enter().unwrap();
+            let end = loop {
+                match members.name() {
+                    Some(Some(_)) => assert!(members.value().is_some()),
+                    end => break end,
+                }
+            };
+            assert_eq!(end, None, "{}", str::from_utf8(object).unwrap());
+        }
     }
 
     #[test]

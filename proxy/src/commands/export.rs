@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use taximeter_billing::export::{ExportError, FocusVersion, Format};
+use taximeter_billing::export::{ExportError, FocusVersion};
 
 use super::failure::Failure;
 use super::ledger;
@@ -79,10 +79,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
-    let binary = matches!(
-        job.content,
-        Content::Records(Format::Parquet) | Content::Focus { parquet: true, .. }
-    );
+    let binary = matches!(job.content, Content::Parquet | Content::Focus { parquet: true, .. });
     if binary && io::stdout().is_terminal() {
         return Err(Failure::Terminal);
     }

@@ -4,6 +4,7 @@ mod connector;
 mod content;
 mod job;
 mod objects;
+mod parquet;
 mod partitions;
 mod place;
 mod run;

@@ -30,7 +30,7 @@ use taximeter_config::{Config, PostgresUrl, Store as Configured};
 pub(crate) use self::ask::Pages;
 pub(crate) use self::audit::{Audited, Sum};
 pub(crate) use self::cursor::{Cursor, Order};
-pub(crate) use self::database::Filter;
+pub(crate) use self::database::{Filter, Written};
 pub(crate) use self::error::{ReadError, StoreError};
 pub(crate) use self::fed::FedStore;
 pub(crate) use self::feed::{Entries, Fed, Feed};

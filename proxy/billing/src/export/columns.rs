@@ -1,5 +1,9 @@
 //! Rows into a Parquet file, column by column, with a bound on what is held.
+//!
+//! Rows are gathered a few at a time, which may happen on several threads, and encoded as they come:
+//! of an open group its pages are held, compressed, and never its rows.
 
+mod chunk;
 mod field;
 mod values;
 
@@ -9,25 +13,64 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 use rust_decimal::Decimal;
-use serde::Serialize;
 
+use self::chunk::Chunk;
 pub(super) use self::field::{Field, FieldKind};
+pub(super) use self::values::ROWS_MAX;
 use self::values::{Column, decimal_bytes};
 use super::error::ExportError;
 
-/// Rows held before they are written as one group.
+/// Rows of one group, and at most as many more as come at once.
 const GROUP_ROWS_MAX: usize = 128 << 10;
-/// Bytes of texts and numbers held before they are written as one group.
+/// Bytes of texts and numbers in one group: who reads it holds all of a column of it.
 const GROUP_BYTES_MAX: usize = 64 << 20;
+
+/// Some rows of a file, column by column.
+pub(super) struct Rows {
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Rows {
+    /// None yet, of these fields.
+    pub(super) fn new(fields: impl Iterator<Item = Field>) -> Self {
+        let columns = fields.map(|field| Column::new(field.kind, field.nullable)).collect();
+        Self { columns, rows: 0, bytes: 0 }
+    }
+
+    /// The cells of the next row, all of which are to be filled, in order.
+    pub(super) fn row(&mut self) -> Row<'_> {
+        self.rows += 1;
+        Row { columns: self.columns.iter_mut(), bytes: &mut self.bytes }
+    }
+
+    /// How many.
+    pub(super) const fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of their texts and numbers.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Column::clear);
+        (self.rows, self.bytes) = (0, 0);
+    }
+}
 
 /// Writes flat rows.
 pub(super) struct ParquetWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    columns: Vec<Column>,
+    properties: WriterPropertiesPtr,
+    /// The columns of the group that is open; none where none is.
+    group: Vec<Chunk>,
     rows: usize,
     bytes: usize,
 }
@@ -42,55 +85,53 @@ impl<W: Write + Send> ParquetWriter<W> {
         let fields: Vec<_> = fields.collect();
         let types = fields.iter().map(Field::schema).collect::<Result<Vec<_>, _>>()?;
         let schema = Type::group_type_builder(name).with_fields(types).build()?;
-        let writer = SerializedFileWriter::new(out, Arc::new(schema), properties(&fields)?)?;
-        let columns = fields.iter().map(|field| Column::new(field.kind, field.nullable)).collect();
-        Ok(Self { writer, columns, rows: 0, bytes: 0 })
+        let properties = properties(&fields)?;
+        let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::clone(&properties))?;
+        Ok(Self { writer, properties, group: Vec::new(), rows: 0, bytes: 0 })
     }
 
-    /// The cells of the next row, to be filled in order.
-    pub(super) fn row(&mut self) -> Row<'_> {
-        Row { columns: self.columns.iter_mut(), bytes: &mut self.bytes }
-    }
-
-    /// Ends the row.
-    pub(super) fn end_row(&mut self) -> Result<(), ExportError> {
-        self.rows += 1;
+    /// Writes rows of the same fields, which are then empty.
+    pub(super) fn add(&mut self, rows: &mut Rows) -> Result<(), ExportError> {
+        if rows.rows == 0 {
+            return Ok(());
+        }
+        if self.group.is_empty() {
+            let columns = self.writer.schema_descr().columns();
+            self.group =
+                columns.iter().map(|column| Chunk::new(column, &self.properties)).collect();
+        }
+        for (chunk, column) in self.group.iter_mut().zip(&mut rows.columns) {
+            column.write(chunk.writer())?;
+        }
+        self.rows += rows.rows;
+        self.bytes += rows.bytes;
+        rows.clear();
         if self.rows >= GROUP_ROWS_MAX || self.bytes >= GROUP_BYTES_MAX {
-            self.write_group()?;
+            self.end_group()?;
         }
         Ok(())
     }
 
-    /// Bytes of rows that are held and not written yet.
-    pub(super) const fn held(&self) -> usize {
-        self.bytes
-    }
-
-    /// Writes what is held as a group, whatever its size, and gives its memory back.
-    pub(super) fn write_held(&mut self) -> Result<(), ExportError> {
-        if self.rows > 0 {
-            self.write_group()?;
-            self.columns.iter_mut().for_each(Column::release);
+    /// Ends the group that is open, whatever its size, and gives its memory back.
+    pub(super) fn end_group(&mut self) -> Result<(), ExportError> {
+        if self.group.is_empty() {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    pub(super) fn finish(mut self) -> Result<W, ExportError> {
-        self.write_held()?;
-        let mut out = self.writer.into_inner()?;
-        out.flush()?;
-        Ok(out)
-    }
-
-    fn write_group(&mut self) -> Result<(), ExportError> {
         let mut group = self.writer.next_row_group()?;
-        for column in &mut self.columns {
-            let missing = || ParquetError::General("a column too many".to_owned());
-            column.write(group.next_column()?.ok_or_else(missing)?)?;
+        for chunk in self.group.drain(..) {
+            chunk.append_to(&mut group)?;
         }
         group.close()?;
         (self.rows, self.bytes) = (0, 0);
         Ok(())
+    }
+
+    /// Ends the file; what it was written to comes back.
+    pub(super) fn finish(mut self) -> Result<W, ExportError> {
+        self.end_group()?;
+        let mut out = self.writer.into_inner()?;
+        out.flush()?;
+        Ok(out)
     }
 }
 
@@ -106,27 +147,9 @@ impl Row<'_> {
         self.push(0, Column::push_null);
     }
 
-    pub(super) fn text(&mut self, text: &str) {
-        self.push(text.len(), |column| column.push_bytes(text.as_bytes()));
-    }
-
-    pub(super) fn maybe_text(&mut self, text: Option<&str>) {
-        match text {
-            Some(text) => self.text(text),
-            None => self.null(),
-        }
-    }
-
-    /// A document; `None` is null.
-    pub(super) fn json<T: Serialize>(&mut self, value: Option<&T>) -> Result<(), ExportError> {
-        let Some(value) = value else {
-            self.null();
-            return Ok(());
-        };
-        let mut outcome = Ok(0);
-        self.push(0, |column| outcome = column.push_json(value));
-        *self.bytes += outcome?;
-        Ok(())
+    /// UTF-8.
+    pub(super) fn text(&mut self, text: &[u8]) {
+        self.push(text.len(), |column| column.push_bytes(text));
     }
 
     pub(super) fn time(&mut self, at: Timestamp) {
@@ -137,32 +160,16 @@ impl Row<'_> {
         self.push(8, |column| column.push_int64(value));
     }
 
-    /// A count; `None` is null.
-    pub(super) fn count(&mut self, value: Option<u64>) -> Result<(), ExportError> {
-        let too_large = |_| ExportError::TooLarge { what: "a count" };
-        match value {
-            Some(value) => self.int64(i64::try_from(value).map_err(too_large)?),
-            None => self.null(),
-        }
-        Ok(())
-    }
-
-    pub(super) fn maybe_int32(&mut self, value: Option<i32>) {
-        match value {
-            Some(value) => self.push(4, |column| column.push_int32(value)),
-            None => self.null(),
-        }
+    pub(super) fn int32(&mut self, value: i32) {
+        self.push(4, |column| column.push_int32(value));
     }
 
     pub(super) fn bool(&mut self, value: bool) {
         self.push(1, |column| column.push_bool(value));
     }
 
-    pub(super) fn maybe_double(&mut self, value: Option<f64>) {
-        match value {
-            Some(value) => self.push(8, |column| column.push_double(value)),
-            None => self.null(),
-        }
+    pub(super) fn double(&mut self, value: f64) {
+        self.push(8, |column| column.push_double(value));
     }
 
     /// Rounded to the field's places, half to even.

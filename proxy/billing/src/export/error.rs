@@ -14,6 +14,17 @@ pub enum ExportError {
         /// Which number.
         what: &'static str,
     },
+    /// An entry that is no record.
+    #[error(
+        "entry {seq} cannot be exported: {what}; `taximeter verify` tells what of the store is not as \
+         it was written"
+    )]
+    Unreadable {
+        /// Its number.
+        seq: u64,
+        /// What is wrong.
+        what: String,
+    },
     /// What is written to says no.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),

@@ -9,7 +9,6 @@ use super::cloudevents::CloudEvent;
 use super::error::ExportError;
 use super::events::{LagoEvent, OrbEvent, StripeEvent, uses};
 use super::item::Item;
-use super::records::RecordsParquet;
 
 /// Events of one batch: what Stripe and Lago take in one call, and little enough for all others.
 pub const BATCH_EVENTS_MAX: usize = 100;
@@ -19,8 +18,6 @@ pub const BATCH_EVENTS_MAX: usize = 100;
 pub enum Format {
     /// One JSON object a line.
     Ndjson,
-    /// Typed columns.
-    Parquet,
     /// CloudEvents 1.0: one event a request, one batch a line.
     CloudEvents,
     /// Stripe: one event a meter of a request, one body of its meter event stream a line.
@@ -37,7 +34,6 @@ impl Format {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ndjson => "ndjson",
-            Self::Parquet => "parquet",
             Self::CloudEvents => "cloudevents",
             Self::Stripe => "stripe",
             Self::Lago => "lago",
@@ -51,7 +47,7 @@ impl Format {
     pub const fn has_items(self) -> bool {
         match self {
             Self::CloudEvents | Self::Stripe | Self::Lago | Self::Orb => true,
-            Self::Ndjson | Self::Parquet => false,
+            Self::Ndjson => false,
         }
     }
 }
@@ -60,7 +56,6 @@ impl Format {
 pub struct RecordWriter<W: Write + Send>(Form<W>);
 
 enum Form<W: Write + Send> {
-    Parquet(Box<RecordsParquet<W>>),
     Lines(W),
     Batches(Batches<W>),
 }
@@ -72,7 +67,6 @@ impl<W: Write + Send> RecordWriter<W> {
     /// `out`'s.
     pub fn new(format: Format, out: W) -> Result<Self, ExportError> {
         Ok(Self(match format {
-            Format::Parquet => Form::Parquet(Box::new(RecordsParquet::new(out)?)),
             Format::Ndjson => Form::Lines(out),
             Format::CloudEvents | Format::Stripe | Format::Lago | Format::Orb => {
                 Form::Batches(Batches { out, format, batch: Vec::new(), events: 0 })
@@ -86,7 +80,6 @@ impl<W: Write + Send> RecordWriter<W> {
     /// `out`'s; [`ExportError::TooLarge`].
     pub fn add(&mut self, record: &Record) -> Result<u64, ExportError> {
         match &mut self.0 {
-            Form::Parquet(writer) => writer.add(record)?,
             Form::Lines(out) => {
                 serde_json::to_writer(&mut *out, record)?;
                 out.write_all(b"\n")?;
@@ -102,29 +95,8 @@ impl<W: Write + Send> RecordWriter<W> {
     /// `out`'s.
     pub fn add_item(&mut self, item: &Item<'_>) -> Result<u64, ExportError> {
         match &mut self.0 {
-            Form::Parquet(_) | Form::Lines(_) => Ok(0),
+            Form::Lines(_) => Ok(0),
             Form::Batches(batches) => batches.add_item(item),
-        }
-    }
-
-    /// Bytes of records that it holds and that are not written yet.
-    #[must_use]
-    pub fn held(&self) -> usize {
-        match &self.0 {
-            Form::Parquet(writer) => writer.held(),
-            Form::Lines(_) => 0,
-            Form::Batches(batches) => batches.batch.len(),
-        }
-    }
-
-    /// Writes what Parquet holds as a group of its own, whatever its size.
-    ///
-    /// # Errors
-    /// `out`'s.
-    pub fn write_held(&mut self) -> Result<(), ExportError> {
-        match &mut self.0 {
-            Form::Parquet(writer) => writer.write_held(),
-            Form::Lines(_) | Form::Batches(_) => Ok(()),
         }
     }
 
@@ -134,7 +106,6 @@ impl<W: Write + Send> RecordWriter<W> {
     /// `out`'s.
     pub fn finish(self) -> Result<W, ExportError> {
         let mut out = match self.0 {
-            Form::Parquet(writer) => return writer.finish(),
             Form::Lines(out) => out,
             Form::Batches(mut batches) => {
                 batches.end()?;
@@ -170,7 +141,7 @@ impl<W: Write> Batches<W> {
                 }
                 return Ok(events);
             }
-            Format::Ndjson | Format::Parquet => {}
+            Format::Ndjson => {}
         }
         Ok(1)
     }
@@ -184,7 +155,7 @@ impl<W: Write> Batches<W> {
                 let Some(event) = StripeEvent::of_item(item) else { return Ok(0) };
                 self.push(&event)?;
             }
-            Format::Ndjson | Format::Parquet => return Ok(0),
+            Format::Ndjson => return Ok(0),
         }
         Ok(1)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use taximeter_ledger::{Correction, Record};
 
 use super::error::ExportError;
@@ -106,9 +106,16 @@ pub struct Entries {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CurrencySum {
     /// What is owed.
+    #[serde(serialize_with = "without_idle_zeros")]
     pub billed_cost: Decimal,
     /// The same at list price.
+    #[serde(serialize_with = "without_idle_zeros")]
     pub list_cost: Decimal,
+}
+
+/// Equal sums read the same, whatever was added up to them.
+fn without_idle_zeros<S: Serializer>(sum: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+    Serialize::serialize(&sum.normalize(), serializer)
 }
 
 /// Entries of one gateway's journal. Numbers between belong to other entries (reservations, voids),
@@ -154,15 +161,16 @@ impl Manifest {
 impl SequenceRange {
     /// Adds entry `seq` of a gateway's journal.
     pub fn add(ranges: &mut BTreeMap<String, Self>, gateway: &str, seq: u64) {
-        let range = match ranges.get_mut(gateway) {
-            Some(range) => range,
-            None => {
-                let none = Self { first: seq, last: seq, records: 0 };
-                ranges.entry(gateway.to_owned()).or_insert(none)
-            }
-        };
-        (range.first, range.last) = (range.first.min(seq), range.last.max(seq));
-        range.records += 1;
+        Self { first: seq, last: seq, records: 1 }.add_to(ranges, gateway);
+    }
+
+    fn add_to(&self, ranges: &mut BTreeMap<String, Self>, gateway: &str) {
+        if let Some(range) = ranges.get_mut(gateway) {
+            (range.first, range.last) = (range.first.min(self.first), range.last.max(self.last));
+            range.records += self.records;
+        } else {
+            ranges.insert(gateway.to_owned(), self.clone());
+        }
     }
 }
 
@@ -172,17 +180,47 @@ impl Tally {
     /// # Errors
     /// [`ExportError::TooLarge`].
     pub fn add_request(&mut self, record: &Record, rows: u64) -> Result<(), ExportError> {
-        let Record { gateway, seq, cost, .. } = record;
-        SequenceRange::add(&mut self.sequences, gateway, *seq);
+        let cost = record.cost.as_ref();
+        let cost = cost.map(|cost| (cost.currency.as_str(), cost.amount, cost.list_amount));
+        self.add_one(&record.gateway, record.seq, cost, rows)
+    }
+
+    /// A request that is entry `seq` of a gateway's journal; its cost is a currency, what is owed, and
+    /// that at list price.
+    pub(super) fn add_one(
+        &mut self,
+        gateway: &str,
+        seq: u64,
+        cost: Option<(&str, Decimal, Decimal)>,
+        rows: u64,
+    ) -> Result<(), ExportError> {
+        SequenceRange::add(&mut self.sequences, gateway, seq);
         self.rows += rows;
         self.requests += 1;
         match cost {
-            Some(cost) => self.add_money(&cost.currency, cost.amount, cost.list_amount),
+            Some((currency, amount, list)) => self.add_money(currency, amount, list),
             None => {
                 self.unknown_cost_requests += 1;
                 Ok(())
             }
         }
+    }
+
+    /// What other requests, and nothing else, have been added up to.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn add_requests(&mut self, others: &Self) -> Result<(), ExportError> {
+        self.rows += others.rows;
+        self.requests += others.requests;
+        self.unknown_cost_requests += others.unknown_cost_requests;
+        for (gateway, other) in &others.sequences {
+            other.add_to(&mut self.sequences, gateway);
+        }
+        let mut sums = others.sums.iter();
+        sums.try_for_each(|(currency, sum)| {
+            self.add_money(currency, sum.billed_cost, sum.list_cost)
+        })
     }
 
     /// The last request's cost is not unknown: it owes a share of GPUs, which is an item.
@@ -244,10 +282,7 @@ impl Tally {
             None => self.sums.entry(currency.to_owned()).or_default(),
         };
         let added = add_exactly(sum.billed_cost, cost).zip(add_exactly(sum.list_cost, list));
-        let (billed_cost, list_cost) = added.ok_or(too_large)?;
-        // Equal sums read the same, whatever was added up to them.
-        *sum =
-            CurrencySum { billed_cost: billed_cost.normalize(), list_cost: list_cost.normalize() };
+        (sum.billed_cost, sum.list_cost) = added.ok_or(too_large)?;
         Ok(())
     }
 }

@@ -1,194 +1,371 @@
-//! Records as typed columns of a Parquet file.
+//! Requests as typed columns of a Parquet file, from the entries that they were written as.
+//!
+//! Most of an entry goes into its column as it stands: nothing is made of a request but its row.
 
+mod members;
+
+use std::borrow::Cow;
 use std::io::Write;
+use std::str::FromStr;
 
-use taximeter_ledger::Record;
+use jiff::Timestamp;
+use memchr::memchr;
+use taximeter_ledger::{Members, Record, Stage};
 
-use super::columns::{Field, FieldKind, ParquetWriter, Row};
+use self::members::{MEMBERS, Member, Reading, Within, column, find_column};
+use super::columns::{Field, FieldKind, ParquetWriter, ROWS_MAX, Row, Rows};
 use super::error::ExportError;
+use super::manifest::Tally;
 
-/// Money.
-const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
+const GATEWAY: usize = column(&MEMBERS, b"gateway");
+const STARTED_AT: usize = column(&MEMBERS, b"started_at");
+const TENANT: usize = column(&MEMBERS, b"tenant");
+const CURRENCY: usize = column(&MEMBERS, b"currency");
+const AMOUNT: usize = column(&MEMBERS, b"cost");
+const LIST_AMOUNT: usize = column(&MEMBERS, b"list_cost");
 
-const fn field(name: &'static str, kind: FieldKind) -> Field {
-    Field { name, kind, nullable: false, distinct: false }
+/// One request, as its entry has it: what goes into each column, borrowed.
+pub struct RecordRow<'a> {
+    seq: u64,
+    /// Whether anything in it is escaped.
+    is_escaped: bool,
+    values: [Option<&'a [u8]>; MEMBERS.len()],
 }
 
-const fn maybe(name: &'static str, kind: FieldKind) -> Field {
-    Field { name, kind, nullable: true, distinct: false }
+impl<'a> RecordRow<'a> {
+    /// Takes entry `seq` apart. One that is laid out otherwise than entries are is laid out in `anew`
+    /// first.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`]: it is no record.
+    pub fn read(seq: u64, entry: &'a str, anew: &'a mut Vec<u8>) -> Result<Self, ExportError> {
+        if let Some(row) = Self::find(seq, entry.as_bytes()) {
+            return Ok(row);
+        }
+        let unreadable = |what| ExportError::Unreadable { seq, what };
+        let record: Record =
+            serde_json::from_str(entry).map_err(|error| unreadable(error.to_string()))?;
+        *anew = record.to_entry()?;
+        Self::find(seq, anew).ok_or_else(|| unreadable("it is no object".to_owned()))
+    }
+
+    /// Who pays.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`].
+    pub fn tenant(&self) -> Result<Cow<'a, str>, ExportError> {
+        self.required(TENANT, |value| self.text(value))
+    }
+
+    /// Admission.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`].
+    pub fn started_at(&self) -> Result<Timestamp, ExportError> {
+        self.required(STARTED_AT, parsed)
+    }
+
+    fn find(seq: u64, entry: &'a [u8]) -> Option<Self> {
+        let is_escaped = memchr(b'\\', entry).is_some();
+        let mut row = Self { seq, is_escaped, values: [None; MEMBERS.len()] };
+        let mut members = Members::of(entry);
+        row.find_within(Within::Record, &mut members, &mut 0)?;
+        members.is_at_end().then_some(row)
+    }
+
+    /// Those of one object; the next is likely the one of column `next`.
+    fn find_within(
+        &mut self,
+        within: Within,
+        members: &mut Members<'a>,
+        next: &mut usize,
+    ) -> Option<()> {
+        members.enter()?;
+        loop {
+            let likely = MEMBERS.get(*next).filter(|member| member.within == within);
+            if likely.is_some_and(|member| members.is_named(member.name.as_bytes())) {
+                self.keep(*next, members.value()?)?;
+                *next += 1;
+                continue;
+            }
+            let Some(name) = members.name()? else { return Some(()) };
+            if let Some(inner) = within.inner(name).filter(|_| members.is_object()) {
+                self.find_within(inner, members, next)?;
+                continue;
+            }
+            let value = members.value()?;
+            if let Some(column) = find_column(within, name, *next) {
+                self.keep(column, value)?;
+                *next = column + 1;
+            }
+        }
+    }
+
+    /// What a column is made of, which comes once.
+    fn keep(&mut self, column: usize, value: &'a [u8]) -> Option<()> {
+        let slot = self.values.get_mut(column)?;
+        if slot.is_some() {
+            return None;
+        }
+        // Older entries say what is absent.
+        *slot = Some(value).filter(|value| !matches!(*value, b"null" | b"{}" | b"[]"));
+        Some(())
+    }
+
+    /// A text, without its quotes.
+    fn text<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, str>> {
+        match self.plain(value)? {
+            Cow::Borrowed(text) => str::from_utf8(text).ok().map(Cow::Borrowed),
+            Cow::Owned(text) => String::from_utf8(text).ok().map(Cow::Owned),
+        }
+    }
+
+    /// The same as bytes: all of the entry is text, and so is what stands between quotes.
+    fn plain<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        let inside = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if !self.is_escaped {
+            return Some(Cow::Borrowed(inside));
+        }
+        let text: String = serde_json::from_slice(value).ok()?;
+        Some(Cow::Owned(text.into_bytes()))
+    }
+
+    /// What a column that every request has holds.
+    fn required<T>(
+        &self,
+        column: usize,
+        read: impl FnOnce(&'a [u8]) -> Option<T>,
+    ) -> Result<T, ExportError> {
+        let value = self.values.get(column).copied().flatten();
+        value.and_then(read).ok_or_else(|| self.unreadable(column))
+    }
+
+    fn unreadable(&self, column: usize) -> ExportError {
+        let name = MEMBERS.get(column).map(|member| member.field.name).unwrap_or_default();
+        ExportError::Unreadable { seq: self.seq, what: format!("its `{name}` is missing or wrong") }
+    }
+
+    fn add_to(&self, tally: &mut Tally) -> Result<(), ExportError> {
+        let gateway = self.required(GATEWAY, |value| self.text(value))?;
+        let cost = match self.values.get(CURRENCY) {
+            Some(Some(_)) => Some((
+                self.required(CURRENCY, |value| self.text(value))?,
+                self.required(AMOUNT, parsed)?,
+                self.required(LIST_AMOUNT, parsed)?,
+            )),
+            _ => None,
+        };
+        let cost = cost.as_ref().map(|(currency, amount, list)| (&**currency, *amount, *list));
+        tally.add_one(&gateway, self.seq, cost, 1)
+    }
+
+    fn fill(
+        &self,
+        row: &mut Row<'_>,
+        column: usize,
+        member: &Member,
+        value: Option<&[u8]>,
+    ) -> Result<(), ExportError> {
+        let unreadable = || self.unreadable(column);
+        let value = match (member.reading, value) {
+            (Reading::Entry, _) => {
+                let too_large = |_| ExportError::TooLarge { what: "the number of an entry" };
+                row.int64(i64::try_from(self.seq).map_err(too_large)?);
+                return Ok(());
+            }
+            (_, None) if member.field.nullable => {
+                row.null();
+                return Ok(());
+            }
+            (_, None) => return Err(unreadable()),
+            (Reading::Stages, Some(micros)) if micros.starts_with(b"[") => {
+                row.text(&seconds(micros).ok_or_else(unreadable)?);
+                return Ok(());
+            }
+            (Reading::Stages | Reading::Value, Some(value)) => value,
+        };
+        match member.field.kind {
+            FieldKind::Text => row.text(&self.plain(value).ok_or_else(unreadable)?),
+            FieldKind::Json => row.text(value),
+            FieldKind::Time => row.time(parsed(value).ok_or_else(unreadable)?),
+            FieldKind::Int64 => row.int64(count(value).ok_or_else(unreadable)??),
+            FieldKind::Int32 => {
+                let count = count(value).ok_or_else(unreadable)??;
+                row.int32(i32::try_from(count).map_err(|_| unreadable())?);
+            }
+            FieldKind::Bool => row.bool(match value {
+                b"true" => true,
+                b"false" => false,
+                _ => return Err(unreadable()),
+            }),
+            FieldKind::Double => row.double(number(value).ok_or_else(unreadable)?),
+            FieldKind::Decimal { .. } => row.decimal(parsed(value).ok_or_else(unreadable)?)?,
+        }
+        Ok(())
+    }
 }
 
-/// A field whose values hardly ever repeat.
-const fn distinct(field: Field) -> Field {
-    Field { distinct: true, ..field }
+/// What is written in plain signs, with or without quotes.
+fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
+    let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    str::from_utf8(inside.unwrap_or(value)).ok()?.parse().ok()
 }
 
-/// Named as in the record, with `_` in place of nesting.
-const FIELDS: [Field; 54] = [
-    distinct(field("id", FieldKind::Text)),
-    distinct(field("request_id", FieldKind::Text)),
-    field("attempt", FieldKind::Int32),
-    distinct(field("seq", FieldKind::Int64)),
-    field("gateway", FieldKind::Text),
-    distinct(field("started_at", FieldKind::Time)),
-    distinct(field("ended_at", FieldKind::Time)),
-    field("tenant", FieldKind::Text),
-    maybe("key_id", FieldKind::Text),
-    field("identity", FieldKind::Text),
-    maybe("labels", FieldKind::Json),
-    field("operation", FieldKind::Text),
-    field("route", FieldKind::Text),
-    field("stream", FieldKind::Bool),
-    field("upstream", FieldKind::Text),
-    field("provider", FieldKind::Text),
-    maybe("request_model", FieldKind::Text),
-    maybe("response_model", FieldKind::Text),
-    distinct(maybe("response_id", FieldKind::Text)),
-    maybe("service_tier", FieldKind::Text),
-    maybe("status", FieldKind::Int32),
-    field("end", FieldKind::Text),
-    maybe("error_type", FieldKind::Text),
-    maybe("finish_reasons", FieldKind::Json),
-    field("usage_source", FieldKind::Text),
-    maybe("usage_sources", FieldKind::Json),
-    maybe("input_tokens", FieldKind::Int64),
-    maybe("cache_read_input_tokens", FieldKind::Int64),
-    maybe("cache_write_input_tokens", FieldKind::Int64),
-    maybe("cache_write_long_input_tokens", FieldKind::Int64),
-    maybe("output_tokens", FieldKind::Int64),
-    maybe("reasoning_output_tokens", FieldKind::Int64),
-    maybe("modalities", FieldKind::Json),
-    maybe("units", FieldKind::Json),
-    maybe("passes", FieldKind::Json),
-    maybe("counted_input_tokens", FieldKind::Int64),
-    maybe("counted_output_tokens", FieldKind::Int64),
-    maybe("flags", FieldKind::Json),
-    distinct(maybe("time_to_first_chunk", FieldKind::Double)),
-    distinct(maybe("time_to_first_token", FieldKind::Double)),
-    distinct(maybe("time_per_output_token", FieldKind::Double)),
-    field("output_chunks", FieldKind::Int64),
-    distinct(maybe("longest_stall", FieldKind::Double)),
-    distinct(maybe("gaps", FieldKind::Json)),
-    distinct(maybe("duration", FieldKind::Double)),
-    distinct(maybe("gateway_time", FieldKind::Double)),
-    distinct(maybe("stages", FieldKind::Json)),
-    maybe("currency", FieldKind::Text),
-    distinct(maybe("cost", COST)),
-    distinct(maybe("list_cost", COST)),
-    maybe("price_id", FieldKind::Text),
-    distinct(maybe("cost_lines", FieldKind::Json)),
-    maybe("reported_cost", FieldKind::Text),
-    maybe("resource", FieldKind::Json),
-];
+/// A count, in digits.
+fn count(value: &[u8]) -> Option<Result<i64, ExportError>> {
+    let too_large = ExportError::TooLarge { what: "a count" };
+    let mut count = 0_i64;
+    for sign in value {
+        let digit = sign.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        match count.checked_mul(10).and_then(|count| count.checked_add(digit.into())) {
+            Some(larger) => count = larger,
+            None => return Some(Err(too_large)),
+        }
+    }
+    (!value.is_empty()).then_some(Ok(count))
+}
 
-/// Writes records.
-pub(super) struct RecordsParquet<W: Write + Send>(ParquetWriter<W>);
+/// A number, which has digits at both ends: words of Rust's own are none.
+fn number(value: &[u8]) -> Option<f64> {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let ends = [digits.first()?, digits.last()?];
+    ends.iter().all(|end| end.is_ascii_digit()).then(|| parsed(value)).flatten()
+}
+
+/// An array of microseconds, stage by stage, as seconds by the stages' words.
+fn seconds(micros: &[u8]) -> Option<Vec<u8>> {
+    let inside = micros.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let mut json = Vec::with_capacity(micros.len() * 4);
+    json.push(b'{');
+    let all = Stage::ALL.iter().zip(inside.split(|byte| *byte == b','));
+    for (stage, micros) in all.filter(|(_, micros)| *micros != b"null") {
+        if json.len() > 1 {
+            json.push(b',');
+        }
+        json.push(b'"');
+        json.extend_from_slice(stage.as_str().as_bytes());
+        json.extend_from_slice(b"\":");
+        write_seconds(micros, &mut json)?;
+    }
+    json.push(b'}');
+    Some(json)
+}
+
+/// Whole microseconds as seconds: the same digits, and a point among them.
+fn write_seconds(micros: &[u8], json: &mut Vec<u8>) -> Option<()> {
+    const PLACES: usize = 6;
+    if micros.is_empty() || !micros.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let (whole, part) = micros.split_at(micros.len().saturating_sub(PLACES));
+    json.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    let significant = part.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+    json.push(b'.');
+    if significant == 0 {
+        json.push(b'0');
+        return Some(());
+    }
+    json.extend(std::iter::repeat_n(b'0', PLACES - part.len()));
+    json.extend_from_slice(part.get(..significant)?);
+    Some(())
+}
+
+/// Some requests as rows, in the order in which they are added.
+pub struct RecordRows {
+    rows: Rows,
+    tally: Tally,
+}
+
+impl RecordRows {
+    /// How many are to be gathered at most before they are written.
+    pub const MAX: usize = ROWS_MAX;
+
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { rows: Rows::new(fields()), tally: Tally::default() }
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]; then none of them is to be written.
+    pub fn add(&mut self, record: &RecordRow<'_>) -> Result<(), ExportError> {
+        record.add_to(&mut self.tally)?;
+        let mut row = self.rows.row();
+        for (column, (member, value)) in MEMBERS.iter().zip(record.values).enumerate() {
+            record.fill(&mut row, column, member, value)?;
+        }
+        Ok(())
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of what they hold.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    /// What they add up to, since that was last asked.
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+}
+
+impl Default for RecordRows {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writes requests to a Parquet file.
+pub struct RecordsParquet<W: Write + Send>(ParquetWriter<W>);
 
 impl<W: Write + Send> RecordsParquet<W> {
-    pub(super) fn new(out: W) -> Result<Self, ExportError> {
-        ParquetWriter::new(out, "record", FIELDS.into_iter()).map(Self)
+    /// Nothing written yet.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn new(out: W) -> Result<Self, ExportError> {
+        ParquetWriter::new(out, "record", fields()).map(Self)
     }
 
-    pub(super) fn add(&mut self, record: &Record) -> Result<(), ExportError> {
-        let mut row = self.0.row();
-        who(&mut row, record)?;
-        answer(&mut row, record)?;
-        usage(&mut row, record)?;
-        timing(&mut row, record)?;
-        cost(&mut row, record)?;
-        self.0.end_row()
+    /// Writes some, of which none is left then.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn add(&mut self, rows: &mut RecordRows) -> Result<(), ExportError> {
+        self.0.add(&mut rows.rows)
     }
 
-    pub(super) const fn held(&self) -> usize {
-        self.0.held()
+    /// Writes what is held as a group of its own, whatever its size.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn end_group(&mut self) -> Result<(), ExportError> {
+        self.0.end_group()
     }
 
-    pub(super) fn write_held(&mut self) -> Result<(), ExportError> {
-        self.0.write_held()
-    }
-
-    pub(super) fn finish(self) -> Result<W, ExportError> {
+    /// Writes what is left; what was written to comes back.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn finish(self) -> Result<W, ExportError> {
         self.0.finish()
     }
 }
 
-fn who(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {
-    let mut id = [0; uuid::fmt::Hyphenated::LENGTH];
-    row.text(record.id.0.hyphenated().encode_lower(&mut id));
-    row.text(&record.request_id);
-    row.maybe_int32(i32::try_from(record.attempt).ok());
-    row.count(Some(record.seq))?;
-    row.text(&record.gateway);
-    row.time(record.started_at);
-    row.time(record.ended_at);
-    row.text(&record.tenant.0);
-    row.maybe_text(record.key_id.as_deref());
-    row.text(record.identity.as_str());
-    row.json(Some(&record.labels).filter(|labels| !labels.is_empty()))
-}
-
-fn answer(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {
-    row.text(&record.operation);
-    row.text(&record.route);
-    row.bool(record.stream);
-    row.text(&record.upstream);
-    row.text(&record.provider);
-    row.maybe_text(record.request_model.as_deref());
-    row.maybe_text(record.response_model.as_deref());
-    row.maybe_text(record.response_id.as_deref());
-    row.maybe_text(record.service_tier.as_deref());
-    row.maybe_int32(record.status.map(Into::into));
-    row.text(record.end.as_str());
-    row.maybe_text(record.error_type.as_deref());
-    row.json(Some(&record.finish_reasons).filter(|reasons| !reasons.is_empty()))
-}
-
-fn usage(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {
-    let usage = &record.usage;
-    row.text(usage.source.as_str());
-    row.json(Some(&usage.sources).filter(|sources| !sources.is_empty()))?;
-    row.count(usage.input_tokens)?;
-    row.count(usage.cache_read_input_tokens)?;
-    row.count(usage.cache_write_input_tokens)?;
-    row.count(usage.cache_write_long_input_tokens)?;
-    row.count(usage.output_tokens)?;
-    row.count(usage.reasoning_output_tokens)?;
-    row.json(usage.modalities.as_ref())?;
-    row.json(Some(&usage.units).filter(|units| !units.is_empty()))?;
-    row.json(usage.passes.as_ref())?;
-    row.count(usage.counted.and_then(|counted| counted.input_tokens))?;
-    row.count(usage.counted.and_then(|counted| counted.output_tokens))?;
-    row.json(Some(&usage.flags).filter(|flags| !flags.is_empty()))
-}
-
-fn timing(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {
-    let timing = &record.timing;
-    row.maybe_double(timing.time_to_first_chunk);
-    row.maybe_double(timing.time_to_first_token);
-    row.maybe_double(timing.time_per_output_token);
-    row.count(Some(timing.output_chunks))?;
-    row.maybe_double(timing.longest_stall);
-    row.json(timing.gaps.as_ref())?;
-    row.maybe_double(Some(timing.duration));
-    row.maybe_double(Some(timing.gateway));
-    row.json(timing.stages.as_ref())
-}
-
-fn cost(row: &mut Row<'_>, record: &Record) -> Result<(), ExportError> {
-    let cost = record.cost.as_ref();
-    row.maybe_text(cost.map(|cost| cost.currency.as_str()));
-    match cost {
-        Some(cost) => {
-            row.decimal(cost.amount)?;
-            row.decimal(cost.list_amount)?;
-        }
-        None => {
-            row.null();
-            row.null();
-        }
-    }
-    row.maybe_text(cost.map(|cost| cost.price_id.as_str()));
-    row.json(cost.map(|cost| &cost.lines))?;
-    row.maybe_text(record.reported_cost.as_deref());
-    row.json(Some(&record.resource).filter(|resource| !resource.is_empty()))
+fn fields() -> impl Iterator<Item = Field> {
+    MEMBERS.iter().map(|member| member.field)
 }

@@ -214,28 +214,195 @@ fn json_of(row: &parquet::record::Row) -> BTreeMap<String, Value> {
     row.get_column_iter().map(|(name, field)| (name.clone(), json(field))).collect()
 }
 
-#[test]
-fn every_field_of_a_record_has_its_column() {
-    let mut writer = RecordWriter::new(Format::Parquet, Vec::new()).unwrap();
-    writer.add(&record(|_| {})).unwrap();
-    let bare = record(|record| {
+/// Entries as rows of a file that is read back, and what they add up to.
+fn parquet(entries: &[&str]) -> (Vec<BTreeMap<String, Value>>, Tally) {
+    let (mut rows, mut anew) = (RecordRows::new(), Vec::new());
+    for (seq, entry) in (7..).zip(entries) {
+        rows.add(&RecordRow::read(seq, entry, &mut anew).unwrap()).unwrap();
+    }
+    assert_eq!(rows.len(), entries.len());
+    let tally = rows.take_tally();
+    let mut writer = RecordsParquet::new(Vec::new()).unwrap();
+    writer.add(&mut rows).unwrap();
+    assert!(rows.is_empty() && rows.bytes() == 0);
+    let reader = SerializedFileReader::new(Bytes::from(writer.finish().unwrap())).unwrap();
+    let rows = reader.get_row_iter(None).unwrap().map(|row| json_of(&row.unwrap())).collect();
+    (rows, tally)
+}
+
+fn entry(record: &Record) -> String {
+    String::from_utf8(record.to_entry().unwrap()).unwrap()
+}
+
+/// With all that one may have.
+fn whole() -> Record {
+    record(|record| {
+        record["request_id"] = json!("a \"quoted\" \u{1f980}\n");
+        record["labels"] = json!({"team": "se\"arch"});
+        record["usage"]["sources"] = json!({"input_tokens": "reported"});
+        record["usage"]["cache_write_input_tokens"] = json!(5);
+        record["usage"]["cache_write_long_input_tokens"] = json!(4);
+        record["usage"]["reasoning_output_tokens"] = json!(3);
+        record["usage"]["modalities"] = json!({"audio_input_tokens": 2});
+        record["usage"]["units"] = json!({"web_search_requests": "2"});
+        record["usage"]["conditions"] = json!({"speed": "fast"});
+        record["usage"]["counted"] = json!({"input_tokens": 811, "output_tokens": 95});
+        record["usage"]["flagged"] = json!({"input_tokens": ["estimated"]});
+        record["usage"]["flags"] = json!(["estimated"]);
+        record["timing"]["longest_stall"] = json!(1.5e-7);
+        record["reported_cost"] = json!("0.001");
+        record["resource"] = json!({"k8s.pod.name": "a-0"});
+    })
+}
+
+/// Without all that one may do without.
+fn bare() -> Record {
+    record(|record| {
         record["cost"] = Value::Null;
         record["timing"]["stages"] = Value::Null;
         record["timing"]["gaps"] = Value::Null;
-    });
-    writer.add(&bare).unwrap();
-    let reader = SerializedFileReader::new(Bytes::from(writer.finish().unwrap())).unwrap();
-    let rows: Vec<_> =
-        reader.get_row_iter(None).unwrap().map(|row| json_of(&row.unwrap())).collect();
-    assert_eq!(rows[0]["tenant"], "acme");
-    assert_eq!(rows[0]["input_tokens"], 812);
-    assert_eq!(rows[0]["finish_reasons"], "[\"stop\"]");
-    assert_eq!(rows[0]["response_id"], Value::Null);
-    assert_eq!(rows[0]["price_id"], "b@1#gpt-x");
-    assert_eq!(rows[0]["stages"], r#"{"identify":0.00001,"body":0.00039}"#);
-    assert_eq!(rows[0]["gaps"], "[94,1]");
-    assert_eq!((&rows[1]["stages"], &rows[1]["gaps"]), (&Value::Null, &Value::Null));
-    assert_eq!((&rows[1]["cost"], &rows[1]["resource"]), (&Value::Null, &Value::Null));
+    })
+}
+
+#[test]
+fn every_field_of_a_record_has_its_column() {
+    let whole = whole();
+    let (rows, _) = parquet(&[&entry(&whole), &entry(&bare())]);
+    let lines = serde_json::to_string(&whole.cost.as_ref().unwrap().lines).unwrap();
+    let expected = [
+        ("id", json!("0193e9a0-0000-7000-8000-000000000001")),
+        ("request_id", json!("a \"quoted\" \u{1f980}\n")),
+        ("attempt", json!("1")),
+        ("seq", json!(7)),
+        ("gateway", json!("pod 1/0")),
+        ("started_at", json!("2026-11-20 16:59:59.500000 +00:00")),
+        ("ended_at", json!("2026-11-20 17:00:01.000000 +00:00")),
+        ("tenant", json!("acme")),
+        ("key_id", json!("prod")),
+        ("identity", json!("api_key")),
+        ("labels", json!(r#"{"team":"se\"arch"}"#)),
+        ("operation", json!("chat")),
+        ("route", json!("/v1/chat/completions")),
+        ("stream", json!("true")),
+        ("upstream", json!("cloud")),
+        ("provider", json!("openai")),
+        ("request_model", json!("gpt-x")),
+        ("response_model", json!("gpt-x-2026")),
+        ("response_id", json!(null)),
+        ("service_tier", json!(null)),
+        ("status", json!("200")),
+        ("end", json!("complete")),
+        ("error_type", json!(null)),
+        ("finish_reasons", json!(r#"["stop"]"#)),
+        ("usage_source", json!("reported")),
+        ("usage_sources", json!(r#"{"input_tokens":"reported"}"#)),
+        ("input_tokens", json!(812)),
+        ("cache_read_input_tokens", json!(700)),
+        ("cache_write_input_tokens", json!(5)),
+        ("cache_write_long_input_tokens", json!(4)),
+        ("output_tokens", json!(96)),
+        ("reasoning_output_tokens", json!(3)),
+        ("modalities", json!(r#"{"audio_input_tokens":2}"#)),
+        ("units", json!(r#"{"web_search_requests":"2"}"#)),
+        ("passes", json!(null)),
+        ("counted_input_tokens", json!(811)),
+        ("counted_output_tokens", json!(95)),
+        ("flags", json!(r#"["estimated"]"#)),
+        ("time_to_first_chunk", json!("0.04")),
+        ("time_to_first_token", json!(null)),
+        ("time_per_output_token", json!(null)),
+        ("output_chunks", json!(96)),
+        ("longest_stall", json!("0.00000015")),
+        ("gaps", json!("[94,1]")),
+        ("duration", json!("1.5")),
+        ("gateway_time", json!("0.0004")),
+        ("stages", json!(r#"{"identify":0.00001,"body":0.00039}"#)),
+        ("currency", json!("USD")),
+        ("cost", json!("0.001234000000000000")),
+        ("list_cost", json!("0.001234000000000000")),
+        ("price_id", json!("b@1#gpt-x")),
+        ("cost_lines", json!(lines)),
+        ("reported_cost", json!("0.001")),
+        ("resource", json!(r#"{"k8s.pod.name":"a-0"}"#)),
+    ];
+    let expected = expected.map(|(column, value)| (column.to_owned(), value));
+    assert_eq!(rows[0], expected.into());
+    assert_eq!(rows[1]["seq"], 8);
+    for absent in ["stages", "gaps", "cost", "currency", "resource", "flags", "reported_cost"] {
+        assert_eq!(rows[1][absent], Value::Null, "{absent}");
+    }
+}
+
+#[test]
+fn rows_are_tallied_as_their_records_are() {
+    let (_, tally) = parquet(&[&entry(&whole()), &entry(&bare())]);
+    let mut counted = Tally::default();
+    for (seq, record) in [(7, whole()), (8, bare())] {
+        counted.add_request(&Record { seq, ..record }, 1).unwrap();
+    }
+    assert_eq!(tally, counted);
+    let mut twice = tally.clone();
+    twice.add_requests(&tally).unwrap();
+    assert_eq!((twice.requests, twice.unknown_cost_requests), (4, 2));
+    assert_eq!(twice.sums["USD"].billed_cost, "0.002468".parse().unwrap());
+    assert_eq!(json!(twice.sequences["pod 1/0"]), json!({"first": 7, "last": 8, "records": 4}));
+}
+
+#[test]
+fn an_entry_may_be_laid_out_in_any_way_that_is_json() {
+    let record = record(|_| {});
+    let compact = entry(&record);
+    let spread = serde_json::to_string_pretty(&record).unwrap();
+    let stranger = compact.replacen("\"tenant\"", "\"ten\\u0061nt\"", 1);
+    let (rows, _) = parquet(&[&compact]);
+    for other in [spread, stranger] {
+        assert_eq!(parquet(&[&other]).0, rows, "{other}");
+    }
+}
+
+#[test]
+fn what_is_no_record_is_no_row_and_told_by_its_entry() {
+    let compact = entry(&record(|_| {}));
+    let (mut rows, mut anew) = (RecordRows::new(), Vec::new());
+    let mut told = |entry: &str| {
+        let row = RecordRow::read(3, entry, &mut anew);
+        row.and_then(|row| rows.add(&row)).unwrap_err().to_string()
+    };
+    for (member, value) in [
+        ("tenant", "7"),
+        ("started_at", "\"yesterday\""),
+        ("stream", "\"yes\""),
+        ("status", "2e2"),
+        ("input_tokens", "-1"),
+        ("duration", "inf"),
+        ("stages", "[1,-2]"),
+        ("cost_lines", ""),
+    ] {
+        let name = if member == "cost_lines" { "lines" } else { member };
+        let begin = compact.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
+        let end = begin + compact[begin..].find(|sign| ",]}".contains(sign)).unwrap();
+        let told = told(&format!("{}{value}{}", &compact[..begin], &compact[end..]));
+        assert!(told.starts_with("entry 3 cannot be exported: "), "{member}: {told}");
+    }
+    assert!(told("{}").contains("missing field `id`") || told("{}").contains("`gateway`"));
+    assert!(told(&compact[1..]).contains("entry 3"));
+    assert!(told(&compact.replace("812", "9223372036854775808")).contains("a count is too large"));
+}
+
+#[test]
+fn seconds_have_the_digits_of_their_microseconds() {
+    let stages = |micros: &[Option<u64>]| {
+        let entry = entry(&record(|_| {}));
+        let begin = entry.find("\"stages\":").unwrap() + "\"stages\":".len();
+        let end = begin + entry[begin..].find(']').unwrap() + 1;
+        let micros = serde_json::to_string(micros).unwrap();
+        let rows = parquet(&[&format!("{}{micros}{}", &entry[..begin], &entry[end..])]).0;
+        rows[0]["stages"].as_str().unwrap().to_owned()
+    };
+    let all = [Some(0), Some(7), Some(10), Some(999_999), Some(1_000_000), None, Some(12_345_678)];
+    let expected = r#"{"identify":0.0,"body":0.000007,"route":0.00001,"admit":0.999999,"connect":1.0,"stream":12.345678}"#;
+    assert_eq!(stages(&all), expected);
+    assert_eq!(stages(&[None]), "{}");
 }
 
 #[test]

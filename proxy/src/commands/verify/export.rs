@@ -16,6 +16,7 @@ use taximeter_billing::export::{Entries, Format, SequenceRange};
 
 use super::findings::Findings;
 use crate::commands::hex::hex;
+use crate::edge::export::Content;
 use crate::edge::store::Store;
 use crate::terms::{Scope, Terms};
 
@@ -73,7 +74,7 @@ struct Ledger {
 }
 
 /// Formats of requests as they were posted; all others are of what is owed.
-const RECORDS: [Format; 2] = [Format::Ndjson, Format::Parquet];
+const RECORDS: [Content; 2] = [Content::Records(Format::Ndjson), Content::Parquet];
 
 /// Reads the manifest at `path`, the files beside it, and what the store says of the same period on
 /// these terms.
@@ -212,7 +213,7 @@ fn compare(manifest: &Manifest, ledger: &Ledger, terms: &Terms, findings: &mut F
 }
 
 fn is_records(manifest: &Manifest) -> bool {
-    RECORDS.iter().any(|format| format.as_str() == manifest.format)
+    RECORDS.iter().any(|content| content.name() == manifest.format)
 }
 
 /// Whether every entry of every journal is in it.

@@ -7,6 +7,8 @@ use taximeter_billing::export::{FocusVersion, Format};
 pub(crate) enum Content {
     /// Single requests.
     Records(Format),
+    /// The same as typed columns.
+    Parquet,
     /// Charges by the hour.
     Focus {
         /// Parquet, or else CSV.
@@ -25,9 +27,7 @@ impl Content {
     /// Media type.
     pub(crate) const fn media_type(&self) -> &'static str {
         match self {
-            Self::Records(Format::Parquet) | Self::Focus { parquet: true, .. } => {
-                "application/vnd.apache.parquet"
-            }
+            Self::Parquet | Self::Focus { parquet: true, .. } => "application/vnd.apache.parquet",
             Self::Records(_) => "application/x-ndjson",
             Self::Focus { parquet: false, .. } => "text/csv; charset=utf-8",
         }
@@ -37,6 +37,7 @@ impl Content {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Records(format) => format.as_str(),
+            Self::Parquet => "parquet",
             Self::Focus { parquet: false, .. } => "focus",
             Self::Focus { parquet: true, .. } => "focus-parquet",
         }
@@ -45,7 +46,7 @@ impl Content {
     /// How files of it end.
     pub(crate) const fn extension(&self) -> &'static str {
         match self {
-            Self::Records(Format::Parquet) => "records.parquet",
+            Self::Parquet => "records.parquet",
             Self::Records(Format::Ndjson) => "records.ndjson",
             Self::Records(Format::CloudEvents) => "cloudevents.ndjson",
             Self::Records(Format::Stripe) => "stripe.ndjson",

@@ -1,15 +1,16 @@
 //! Records into a folder for each tenant and hour.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
 
 use jiff::Timestamp;
 use taximeter_billing::export::{
-    ExportError, Format, Layout, ManifestFile, RecordWriter, partition,
+    ExportError, Layout, ManifestFile, RecordRow, RecordRows, RecordsParquet, Tally, partition,
 };
 use taximeter_billing::hour_of;
-use taximeter_ledger::Record;
 
 use super::place::{Draft, Place, PlaceFault};
+use crate::edge::store::Written;
 
 /// What each folder's file is called: a second export of the same hour takes the first one's place.
 const FILE: &str = "part-0.parquet";
@@ -24,10 +25,13 @@ pub(super) struct Partitions<'a> {
     open: BTreeMap<String, Part>,
     held: usize,
     files: Vec<ManifestFile>,
+    tally: Tally,
 }
 
 struct Part {
-    writer: RecordWriter<Draft>,
+    writer: RecordsParquet<Draft>,
+    /// Those of them that are held.
+    held: RecordRows,
     rows: u64,
 }
 
@@ -44,52 +48,67 @@ impl<'a> Partitions<'a> {
     /// Tenants with folders of their own, and so files open at once; of more, each is a column.
     pub(super) const TENANTS_MAX: usize = 256;
 
-    /// No file yet.
-    pub(super) const fn new(place: &'a Place, tenants: usize) -> Self {
+    /// No file yet, of so many tenants.
+    pub(super) fn new(place: &'a Place, tenants: usize) -> Self {
         let layout =
             if tenants > Self::TENANTS_MAX { Layout::DateFirst } else { Layout::TenantFirst };
-        Self { place, layout, hour: None, open: BTreeMap::new(), held: 0, files: Vec::new() }
+        let (open, files, tally) = (BTreeMap::new(), Vec::new(), Tally::default());
+        Self { place, layout, hour: None, open, held: 0, files, tally }
     }
 
-    pub(super) fn add(&mut self, record: &Record) -> Result<(), PartFault> {
-        let hour = hour_of(record.started_at);
+    /// Writes all of them; the files, in the order of time and, within an hour, of their tenants, and
+    /// what they add up to.
+    pub(super) fn write(
+        mut self,
+        pages: Receiver<Vec<Written>>,
+    ) -> Result<(Vec<ManifestFile>, Tally), PartFault> {
+        let mut anew = Vec::new();
+        for Written { seq, record } in pages.into_iter().flatten() {
+            self.add(&RecordRow::read(seq, &record, &mut anew)?)?;
+        }
+        self.end_hour()?;
+        Ok((self.files, self.tally))
+    }
+
+    fn add(&mut self, record: &RecordRow<'_>) -> Result<(), PartFault> {
+        let hour = hour_of(record.started_at()?);
         if self.hour != Some(hour) {
             self.end_hour()?;
             self.hour = Some(hour);
         }
         let tenant = match self.layout {
-            Layout::TenantFirst => &*record.tenant.0,
-            Layout::DateFirst => "",
+            Layout::TenantFirst => record.tenant()?,
+            Layout::DateFirst => "".into(),
         };
-        let part = match self.open.get_mut(tenant) {
+        let part = match self.open.get_mut(&*tenant) {
             Some(part) => part,
             None => {
-                let writer = RecordWriter::new(Format::Parquet, self.place.draft()?)?;
-                self.open.entry(tenant.to_owned()).or_insert(Part { writer, rows: 0 })
+                let writer = RecordsParquet::new(self.place.draft()?)?;
+                let part = Part { writer, held: RecordRows::new(), rows: 0 };
+                self.open.entry(tenant.into_owned()).or_insert(part)
             }
         };
-        let before = part.writer.held();
-        part.writer.add(record)?;
+        let before = part.held.bytes();
+        part.held.add(record)?;
         part.rows += 1;
-        self.held = (self.held + part.writer.held()).saturating_sub(before);
+        self.held = (self.held + part.held.bytes()).saturating_sub(before);
         if self.held > HELD_BYTES_MAX {
             for part in self.open.values_mut() {
-                part.writer.write_held()?;
+                self.tally.add_requests(&part.held.take_tally())?;
+                part.writer.add(&mut part.held)?;
+                // What encodes many files at once would need more memory than what they hold.
+                part.writer.end_group()?;
             }
             self.held = 0;
         }
         Ok(())
     }
 
-    /// The files, in the order of time and, within an hour, of their tenants.
-    pub(super) fn finish(mut self) -> Result<Vec<ManifestFile>, PartFault> {
-        self.end_hour()?;
-        Ok(self.files)
-    }
-
     fn end_hour(&mut self) -> Result<(), PartFault> {
         let Some(hour) = self.hour.take() else { return Ok(()) };
-        for (tenant, Part { writer, rows }) in std::mem::take(&mut self.open) {
+        for (tenant, Part { mut writer, mut held, rows }) in std::mem::take(&mut self.open) {
+            self.tally.add_requests(&held.take_tally())?;
+            writer.add(&mut held)?;
             let path = format!("{}/{FILE}", partition(self.layout, &tenant, hour));
             let published = self.place.publish(writer.finish()?, &path)?;
             let (bytes, sha256) = (published.bytes, published.sha256);

@@ -2,15 +2,19 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
-use taximeter_billing::export::{Format, Manifest, ManifestFile, Tally};
+use taximeter_billing::export::{Manifest, ManifestFile, Tally};
 use taximeter_billing::hour_of;
 
 use super::content::Content;
 use super::job::{ExportFault, Job};
+use super::parquet::{WAITING_MAX, send};
 use super::partitions::Partitions;
 use super::place::{Draft, Place, Published};
-use super::stream::{each_record, stream};
+use super::stream::stream;
 use crate::edge::store::{Store, StoreError};
 
 /// Writes an export to `place`, its manifest last: as one file called `file`, or, without a name,
@@ -29,7 +33,7 @@ pub(crate) fn export(
     let mut manifest = manifest(job);
     // Requests that end meanwhile would be in one part of it and not in the other.
     store.at_one_moment(|store| {
-        if file.is_none() && matches!(job.content, Content::Records(Format::Parquet)) {
+        if file.is_none() && matches!(job.content, Content::Parquet) {
             partitioned(store, job, place, &mut manifest, step)?;
         } else {
             let (draft, tally) = stream(store, job, place.draft()?, step)?;
@@ -55,8 +59,8 @@ fn complete(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), Expor
             (tally.sequences, tally.corrections) = (entries.sequences, entries.corrections);
         }
         Content::Records(format) if format.has_items() => {}
-        Content::Records(_) => {
-            let credits = job.terms.hours(store, job.scope(), |_, key, hour| {
+        Content::Records(_) | Content::Parquet => {
+            let credits = job.terms.sums(store, job.scope(), None, |key, hour| {
                 if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
                     tally.owe(currency, cost)?;
                 }
@@ -95,16 +99,21 @@ fn partitioned(
     if [period.from(), period.to()].iter().any(|end| hour_of(*end) != *end) {
         return Err(ExportFault::HalfHour(period));
     }
-    let mut partitions = Partitions::new(place, tenants(store, job)?);
-    let tally = &mut manifest.tally;
-    each_record(store, job, |record| {
-        partitions.add(record)?;
-        tally.add_request(record, 1)?;
-        step();
-        Ok(())
-    })?;
-    manifest.files = partitions.finish()?;
-    Ok(())
+    let partitions = Partitions::new(place, tenants(store, job)?);
+    let newest = store.newest()?;
+    let (to_writer, pages) = sync_channel(WAITING_MAX);
+    thread::scope(|scope| {
+        let written = scope.spawn(move || partitions.write(pages));
+        let read = store.pages(&job.filter(), newest, |page| {
+            page.iter().for_each(|_| step());
+            send(&to_writer, page)
+        });
+        drop(to_writer);
+        // Where the writer failed, that is why nobody could go on.
+        let written = written.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (manifest.files, manifest.tally) = written?;
+        read
+    })
 }
 
 /// How many tenants there are; more than partitions are made for count as one more than that.

@@ -9,6 +9,7 @@ use taximeter_ledger::Record;
 
 use super::content::Content;
 use super::job::{ExportFault, Job};
+use super::parquet::parquet;
 use crate::edge::store::Store;
 use crate::terms::Origin;
 
@@ -37,6 +38,7 @@ pub(crate) fn stream<W: Write + Send>(
             })?;
             writer.finish()?
         }
+        Content::Parquet => parquet(store, job, out, &mut tally, step)?,
         Content::Focus { parquet, version, issuer } => {
             let writer = focus(*parquet, out, *version, issuer)?;
             focus_rows(store, job, writer, &mut tally, step)?
@@ -48,7 +50,7 @@ pub(crate) fn stream<W: Write + Send>(
 /// Shows `visit` each record, in order of admission.
 ///
 /// Errors: `visit`'s own; the store's.
-pub(super) fn each_record(
+fn each_record(
     store: &mut Store,
     job: &Job,
     visit: impl FnMut(&Record) -> Result<(), ExportFault>,

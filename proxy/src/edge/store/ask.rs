@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Store;
 use super::batch::Hours;
 use super::cursor::{Cursor, Order};
-use super::database::{Filter, Place};
+use super::database::{Filter, Place, Written};
 use super::error::StoreError;
 use super::grain::Grain;
 
@@ -223,6 +223,24 @@ impl Store {
             }
             let Some((last, _)) = page.into_iter().next_back() else { return Ok(()) };
             start = last.next();
+        }
+    }
+
+    /// Shows `visit` the same as [`records`](Self::records), page by page and not read yet.
+    ///
+    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
+    pub(crate) fn pages<E: From<StoreError>>(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        mut visit: impl FnMut(Vec<Written>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut start = Place { at: filter.since(), id: Vec::new() };
+        loop {
+            let (page, next) = self.database.written(filter, newest, &start, PAGE_RECORDS_MAX)?;
+            visit(page)?;
+            let Some(next) = next else { return Ok(()) };
+            start = next;
         }
     }
 

@@ -74,7 +74,7 @@ impl Store {
         gather: impl Fn(&mut T, &Post<'_>) + Sync,
         mut visit: impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
-        let work = |page: Vec<(Place, Written)>| Page::read(&page, &gather);
+        let work = |page: Vec<Written>| Page::read(&page, &gather);
         self.at_one_moment(|store| {
             thread::scope(|scope| store.audit_held(Lanes::new(scope, &work), &mut visit))
         })
@@ -82,20 +82,21 @@ impl Store {
 
     fn audit_held<T: Send>(
         &mut self,
-        mut lanes: Lanes<Vec<(Place, Written)>, Page<T>>,
+        mut lanes: Lanes<Vec<Written>, Page<T>>,
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         let newest = self.newest()?;
-        let mut start = Place { at: Filter::default().since(), id: Vec::new() };
+        let all = Filter::default();
+        let mut start = Place { at: all.since(), id: Vec::new() };
         let (from, last) = (Timestamp::MIN, Timestamp::MIN);
         let mut standing = Standing { due: Hours::default(), from, last };
         loop {
-            let page = self.database.written(newest, &start, PAGE_RECORDS_MAX)?;
-            let Some((last, _)) = page.last() else { break };
-            start = last.clone().next();
+            let (page, next) = self.database.written(&all, newest, &start, PAGE_RECORDS_MAX)?;
             if let Some(page) = lanes.push(page) {
                 self.audit_page(page, &mut standing, visit)?;
             }
+            let Some(next) = next else { break };
+            start = next;
         }
         for page in lanes {
             self.audit_page(page, &mut standing, visit)?;
@@ -162,14 +163,14 @@ impl Store {
 }
 
 impl<T: Default> Page<T> {
-    fn read(page: &[(Place, Written)], gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
+    fn read(page: &[Written], gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
         let mut read = Self {
             posts: page.len(),
             gathered: T::default(),
             due: Hours::default(),
             unreadable: Vec::new(),
         };
-        for (_, Written { seq, record }) in page {
+        for Written { seq, record } in page {
             match Post::read(*seq, record) {
                 Ok(post) => {
                     read.due.add_post(&post);

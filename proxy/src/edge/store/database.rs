@@ -73,14 +73,14 @@ pub(super) trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// The first `limit` requests in order of admission with a number up to `newest`, from `start`
-    /// on, not read yet.
+    /// The same as [`admitted`](Self::admitted), not read yet, and where more may follow.
     fn written(
         &mut self,
+        filter: &Filter,
         newest: i64,
         start: &Place,
         limit: u32,
-    ) -> Result<Vec<(Place, Written)>, StoreError>;
+    ) -> Result<(Vec<Written>, Option<Place>), StoreError>;
 
     /// Shows each correction of a request that was admitted in `period` and is here, beside its
     /// request; of one request in the order in which they were written.
@@ -148,11 +148,11 @@ pub(crate) struct Rebuilt {
 
 /// A request as it was written.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(crate) struct Written {
     /// Its entry.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// All of it.
-    pub(super) record: String,
+    pub(crate) record: String,
 }
 
 /// Which records are asked for.

@@ -204,11 +204,12 @@ impl Database for Postgres {
 
     fn written(
         &mut self,
+        filter: &Filter,
         newest: i64,
         start: &Place,
         limit: u32,
-    ) -> Result<Vec<(Place, Written)>, StoreError> {
-        self.ask(|link| ask::written(link, newest, start, limit))
+    ) -> Result<(Vec<Written>, Option<Place>), StoreError> {
+        self.ask(|link| ask::written(link, filter, newest, start, limit))
     }
 
     fn corrections(

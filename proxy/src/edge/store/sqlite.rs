@@ -178,11 +178,12 @@ impl Database for Sqlite {
 
     fn written(
         &mut self,
+        filter: &Filter,
         newest: i64,
         start: &Place,
         limit: u32,
-    ) -> Result<Vec<(Place, Written)>, StoreError> {
-        self.ask(|connection| ask::written(connection, newest, start, limit))
+    ) -> Result<(Vec<Written>, Option<Place>), StoreError> {
+        self.ask(|connection| ask::written(connection, filter, newest, start, limit))
     }
 
     fn corrections(

@@ -7,9 +7,23 @@ use super::*;
 
 const MONEY: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
 
-fn written(fields: &[Field], fill: impl FnOnce(&mut ParquetWriter<Vec<u8>>)) -> Bytes {
-    let mut writer = ParquetWriter::new(Vec::new(), "test", fields.iter().copied()).unwrap();
-    fill(&mut writer);
+/// A file of rows that `fill` fills, number by number, gathered `at_once` at a time.
+fn written(
+    fields: &[Field],
+    at_once: usize,
+    numbers: std::ops::Range<usize>,
+    mut fill: impl FnMut(usize, &mut Row<'_>),
+) -> Bytes {
+    let fields = fields.iter().copied();
+    let mut rows = Rows::new(fields.clone());
+    let mut writer = ParquetWriter::new(Vec::new(), "test", fields).unwrap();
+    for number in numbers {
+        fill(number, &mut rows.row());
+        if rows.len() == at_once {
+            writer.add(&mut rows).unwrap();
+        }
+    }
+    writer.add(&mut rows).unwrap();
     writer.finish().unwrap().into()
 }
 
@@ -27,21 +41,21 @@ fn what_is_written_is_read_back() {
         field("seconds", FieldKind::Double, true),
     ];
     let at: Timestamp = "2026-11-20T16:59:59.123456Z".parse().unwrap();
-    let bytes = written(&fields, |writer| {
-        let mut row = writer.row();
-        row.text("Zürich");
+    let bytes = written(&fields, ROWS_MAX, 0..2, |number, row| {
+        let is_first = number == 0;
+        if is_first {
+            row.text("Zürich".as_bytes())
+        } else {
+            row.null()
+        }
         row.time(at);
-        row.count(Some(7)).unwrap();
-        row.bool(true);
-        row.maybe_double(Some(0.5));
-        writer.end_row().unwrap();
-        let mut row = writer.row();
-        row.maybe_text(None);
-        row.time(at);
-        row.count(None).unwrap();
-        row.bool(false);
-        row.maybe_double(None);
-        writer.end_row().unwrap();
+        if is_first {
+            row.int64(7)
+        } else {
+            row.null()
+        }
+        row.bool(is_first);
+        if is_first { row.double(0.5) } else { row.null() }
     });
     let reader = SerializedFileReader::new(bytes).unwrap();
     let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
@@ -55,12 +69,8 @@ fn what_is_written_is_read_back() {
 
 #[test]
 fn groups_are_bounded_by_rows() {
-    let bytes = written(&[field("flag", FieldKind::Bool, false)], |writer| {
-        for _ in 0..=GROUP_ROWS_MAX {
-            writer.row().bool(true);
-            writer.end_row().unwrap();
-        }
-    });
+    let fields = [field("flag", FieldKind::Bool, false)];
+    let bytes = written(&fields, 1, 0..GROUP_ROWS_MAX + 1, |_, row| row.bool(true));
     let reader = SerializedFileReader::new(bytes).unwrap();
     let rows: Vec<_> =
         reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
@@ -68,34 +78,73 @@ fn groups_are_bounded_by_rows() {
 }
 
 #[test]
-fn texts_of_a_later_group_are_its_own() {
-    let name = |row: usize| format!("tenant-{}", row % 7 + row / GROUP_ROWS_MAX * 7);
-    let bytes = written(&[field("text", FieldKind::Text, true)], |writer| {
-        for row in 0..GROUP_ROWS_MAX + 9 {
-            writer.row().maybe_text((row % 5 > 0).then(|| name(row)).as_deref());
-            writer.end_row().unwrap();
-        }
-    });
+fn groups_are_bounded_by_bytes() {
+    let long = vec![b'x'; GROUP_BYTES_MAX / 3];
+    let fields = [field("text", FieldKind::Text, false)];
+    let bytes = written(&fields, 1, 0..5, |_, row| row.text(&long));
     let reader = SerializedFileReader::new(bytes).unwrap();
-    for (row, read) in reader.get_row_iter(None).unwrap().enumerate() {
-        let read = read.unwrap();
-        let expected = (row % 5 > 0).then(|| name(row));
-        assert_eq!(read.get_string(0).ok(), expected.as_ref());
+    let rows: Vec<_> =
+        reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+    assert_eq!(rows, [4, 1]);
+}
+
+#[test]
+fn texts_are_their_own_however_many_are_gathered() {
+    let name = |row: usize| format!("tenant-{}", row % 7 + row / GROUP_ROWS_MAX * 7);
+    for at_once in [100, usize::MAX] {
+        let bytes =
+            written(&[field("text", FieldKind::Text, true)], at_once, 0..GROUP_ROWS_MAX + 9, {
+                |number, row| match number % 5 {
+                    0 => row.null(),
+                    _ => row.text(name(number).as_bytes()),
+                }
+            });
+        let reader = SerializedFileReader::new(bytes).unwrap();
+        for (row, read) in reader.get_row_iter(None).unwrap().enumerate() {
+            let read = read.unwrap();
+            let expected = (row % 5 > 0).then(|| name(row));
+            assert_eq!(read.get_string(0).ok(), expected.as_ref());
+        }
     }
 }
 
 #[test]
+fn a_group_that_is_ended_early_is_one() {
+    let fields = [field("count", FieldKind::Int64, false)];
+    let mut rows = Rows::new(fields.into_iter());
+    let mut writer = ParquetWriter::new(Vec::new(), "test", fields.into_iter()).unwrap();
+    for number in 0..3 {
+        rows.row().int64(number);
+        writer.add(&mut rows).unwrap();
+        writer.end_group().unwrap();
+        writer.end_group().unwrap();
+    }
+    let reader = SerializedFileReader::new(Bytes::from(writer.finish().unwrap())).unwrap();
+    assert_eq!(reader.num_row_groups(), 3);
+    let read = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().get_long(0).unwrap());
+    assert_eq!(Vec::from_iter(read), [0, 1, 2]);
+}
+
+#[test]
+fn rows_of_another_file_are_an_error() {
+    let fields = [field("count", FieldKind::Int64, false)];
+    let mut rows = Rows::new([field("count", FieldKind::Text, false)].into_iter());
+    rows.row().text(b"7");
+    let mut writer = ParquetWriter::new(Vec::new(), "test", fields.into_iter()).unwrap();
+    assert!(matches!(writer.add(&mut rows), Err(ExportError::Parquet(_))));
+}
+
+#[test]
 fn a_file_without_rows_is_a_file() {
-    let bytes = written(&[field("text", FieldKind::Text, false)], |_| {});
+    let bytes = written(&[field("text", FieldKind::Text, false)], 1, 0..0, |_, _| {});
     let reader = SerializedFileReader::new(bytes).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
 }
 
 #[test]
 fn a_decimal_with_too_many_digits_is_an_error() {
-    let mut writer =
-        ParquetWriter::new(Vec::new(), "t", [field("cost", MONEY, false)].into_iter()).unwrap();
-    let outcome = writer.row().decimal("100000000000000000000".parse().unwrap());
+    let mut rows = Rows::new([field("cost", MONEY, false)].into_iter());
+    let outcome = rows.row().decimal("100000000000000000000".parse().unwrap());
     assert!(matches!(outcome, Err(ExportError::TooLarge { .. })));
 }
 
@@ -130,13 +179,9 @@ proptest! {
 fn the_same_rows_are_the_same_bytes() {
     let fields = [field("text", FieldKind::Text, false), field("cost", MONEY, true)];
     let bytes = || {
-        written(&fields, |writer| {
-            for number in 0..1000 {
-                let mut row = writer.row();
-                row.text(&format!("tenant-{}", number % 7));
-                row.decimal(Decimal::new(number, 7)).unwrap();
-                writer.end_row().unwrap();
-            }
+        written(&fields, ROWS_MAX, 0..1000, |number, row| {
+            row.text(format!("tenant-{}", number % 7).as_bytes());
+            row.decimal(Decimal::new(number as i64, 7)).unwrap();
         })
     };
     assert_eq!(bytes(), bytes());

@@ -1,24 +1,22 @@
-//! What a column holds until its group is written.
+//! What a column of some rows holds until they are encoded.
 
 use bytes::Bytes;
-use parquet::column::writer::ColumnWriterImpl;
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray,
-    FixedLenByteArrayType, Int32Type, Int64Type,
-};
-use parquet::file::writer::SerializedColumnWriter;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::{ByteArray, FixedLenByteArray};
+use parquet::errors::ParquetError;
 use rust_decimal::{Decimal, RoundingStrategy};
-use serde::Serialize;
 
 use super::field::{FieldKind, decimal_width};
 use crate::export::error::ExportError;
 
-/// Rows whose texts are handed on at once.
-const BATCH_ROWS: usize = 1024;
+/// Rows that are gathered before they are encoded. Texts of so many stay in the processor's cache.
+pub(in crate::export) const ROWS_MAX: usize = 512;
+/// Bytes of a text that room is made for; most are shorter.
+const TEXT_BYTES: usize = 16;
 /// Bytes of the widest decimal.
 const DECIMAL_BYTES: usize = 16;
 
-/// One column of a group.
+/// One column of some rows.
 pub(super) struct Column {
     kind: FieldKind,
     nullable: bool,
@@ -43,19 +41,31 @@ impl Column {
     pub(super) fn new(kind: FieldKind, nullable: bool) -> Self {
         let values = match kind {
             FieldKind::Text | FieldKind::Json | FieldKind::Decimal { .. } => {
-                Values::Bytes { all: Vec::new(), ends: Vec::new() }
+                let all = Vec::with_capacity(ROWS_MAX * TEXT_BYTES);
+                Values::Bytes { all, ends: Vec::with_capacity(ROWS_MAX) }
             }
-            FieldKind::Time | FieldKind::Int64 => Values::Int64(Vec::new()),
-            FieldKind::Int32 => Values::Int32(Vec::new()),
-            FieldKind::Bool => Values::Bool(Vec::new()),
-            FieldKind::Double => Values::Double(Vec::new()),
+            FieldKind::Time | FieldKind::Int64 => Values::Int64(Vec::with_capacity(ROWS_MAX)),
+            FieldKind::Int32 => Values::Int32(Vec::with_capacity(ROWS_MAX)),
+            FieldKind::Bool => Values::Bool(Vec::with_capacity(ROWS_MAX)),
+            FieldKind::Double => Values::Double(Vec::with_capacity(ROWS_MAX)),
         };
-        Self { kind, nullable, present: Vec::new(), values }
+        let present = Vec::with_capacity(if nullable { ROWS_MAX } else { 0 });
+        Self { kind, nullable, present, values }
     }
 
-    /// Gives the memory back.
-    pub(super) fn release(&mut self) {
-        *self = Self::new(self.kind, self.nullable);
+    /// Holds nothing any more but its memory.
+    pub(super) fn clear(&mut self) {
+        self.present.clear();
+        match &mut self.values {
+            Values::Bytes { all, ends } => {
+                all.clear();
+                ends.clear();
+            }
+            Values::Int64(values) => values.clear(),
+            Values::Int32(values) => values.clear(),
+            Values::Bool(values) => values.clear(),
+            Values::Double(values) => values.clear(),
+        }
     }
 
     pub(super) const fn kind(&self) -> FieldKind {
@@ -74,17 +84,6 @@ impl Column {
             ends.push(all.len());
             self.mark();
         }
-    }
-
-    /// How many bytes it took.
-    pub(super) fn push_json(&mut self, value: &impl Serialize) -> Result<usize, ExportError> {
-        let Values::Bytes { all, ends } = &mut self.values else { return Ok(0) };
-        let start = all.len();
-        serde_json::to_writer(&mut *all, value)?;
-        ends.push(all.len());
-        let bytes = all.len() - start;
-        self.mark();
-        Ok(bytes)
     }
 
     pub(super) fn push_int64(&mut self, value: i64) {
@@ -115,50 +114,38 @@ impl Column {
         }
     }
 
-    /// Writes what is held, and holds nothing any more but its memory.
-    pub(super) fn write(
-        &mut self,
-        mut writer: SerializedColumnWriter<'_>,
-    ) -> Result<(), ExportError> {
+    /// Writes what is held to its chunk of a group.
+    pub(super) fn write(&mut self, to: &mut ColumnWriter<'_>) -> Result<(), ExportError> {
         let levels = self.nullable.then_some(self.present.as_slice());
-        match &mut self.values {
-            Values::Bytes { all, ends } => {
-                let mut texts = Bytes::from(std::mem::take(all));
-                let slices = slices(&texts, ends);
-                if matches!(self.kind, FieldKind::Decimal { .. }) {
-                    let slices = slices.map(FixedLenByteArray::from);
-                    write_batches(writer.typed::<FixedLenByteArrayType>(), slices, levels)?;
-                } else {
-                    write_batches(writer.typed::<ByteArrayType>(), slices, levels)?;
+        match (&mut self.values, to) {
+            (Values::Bytes { all, ends }, to) => {
+                let texts = Bytes::from(std::mem::take(all));
+                let texts = slices(&texts, ends);
+                match to {
+                    ColumnWriter::FixedLenByteArrayColumnWriter(to) => {
+                        let numbers: Vec<_> = texts.map(FixedLenByteArray::from).collect();
+                        to.write_batch(&numbers, levels, None)?
+                    }
+                    ColumnWriter::ByteArrayColumnWriter(to) => {
+                        to.write_batch(&Vec::from_iter(texts), levels, None)?
+                    }
+                    _ => return Err(misplaced()),
                 }
-                writer.close()?;
-                // With the writer goes all that points at it.
-                texts.clear();
-                *all = texts.into();
-                ends.clear();
             }
-            Values::Int64(values) => {
-                writer.typed::<Int64Type>().write_batch(values, levels, None)?;
-                writer.close()?;
-                values.clear();
+            (Values::Int64(values), ColumnWriter::Int64ColumnWriter(to)) => {
+                to.write_batch(values, levels, None)?
             }
-            Values::Int32(values) => {
-                writer.typed::<Int32Type>().write_batch(values, levels, None)?;
-                writer.close()?;
-                values.clear();
+            (Values::Int32(values), ColumnWriter::Int32ColumnWriter(to)) => {
+                to.write_batch(values, levels, None)?
             }
-            Values::Bool(values) => {
-                writer.typed::<BoolType>().write_batch(values, levels, None)?;
-                writer.close()?;
-                values.clear();
+            (Values::Bool(values), ColumnWriter::BoolColumnWriter(to)) => {
+                to.write_batch(values, levels, None)?
             }
-            Values::Double(values) => {
-                writer.typed::<DoubleType>().write_batch(values, levels, None)?;
-                writer.close()?;
-                values.clear();
+            (Values::Double(values), ColumnWriter::DoubleColumnWriter(to)) => {
+                to.write_batch(values, levels, None)?
             }
-        }
-        self.present.clear();
+            _ => return Err(misplaced()),
+        };
         Ok(())
     }
 
@@ -169,30 +156,9 @@ impl Column {
     }
 }
 
-/// Writes `values` a few at a time: what points at them stays in the cache of the processor.
-fn write_batches<T: DataType>(
-    writer: &mut ColumnWriterImpl<'_, T>,
-    mut values: impl Iterator<Item = T::T>,
-    levels: Option<&[i16]>,
-) -> Result<(), ExportError> {
-    let mut batch = Vec::with_capacity(BATCH_ROWS);
-    let Some(levels) = levels else {
-        loop {
-            batch.extend(values.by_ref().take(BATCH_ROWS));
-            if batch.is_empty() {
-                return Ok(());
-            }
-            writer.write_batch(&batch, None, None)?;
-            batch.clear();
-        }
-    };
-    for levels in levels.chunks(BATCH_ROWS) {
-        let present = levels.iter().filter(|level| **level > 0).count();
-        batch.extend(values.by_ref().take(present));
-        writer.write_batch(&batch, Some(levels), None)?;
-        batch.clear();
-    }
-    Ok(())
+/// Rows of one file in another.
+fn misplaced() -> ExportError {
+    ParquetError::General("a column of another kind".to_owned()).into()
 }
 
 /// The texts, as slices of one piece of memory.
@@ -204,6 +170,23 @@ fn slices(all: &Bytes, ends: &[usize]) -> impl Iterator<Item = ByteArray> {
     })
 }
 
+/// Powers of ten, of which the last has more digits than any field.
+const POWERS: [i128; 39] = {
+    let mut powers = [0; 39];
+    let mut rest = powers.as_mut_slice();
+    let mut power = 1_i128;
+    while let [first, others @ ..] = rest {
+        *first = power;
+        power = power.saturating_mul(10);
+        rest = others;
+    }
+    powers
+};
+
+fn power(exponent: u32) -> Option<i128> {
+    POWERS.get(usize::try_from(exponent).ok()?).copied()
+}
+
 /// `value` in the places of a decimal field, as the big-endian number that Parquet has, and how many
 /// of its bytes the field leaves out; `None` where it has too many digits.
 pub(super) fn decimal_bytes(
@@ -212,9 +195,8 @@ pub(super) fn decimal_bytes(
 ) -> Option<([u8; DECIMAL_BYTES], usize)> {
     let FieldKind::Decimal { precision, scale } = kind else { return None };
     let rounded = value.round_dp_with_strategy(scale, RoundingStrategy::MidpointNearestEven);
-    let factor = 10_i128.checked_pow(scale.checked_sub(rounded.scale())?)?;
-    let digits = rounded.mantissa().checked_mul(factor)?;
-    if digits.unsigned_abs() >= 10_u128.checked_pow(precision)? {
+    let digits = rounded.mantissa().checked_mul(power(scale.checked_sub(rounded.scale())?)?)?;
+    if digits.unsigned_abs() >= power(precision)?.unsigned_abs() {
         return None;
     }
     let width = usize::try_from(decimal_width(precision)).ok()?;

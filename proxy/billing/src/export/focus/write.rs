@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::charge::Charge;
 use super::columns::{COLUMNS, Cell, FocusVersion, Kind};
-use crate::export::columns::{Field, FieldKind, ParquetWriter};
+use crate::export::columns::{Field, FieldKind, ParquetWriter, ROWS_MAX, Rows};
 use crate::export::error::ExportError;
 
 /// Places of money in Parquet.
@@ -25,7 +25,7 @@ pub struct FocusWriter<W: Write + Send> {
 
 enum Form<W: Write + Send> {
     Csv(W),
-    Parquet(Box<ParquetWriter<W>>),
+    Parquet(Box<ParquetWriter<W>>, Rows),
 }
 
 impl<W: Write + Send> FocusWriter<W> {
@@ -56,8 +56,9 @@ impl<W: Write + Send> FocusWriter<W> {
             };
             Field { name: column.name(version), kind, nullable: column.nullable, distinct: false }
         });
+        let rows = Rows::new(fields.clone());
         let writer = ParquetWriter::new(out, "focus", fields)?;
-        Ok(Self { issuer: issuer.to_owned(), form: Form::Parquet(Box::new(writer)) })
+        Ok(Self { issuer: issuer.to_owned(), form: Form::Parquet(Box::new(writer), rows) })
     }
 
     /// Writes one row.
@@ -68,17 +69,17 @@ impl<W: Write + Send> FocusWriter<W> {
         let cells = COLUMNS.iter().map(|column| column.cell(charge, &self.issuer));
         match &mut self.form {
             Form::Csv(out) => write_csv(out, cells),
-            Form::Parquet(writer) => {
-                let mut row = writer.row();
+            Form::Parquet(writer, rows) => {
+                let mut row = rows.row();
                 for cell in cells {
                     match cell {
                         Cell::Null => row.null(),
-                        Cell::Text(text) => row.text(&text),
+                        Cell::Text(text) => row.text(text.as_bytes()),
                         Cell::Number(number) => row.decimal(number)?,
                         Cell::Time(at) => row.time(at),
                     }
                 }
-                writer.end_row()
+                if rows.len() == ROWS_MAX { writer.add(rows) } else { Ok(()) }
             }
         }
     }
@@ -93,7 +94,10 @@ impl<W: Write + Send> FocusWriter<W> {
                 out.flush()?;
                 Ok(out)
             }
-            Form::Parquet(writer) => writer.finish(),
+            Form::Parquet(mut writer, mut rows) => {
+                writer.add(&mut rows)?;
+                writer.finish()
+            }
         }
     }
 }

@@ -145,14 +145,19 @@ pub(super) fn admitted(
 
 pub(super) fn written(
     link: &Link,
+    filter: &Filter,
     newest: i64,
     start: &Place,
     limit: u32,
-) -> Result<Vec<(Place, Written)>, Fault> {
-    admitted_as(link, &Filter::default(), newest, (start, limit), |row| {
+) -> Result<(Vec<Written>, Option<Place>), Fault> {
+    let mut last = None;
+    let page = admitted_as(link, filter, newest, (start, limit), |row| {
         let seq = row.try_get(2).map(i64::cast_unsigned)?;
-        Ok((place(row)?, Written { seq, record: row.try_get(3)? }))
-    })
+        last = Some(place(row)?);
+        Ok(Written { seq, record: row.try_get(3)? })
+    })?;
+    let next = last.filter(|_| page.len() == limit as usize).map(Place::next);
+    Ok((page, next))
 }
 
 fn admitted_as<T>(
@@ -160,7 +165,7 @@ fn admitted_as<T>(
     filter: &Filter,
     newest: i64,
     (start, limit): (&Place, u32),
-    read: impl Fn(&Row) -> Result<T, Fault>,
+    read: impl FnMut(&Row) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
     let (at, id) = from_place(start);
     let (before, tenant, limit) = (filter.before(), tenant(filter), i64::from(limit));
@@ -262,7 +267,7 @@ fn collect<T>(
     link: &Link,
     question: &str,
     given: &[Given<'_>],
-    read: impl Fn(&Row) -> Result<T, Fault>,
+    mut read: impl FnMut(&Row) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
     let mut found = Vec::new();
     link.each(question, given, |row| {

@@ -140,18 +140,22 @@ pub(super) fn admitted(
 
 pub(super) fn written(
     connection: &Connection,
+    filter: &Filter,
     newest: i64,
     start: &Place,
     limit: u32,
-) -> rusqlite::Result<Vec<(Place, Written)>> {
-    let all = Filter::default();
-    let asked = params![start.at, start.id, all.before(), all.tenant, newest, limit];
-    let mut query = connection.prepare_cached(ADMITTED)?;
-    let written = |row: &Row<'_>| {
+) -> rusqlite::Result<(Vec<Written>, Option<Place>)> {
+    let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
+    let (mut page, mut next) = (Vec::new(), None);
+    each(connection, ADMITTED, asked, |row| {
         let seq = row.get(2).map(i64::cast_unsigned)?;
-        Ok((place(row)?, Written { seq, record: row.get(3)? }))
-    };
-    query.query_map(asked, written)?.collect()
+        page.push(Written { seq, record: row.get(3)? });
+        if page.len() == limit as usize {
+            next = Some(place(row)?.next());
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok((page, next))
 }
 
 pub(super) fn admitted_before(

@@ -1,0 +1,166 @@
+//! Which member of a record goes into which column.
+
+use crate::export::columns::{Field, FieldKind};
+
+/// Money.
+const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
+
+/// A member of a record, and its column.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    pub(super) within: Within,
+    pub(super) name: &'static str,
+    pub(super) reading: Reading,
+    pub(super) field: Field,
+}
+
+/// Which object of a record a member is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    Record,
+    Usage,
+    Counted,
+    Timing,
+    Cost,
+}
+
+/// What a column is made of.
+#[derive(Clone, Copy)]
+pub(super) enum Reading {
+    /// The member's value.
+    Value,
+    /// The number of the entry.
+    Entry,
+    /// The member's value: microseconds in the order of the stages, or seconds by their words.
+    Stages,
+}
+
+const fn field(name: &'static str, kind: FieldKind) -> Field {
+    Field { name, kind, nullable: false, distinct: false }
+}
+
+const fn maybe(name: &'static str, kind: FieldKind) -> Field {
+    Field { name, kind, nullable: true, distinct: false }
+}
+
+/// A field whose values hardly ever repeat.
+const fn distinct(field: Field) -> Field {
+    Field { distinct: true, ..field }
+}
+
+const fn record(field: Field) -> Member {
+    Member { within: Within::Record, name: field.name, reading: Reading::Value, field }
+}
+
+const fn usage(field: Field) -> Member {
+    Member { within: Within::Usage, ..record(field) }
+}
+
+const fn counted(field: Field) -> Member {
+    Member { within: Within::Counted, ..record(field) }
+}
+
+const fn timing(field: Field) -> Member {
+    Member { within: Within::Timing, ..record(field) }
+}
+
+const fn cost(field: Field) -> Member {
+    Member { within: Within::Cost, ..record(field) }
+}
+
+/// Columns are named as in the record, with `_` in place of nesting where a name alone would not tell.
+pub(super) const MEMBERS: [Member; 54] = [
+    record(distinct(field("id", FieldKind::Text))),
+    record(distinct(field("request_id", FieldKind::Text))),
+    record(field("attempt", FieldKind::Int32)),
+    Member { reading: Reading::Entry, ..record(distinct(field("seq", FieldKind::Int64))) },
+    record(field("gateway", FieldKind::Text)),
+    record(distinct(field("started_at", FieldKind::Time))),
+    record(distinct(field("ended_at", FieldKind::Time))),
+    record(field("tenant", FieldKind::Text)),
+    record(maybe("key_id", FieldKind::Text)),
+    record(field("identity", FieldKind::Text)),
+    record(maybe("labels", FieldKind::Json)),
+    record(field("operation", FieldKind::Text)),
+    record(field("route", FieldKind::Text)),
+    record(field("stream", FieldKind::Bool)),
+    record(field("upstream", FieldKind::Text)),
+    record(field("provider", FieldKind::Text)),
+    record(maybe("request_model", FieldKind::Text)),
+    record(maybe("response_model", FieldKind::Text)),
+    record(distinct(maybe("response_id", FieldKind::Text))),
+    record(maybe("service_tier", FieldKind::Text)),
+    record(maybe("status", FieldKind::Int32)),
+    record(field("end", FieldKind::Text)),
+    record(maybe("error_type", FieldKind::Text)),
+    record(maybe("finish_reasons", FieldKind::Json)),
+    Member { name: "source", ..usage(field("usage_source", FieldKind::Text)) },
+    Member { name: "sources", ..usage(maybe("usage_sources", FieldKind::Json)) },
+    usage(maybe("input_tokens", FieldKind::Int64)),
+    usage(maybe("cache_read_input_tokens", FieldKind::Int64)),
+    usage(maybe("cache_write_input_tokens", FieldKind::Int64)),
+    usage(maybe("cache_write_long_input_tokens", FieldKind::Int64)),
+    usage(maybe("output_tokens", FieldKind::Int64)),
+    usage(maybe("reasoning_output_tokens", FieldKind::Int64)),
+    usage(maybe("modalities", FieldKind::Json)),
+    usage(maybe("units", FieldKind::Json)),
+    usage(maybe("passes", FieldKind::Json)),
+    Member { name: "input_tokens", ..counted(maybe("counted_input_tokens", FieldKind::Int64)) },
+    Member { name: "output_tokens", ..counted(maybe("counted_output_tokens", FieldKind::Int64)) },
+    usage(maybe("flags", FieldKind::Json)),
+    timing(distinct(maybe("time_to_first_chunk", FieldKind::Double))),
+    timing(distinct(maybe("time_to_first_token", FieldKind::Double))),
+    timing(distinct(maybe("time_per_output_token", FieldKind::Double))),
+    timing(field("output_chunks", FieldKind::Int64)),
+    timing(distinct(maybe("longest_stall", FieldKind::Double))),
+    timing(distinct(maybe("gaps", FieldKind::Json))),
+    timing(distinct(maybe("duration", FieldKind::Double))),
+    Member { name: "gateway", ..timing(distinct(maybe("gateway_time", FieldKind::Double))) },
+    Member { reading: Reading::Stages, ..timing(distinct(maybe("stages", FieldKind::Json))) },
+    cost(maybe("currency", FieldKind::Text)),
+    Member { name: "amount", ..cost(distinct(maybe("cost", COST))) },
+    Member { name: "list_amount", ..cost(distinct(maybe("list_cost", COST))) },
+    cost(maybe("price_id", FieldKind::Text)),
+    Member { name: "lines", ..cost(distinct(maybe("cost_lines", FieldKind::Json))) },
+    record(maybe("reported_cost", FieldKind::Text)),
+    record(maybe("resource", FieldKind::Json)),
+];
+
+impl Within {
+    /// What the member `name` of it is, where that has columns of its own.
+    pub(super) fn inner(self, name: &[u8]) -> Option<Self> {
+        match (self, name) {
+            (Self::Record, b"usage") => Some(Self::Usage),
+            (Self::Record, b"timing") => Some(Self::Timing),
+            (Self::Record, b"cost") => Some(Self::Cost),
+            (Self::Usage, b"counted") => Some(Self::Counted),
+            _ => None,
+        }
+    }
+}
+
+/// Which column a member has; looked for from `next` on, and then before it.
+pub(super) fn find_column(within: Within, name: &[u8], next: usize) -> Option<usize> {
+    let is_it = |member: &Member| member.within == within && member.name.as_bytes() == name;
+    let (before, behind) = MEMBERS.split_at_checked(next)?;
+    let found = behind.iter().position(is_it).map(|at| next + at);
+    found.or_else(|| before.iter().position(is_it))
+}
+
+/// Which column is called `name`; one behind the last where none is.
+pub(super) const fn column(members: &[Member], name: &[u8]) -> usize {
+    match members {
+        [member, others @ ..] if !is_same(member.field.name.as_bytes(), name) => {
+            1 + column(others, name)
+        }
+        _ => 0,
+    }
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    match (one, other) {
+        ([], []) => true,
+        ([a, one @ ..], [b, other @ ..]) => *a == *b && is_same(one, other),
+        _ => false,
+    }
+}
