@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use jiff::Timestamp;
 
+/// The cause of a failure to connect.
+const UNREACHABLE: &str = "upstream_connect";
 /// Before the first answer.
 const NEVER: i64 = i64::MIN;
 
@@ -46,6 +48,12 @@ impl Known {
             (0, Some(_)) => Some(true),
             _ => Some(false),
         }
+    }
+
+    /// Whether the last request could not reach it.
+    pub(crate) fn is_away(&self) -> bool {
+        let cause = self.last_failure.map(|failure| failure.cause);
+        self.failures > 0 && cause == Some(UNREACHABLE)
     }
 }
 
@@ -96,14 +104,21 @@ mod tests {
         let (health, at) = (Health::default(), "2026-11-20T16:00:00Z".parse().unwrap());
         assert_eq!(health.known(), Known { answered_at: None, failures: 0, last_failure: None });
         assert_eq!(health.known().is_healthy(), None);
-        health.failed(at, "upstream_connect");
+        assert!(!health.known().is_away());
+        health.failed(at, UNREACHABLE);
+        assert!(health.known().is_away());
         health.failed(at, "upstream_reset");
         let failure = Some(Failure { at, cause: "upstream_reset" });
         assert_eq!(health.known(), Known { answered_at: None, failures: 2, last_failure: failure });
         assert_eq!(health.known().is_healthy(), Some(false));
+        assert!(!health.known().is_away());
         health.answered(at);
         let known = Known { answered_at: Some(at), failures: 0, last_failure: failure };
         assert_eq!(health.known(), known);
         assert_eq!(known.is_healthy(), Some(true));
+        health.failed(at, UNREACHABLE);
+        assert!(health.known().is_away());
+        health.answered(at);
+        assert!(!health.known().is_away(), "it was, and is not any more");
     }
 }

@@ -272,6 +272,13 @@ impl Gateway {
         assert!(limit.status().expect("run prlimit").success());
     }
 
+    /// Waits for so many reserved requests that cost nothing, of the default tenant.
+    pub(crate) fn await_voids(&self, reason: &str, count: usize) {
+        let tenant = "taximeter_tenant=\"default\"";
+        let reason = format!("taximeter_void_reason=\"{reason}\"");
+        self.await_metric(&format!("taximeter_voids_total{{{tenant},{reason}}} {count}"));
+    }
+
     /// Waits until `/metrics` has this line: some things are counted after their answer has left.
     pub(crate) fn await_metric(&self, line: &str) {
         let there = patiently(|| self.metrics().contains(line).then_some(()));

@@ -78,6 +78,7 @@ mod tls_clients;
 mod tokenizers;
 mod top;
 mod traces;
+mod unreachable;
 mod upstream_faults;
 mod upstream_framing;
 mod verify;

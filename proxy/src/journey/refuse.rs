@@ -72,6 +72,8 @@ pub(crate) enum Refusal {
     Draining,
     #[error("the engine cannot be reached")]
     UpstreamConnect { cause: &'static str },
+    #[error("the engine is away; try again")]
+    NoUpstream,
     #[error("the engine did not answer in time")]
     UpstreamTimeout,
     #[error("the engine refused the gateway's own credential; tell its operator")]
@@ -138,6 +140,7 @@ impl Refusal {
             Self::Overloaded => "overloaded",
             Self::Draining => "draining",
             Self::UpstreamConnect { .. } => "upstream_connect",
+            Self::NoUpstream => "no_upstream",
             Self::UpstreamTimeout => "upstream_timeout",
             Self::UpstreamAuth => "upstream_auth",
             Self::UpstreamReset => "upstream_reset",
@@ -181,7 +184,7 @@ impl Refusal {
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
             Self::ConcurrencyLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error"),
-            Self::LedgerUnavailable | Self::Overloaded | Self::Draining => {
+            Self::LedgerUnavailable | Self::Overloaded | Self::Draining | Self::NoUpstream => {
                 (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error")
             }
             Self::UpstreamConnect { .. }
@@ -358,6 +361,7 @@ mod tests {
             Refusal::Overloaded,
             Refusal::Draining,
             Refusal::UpstreamConnect { cause: "connect" },
+            Refusal::NoUpstream,
             Refusal::UpstreamTimeout,
             Refusal::UpstreamAuth,
             Refusal::UpstreamReset,

@@ -26,6 +26,7 @@ use super::settle::Fare;
 use crate::edge::clock;
 use crate::edge::listen::{Peer, Worker};
 use crate::edge::upstream::Exchange;
+use crate::health::Health;
 use crate::telemetry::events::UpstreamRefusedUs;
 use headers::Codings;
 use send::{Unsent, send};
@@ -55,10 +56,7 @@ pub(super) async fn open(
     let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
         Ok(sent) => sent,
         Err((refusal, settled)) => {
-            // An engine is not to blame for what we have no room for.
-            if !matches!(refusal, Refusal::Overloaded) {
-                worker.gateway.health(chosen.index).failed(clock::wall(), refusal.code());
-            }
+            let refusal = failed(worker.gateway.health(chosen.index), refusal);
             unsent(fare, &refusal, settled).await;
             return Err(refusal);
         }
@@ -115,6 +113,21 @@ pub(super) async fn open(
         }
     };
     Ok(Response::from_parts(head, body))
+}
+
+/// Notes what an upstream has failed; what the client is told.
+fn failed(health: &Health, refusal: Refusal) -> Refusal {
+    let was_away = health.known().is_away();
+    // An engine is not to blame for what we have no room for.
+    if !matches!(refusal, Refusal::Overloaded) {
+        health.failed(clock::wall(), refusal.code());
+    }
+    match refusal {
+        // It may be back at any moment, and each request finds out; where that was not enough, the
+        // next one is told to wait.
+        Refusal::UpstreamConnect { .. } if was_away => Refusal::NoUpstream,
+        refusal => refusal,
+    }
 }
 
 /// Ends the fare of a request that got no answer.
