@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use taximeter_ledger::{Correction, Record};
 
@@ -387,6 +388,27 @@ fn what_is_no_record_is_no_row_and_told_by_its_entry() {
     assert!(told("{}").contains("missing field `id`") || told("{}").contains("`gateway`"));
     assert!(told(&compact[1..]).contains("entry 3"));
     assert!(told(&compact.replace("812", "9223372036854775808")).contains("a count is too large"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_an_entry_says_is_a_row_or_an_error(at in 0_usize.., sign in "[ -~]", cuts: bool) {
+        let mut entry = entry(&whole());
+        let at = at % entry.len();
+        let before = |(place, sign): &(usize, char)| *place <= at && sign.is_ascii();
+        let (at, _) = entry.char_indices().rfind(before).unwrap();
+        if cuts { entry.truncate(at) } else { entry.replace_range(at..=at, &sign) }
+        let (mut rows, mut anew) = (RecordRows::new(), Vec::new());
+        match RecordRow::read(7, &entry, &mut anew).and_then(|row| rows.add(&row)) {
+            Ok(()) => {
+                let mut writer = RecordsParquet::new(Vec::new()).unwrap();
+                writer.add(&mut rows).unwrap();
+                writer.finish().unwrap();
+            }
+            Err(ExportError::Unreadable { seq: 7, .. } | ExportError::TooLarge { .. }) => {}
+            Err(error) => panic!("{entry}: {error}"),
+        }
+    }
 }
 
 #[test]
