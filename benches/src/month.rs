@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::clock::{monotonic_nanos, pause};
-use crate::record::pattern;
+use crate::record::{pattern, vary};
 
 const TENANTS: u32 = 50;
 const MODELS: u32 = 6;
@@ -110,15 +110,16 @@ impl Month {
         let started_at = Timestamp::from_microsecond(started_at.as_microsecond())?;
         let bits = self.pattern.id.0.as_u128() + u128::from(number);
         let (tenant, model) = (number % TENANTS, number / TENANTS % MODELS);
-        Ok(Record {
+        let mut record = Record {
             id: RequestId(Uuid::from_u128(bits)),
             request_id: format!("4bf92f35-77b3-4da6-a3ce-{number:012x}"),
             started_at,
-            ended_at: started_at + SignedDuration::from_millis(1180),
             tenant: TenantId(format!("tenant-{tenant}").into()),
             request_model: Some(format!("org/model-{model}-instruct")),
             ..self.pattern.clone()
-        })
+        };
+        vary(&mut record, number);
+        Ok(record)
     }
 
     /// Asks for a bill, which feeds the store first.

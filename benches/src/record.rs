@@ -1,6 +1,10 @@
 //! The record of a request, of which benches make many.
 
-use taximeter_ledger::Record;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use rust_decimal::Decimal;
+use taximeter_ledger::{Counted, Gaps, Record, Stages};
 
 /// As the gateway writes it; what differs from one to the next is put in.
 const RECORD: &str = r#"{
@@ -43,4 +47,54 @@ const RECORD: &str = r#"{
 /// Errors: the ledger reads records differently.
 pub fn pattern() -> serde_json::Result<Record> {
     serde_json::from_str(RECORD)
+}
+
+/// Makes it the request with that number, which differs from others as requests do: in what it used
+/// and cost, in its times, and in what the engine called it. The same number is the same request.
+pub fn vary(record: &mut Record, number: u32) {
+    let random = |salt: u32, below: u32| mixed(number, salt) % below;
+    let micros = |micros: u32| Duration::from_micros(micros.into());
+    let (input, output) = (100 + random(1, 4_000), 1 + random(2, 800));
+    let cached = input / 64 * 48;
+    let (first, gap) = (20_000 + random(3, 200_000), 5_000 + random(4, 20_000));
+    let (ours, whole) = (200 + random(5, 400), first + gap * (output - 1));
+
+    let (input_tokens, output_tokens) = (Some(input.into()), Some(output.into()));
+    let usage = &mut record.usage;
+    (usage.input_tokens, usage.output_tokens) = (input_tokens, output_tokens);
+    usage.cache_read_input_tokens = Some(cached.into());
+    usage.counted = Some(Counted { input_tokens, output_tokens });
+
+    let timing = &mut record.timing;
+    timing.time_to_first_chunk = Some(micros(first).as_secs_f64());
+    timing.time_to_first_token = Some(micros(first + 1_700).as_secs_f64());
+    timing.time_per_output_token = Some(micros(gap).as_secs_f64());
+    timing.longest_stall = Some(micros(gap + random(6, 40_000)).as_secs_f64());
+    timing.output_chunks = output.into();
+    let late = random(9, output);
+    timing.gaps = Some(Gaps::from(vec![output - late, late / 2, late - late / 2]));
+    timing.duration = micros(whole).as_secs_f64();
+    timing.gateway = micros(ours).as_secs_f64();
+    let ends = [9, 40, 44, ours / 2, ours, first, whole].map(|end| Some(micros(end)));
+    let [identify, body, route, admit, connect, prefill, stream] = ends;
+    let settle = Some(micros(whole + 21));
+    timing.stages = Some(Stages::ending([
+        identify, body, route, admit, connect, prefill, stream, None, settle,
+    ]));
+    record.ended_at = record.started_at + SignedDuration::from_micros(whole.into());
+    record.response_id = Some(format!("chatcmpl-{:08x}{:08x}", mixed(number, 7), mixed(number, 8)));
+
+    let Some(cost) = &mut record.cost else { return };
+    for (line, tokens) in cost.lines.iter_mut().zip([input - cached, cached, output]) {
+        line.tokens = Some(tokens.into());
+        line.amount = Decimal::from(tokens) * line.unit_price;
+    }
+    cost.amount = cost.lines.iter().map(|line| line.amount).sum();
+    cost.list_amount = cost.amount;
+}
+
+/// Looks random, and is the same each time.
+const fn mixed(number: u32, salt: u32) -> u32 {
+    let mixed = (number ^ salt.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
+    (mixed ^ (mixed >> 15)).wrapping_mul(0xc2b2_ae35).rotate_left(13)
 }

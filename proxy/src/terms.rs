@@ -89,6 +89,11 @@ impl Terms {
         !self.gpus.is_empty()
     }
 
+    /// Whether what requests and their corrections cost is all that is owed.
+    pub(crate) fn add_nothing(&self) -> bool {
+        self.allowances.is_empty() && self.gpus.is_empty()
+    }
+
     /// Whether a request to `upstream` that was admitted `at` owes a share of GPUs, whatever its
     /// record says.
     pub(crate) fn owes_share(&self, upstream: &str, at: Timestamp) -> bool {

@@ -13,7 +13,7 @@ use clap::Parser;
 use jiff::SignedDuration;
 use taximeter_benches::clock::cpu_nanos;
 use taximeter_benches::month::Month;
-use taximeter_benches::record::pattern;
+use taximeter_benches::record::{pattern, vary};
 use taximeter_benches::say;
 use taximeter_billing::export::{RecordRow, RecordRows, RecordsParquet};
 use taximeter_ledger::{Record, RequestId, TenantId};
@@ -77,7 +77,7 @@ fn writer(options: &Options) -> Result<(f64, f64)> {
         for from in (0..options.records).step_by(RecordRows::MAX) {
             let mut entries = Vec::with_capacity(RecordRows::MAX);
             for number in (from..options.records).take(RecordRows::MAX) {
-                vary(&mut record, &first, number);
+                next(&mut record, &first, number);
                 entries.push((record.seq, String::from_utf8(record.to_entry()?)?));
             }
             let start = cpu_nanos();
@@ -97,20 +97,15 @@ fn writer(options: &Options) -> Result<(f64, f64)> {
 }
 
 /// Makes it request `number`, after the `first` one.
-fn vary(record: &mut Record, first: &Record, number: u32) {
-    let id = 0x0193_e9a0_0000_7000_8000_0000_0000_0000_u128 + u128::from(number);
+fn next(record: &mut Record, first: &Record, number: u32) {
+    let id = first.id.0.as_u128() + u128::from(number);
     record.id = RequestId(Uuid::from_u128(id));
     record.request_id = format!("client-{number}");
     record.seq = u64::from(number) * 2;
     record.tenant = TenantId(format!("tenant-{}", number % TENANTS).into());
     record.request_model = Some(format!("model-{}", number % MODELS));
-    record.response_id = Some(format!("chatcmpl-{id:032x}"));
     record.started_at = first.started_at + SignedDuration::from_micros(i64::from(number) * 517);
-    record.ended_at =
-        record.started_at + SignedDuration::from_micros(i64::from(number % 9_973) * 311);
-    record.usage.input_tokens = Some(u64::from(number % 4_001));
-    record.usage.output_tokens = Some(u64::from(number % 1_009));
-    record.timing.duration = f64::from(number % 9_973) * 0.000_311;
+    vary(record, number);
 }
 
 /// Counts what is written, and keeps nothing.

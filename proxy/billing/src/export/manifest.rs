@@ -255,6 +255,15 @@ impl Tally {
         Ok(())
     }
 
+    /// What the rows cost, where nothing else is owed.
+    ///
+    /// # Errors
+    /// [`ExportError::TooLarge`].
+    pub fn owe_sums(&mut self) -> Result<(), ExportError> {
+        let sums = self.sums.clone();
+        sums.iter().try_for_each(|(currency, sum)| self.owe(currency, sum.billed_cost))
+    }
+
     /// The requests of an hour; its charges are added one by one.
     pub fn add_hour(&mut self, hour: &Hour) {
         self.requests += hour.sums.requests;

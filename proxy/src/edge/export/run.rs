@@ -59,17 +59,29 @@ fn complete(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), Expor
             (tally.sequences, tally.corrections) = (entries.sequences, entries.corrections);
         }
         Content::Records(format) if format.has_items() => {}
-        Content::Records(_) | Content::Parquet => {
-            let credits = job.terms.sums(store, job.scope(), None, |key, hour| {
-                if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
-                    tally.owe(currency, cost)?;
-                }
-                Ok::<_, ExportFault>(())
-            })?;
-            for credit in &credits {
-                tally.owe(&credit.currency, -credit.amount)?;
-            }
+        Content::Records(_) | Content::Parquet => owe(store, job, tally)?,
+    }
+    Ok(())
+}
+
+/// What is owed for the period of records: what they cost, unless something changes that.
+fn owe(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+    let mut is_corrected = false;
+    store.corrections(job.period, job.tenant.as_deref(), |_, _| {
+        is_corrected = true;
+        Ok::<_, StoreError>(())
+    })?;
+    if !is_corrected && job.terms.add_nothing() {
+        return Ok(tally.owe_sums()?);
+    }
+    let credits = job.terms.sums(store, job.scope(), None, |key, hour| {
+        if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
+            tally.owe(currency, cost)?;
         }
+        Ok::<_, ExportFault>(())
+    })?;
+    for credit in &credits {
+        tally.owe(&credit.currency, -credit.amount)?;
     }
     Ok(())
 }

@@ -35,12 +35,14 @@ pub(in crate::export) struct Field {
 }
 
 impl Field {
-    /// Whether readers leave groups out by the least and the greatest of its values.
+    /// Whether readers leave groups out by the least and the greatest of its values. Rows come in the
+    /// order of time, and any group has texts from all over the alphabet.
     pub(super) const fn is_looked_up(&self) -> bool {
         match self.kind {
             FieldKind::Time | FieldKind::Int64 | FieldKind::Int32 | FieldKind::Bool => true,
-            FieldKind::Text => !self.distinct,
-            FieldKind::Json | FieldKind::Double | FieldKind::Decimal { .. } => false,
+            FieldKind::Text | FieldKind::Json | FieldKind::Double | FieldKind::Decimal { .. } => {
+                false
+            }
         }
     }
 
