@@ -105,7 +105,10 @@ impl Month {
         Ok(path)
     }
 
-    fn record(&self, number: u32) -> Result<Record> {
+    /// The request with that number; its `seq` is the entry's.
+    ///
+    /// Errors: one that time has no room for.
+    pub fn record(&self, number: u32) -> Result<Record> {
         let started_at = self.begin + self.interval * i32::try_from(number)?;
         let started_at = Timestamp::from_microsecond(started_at.as_microsecond())?;
         let bits = self.pattern.id.0.as_u128() + u128::from(number);

@@ -51,7 +51,7 @@ pub fn pattern() -> serde_json::Result<Record> {
 
 /// Makes it the request with that number, which differs from others as requests do: in what it used
 /// and cost, in its times, and in what the engine called it. The same number is the same request.
-pub fn vary(record: &mut Record, number: u32) {
+pub(crate) fn vary(record: &mut Record, number: u32) {
     let random = |salt: u32, below: u32| mixed(number, salt) % below;
     let micros = |micros: u32| Duration::from_micros(micros.into());
     let (input, output) = (100 + random(1, 4_000), 1 + random(2, 800));

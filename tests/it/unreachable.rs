@@ -21,6 +21,9 @@ fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
     let message = error["message"].as_str().expect("a message");
     assert!(!message.contains(&address.to_string()), "the engine's address is ours: {message}");
 
+    assert!(gateway.records().is_empty());
+    gateway.await_voids("not_sent", 1);
+
     let gateway = Setup::with_upstream(&setup).start();
     let answer = gateway.ask(&post("/v1/messages", "", MESSAGE));
     assert_eq!(answer.status(), 502);
@@ -35,9 +38,8 @@ fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
 #[test]
 fn an_engine_that_stays_away_is_a_503_that_says_when_to_ask_again() {
     let address = Engine::start().address();
-    let gateway =
-        Setup::with_upstream(&format!("name: e, url: \"http://{address}\", dialect: openai"))
-            .start();
+    let setup = format!("name: e, url: \"http://{address}\", dialect: openai");
+    let gateway = Setup::with_upstream(&setup).start();
     assert_eq!(gateway.ask(&post("/v1/chat/completions", "", CHAT)).status(), 502);
     for _ in 0..2 {
         let answer = gateway.ask(&post("/v1/chat/completions", "", CHAT));
@@ -54,6 +56,7 @@ fn an_engine_that_stays_away_is_a_503_that_says_when_to_ask_again() {
     assert_eq!((&upstream["health"], &upstream["failures"]), (&"failing".into(), &3.into()));
     assert_eq!(upstream["last_failure"]["cause"], "upstream_connect");
     assert_eq!(gateway.admin("/readyz").status(), 200, "it can still refuse well");
+    assert!(gateway.records().is_empty());
     gateway.await_voids("not_sent", 3);
 
     let engine = Engine::at(address);

@@ -10,17 +10,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
-use jiff::SignedDuration;
 use taximeter_benches::clock::cpu_nanos;
 use taximeter_benches::month::Month;
-use taximeter_benches::record::{pattern, vary};
 use taximeter_benches::say;
 use taximeter_billing::export::{RecordRow, RecordRows, RecordsParquet};
-use taximeter_ledger::{Record, RequestId, TenantId};
-use uuid::Uuid;
 
-const TENANTS: u32 = 50;
-const MODELS: u32 = 6;
 /// The least time is told.
 const ROUNDS: usize = 3;
 
@@ -49,10 +43,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+fn month(options: &Options) -> Result<Month> {
+    let begin = "2026-10-01T00:00:00Z".parse()?;
+    Month::new(options.programs.join("taximeter"), begin, options.records)
+}
+
 /// Records a second of `taximeter bill --format parquet`, over a store that has them all.
 fn command(options: &Options) -> Result<f64> {
-    let begin = "2026-10-01T00:00:00Z".parse()?;
-    let mut month = Month::new(options.programs.join("taximeter"), begin, options.records)?;
+    let mut month = month(options)?;
     month.fill(options.records)?;
     let file = month.path().join("records.parquet").display().to_string();
     let mut least = f64::INFINITY;
@@ -65,9 +63,7 @@ fn command(options: &Options) -> Result<f64> {
 
 /// Records that the writer takes in a second of CPU time, and bytes of file that each becomes.
 fn writer(options: &Options) -> Result<(f64, f64)> {
-    let mut first = pattern()?;
-    first.resource = [("k8s.pod.name".to_owned(), "bench-0".to_owned())].into();
-    let mut record = first.clone();
+    let month = month(options)?;
     let mut anew = Vec::new();
     let mut best = u64::MAX;
     let mut bytes = 0;
@@ -77,8 +73,8 @@ fn writer(options: &Options) -> Result<(f64, f64)> {
         for from in (0..options.records).step_by(RecordRows::MAX) {
             let mut entries = Vec::with_capacity(RecordRows::MAX);
             for number in (from..options.records).take(RecordRows::MAX) {
-                next(&mut record, &first, number);
-                entries.push((record.seq, String::from_utf8(record.to_entry()?)?));
+                let entry = String::from_utf8(month.record(number)?.to_entry()?)?;
+                entries.push((number.into(), entry));
             }
             let start = cpu_nanos();
             let mut rows = RecordRows::new();
@@ -94,18 +90,6 @@ fn writer(options: &Options) -> Result<(f64, f64)> {
     }
     let records = f64::from(options.records);
     Ok((records * 1e9 / best as f64, bytes as f64 / records))
-}
-
-/// Makes it request `number`, after the `first` one.
-fn next(record: &mut Record, first: &Record, number: u32) {
-    let id = first.id.0.as_u128() + u128::from(number);
-    record.id = RequestId(Uuid::from_u128(id));
-    record.request_id = format!("client-{number}");
-    record.seq = u64::from(number) * 2;
-    record.tenant = TenantId(format!("tenant-{}", number % TENANTS).into());
-    record.request_model = Some(format!("model-{}", number % MODELS));
-    record.started_at = first.started_at + SignedDuration::from_micros(i64::from(number) * 517);
-    vary(record, number);
 }
 
 /// Counts what is written, and keeps nothing.

@@ -1,5 +1,6 @@
 //! Exports: what the store has, in a format that billing systems take, to where it is wanted.
 
+mod beside;
 mod connector;
 mod content;
 mod job;

@@ -2,16 +2,13 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::panic::resume_unwind;
-use std::sync::mpsc::sync_channel;
-use std::thread;
 
 use taximeter_billing::export::{Manifest, ManifestFile, Tally};
 use taximeter_billing::hour_of;
 
+use super::beside::written_beside;
 use super::content::Content;
 use super::job::{ExportFault, Job};
-use super::parquet::{WAITING_MAX, send};
 use super::partitions::Partitions;
 use super::place::{Draft, Place, Published};
 use super::stream::stream;
@@ -113,19 +110,16 @@ fn partitioned(
     }
     let partitions = Partitions::new(place, tenants(store, job)?);
     let newest = store.newest()?;
-    let (to_writer, pages) = sync_channel(WAITING_MAX);
-    thread::scope(|scope| {
-        let written = scope.spawn(move || partitions.write(pages));
-        let read = store.pages(&job.filter(), newest, |page| {
-            page.iter().for_each(|_| step());
-            send(&to_writer, page)
-        });
-        drop(to_writer);
-        // Where the writer failed, that is why nobody could go on.
-        let written = written.join().unwrap_or_else(|panic| resume_unwind(panic));
-        (manifest.files, manifest.tally) = written?;
-        read
-    })
+    (manifest.files, manifest.tally) = written_beside(
+        move |pages| partitions.write(pages),
+        |hand_on| {
+            store.pages(&job.filter(), newest, |page| {
+                page.iter().for_each(|_| step());
+                hand_on(page)
+            })
+        },
+    )?;
+    Ok(())
 }
 
 /// How many tenants there are; more than partitions are made for count as one more than that.
