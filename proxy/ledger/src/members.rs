@@ -119,7 +119,7 @@ pub(crate) fn text(value: &[u8]) -> Option<&str> {
 /// A text without escapes, and what follows it.
 fn plain_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = bytes.strip_prefix(b"\"")?;
-    let (text, rest) = inside.split_at_checked(memchr2(b'"', b'\\', inside)?)?;
+    let (text, rest) = inside.split_at_checked(quote_or_escape(inside)?)?;
     Some((text, rest.strip_prefix(b"\"")?))
 }
 
@@ -139,13 +139,38 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn text_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
-        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        at += quote_or_escape(bytes.get(at..)?)?;
         if bytes.get(at) == Some(&b'"') {
             return Some(at + 1);
         }
         // And what is escaped.
         at += 2;
     }
+}
+
+/// Where the first quote or backslash is.
+fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    /// Most texts end here: to call what looks at many bytes at once would take longer.
+    const NEAR_WORDS: usize = 6;
+    let (words, _) = bytes.as_chunks();
+    let near = words.get(..NEAR_WORDS).unwrap_or(words);
+    for (index, word) in near.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = bytes_that_are(b'"', word) | bytes_that_are(b'\\', word);
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let behind = near.as_flattened().len();
+    memchr2(b'"', b'\\', bytes.get(behind..)?).map(|at| behind + at)
+}
+
+/// The highest bit of each byte of `word` that is `byte`; the lowest one set is right, those above it
+/// may not be.
+const fn bytes_that_are(byte: u8, word: u64) -> u64 {
+    const LOWEST_BITS: u64 = u64::from_le_bytes([1; 8]);
+    let others = word ^ u64::from_le_bytes([byte; 8]);
+    others.wrapping_sub(LOWEST_BITS) & !others & (LOWEST_BITS << 7)
 }
 
 /// Bytes of the object or array at the beginning, with its brackets.
@@ -211,6 +236,22 @@ mod tests {
             [text(b"\"a\""), text(b"\"\\n\""), text(b"1"), text(b"\"a\"b")],
             [Some("a"), None, None, None]
         );
+    }
+
+    #[test]
+    fn quotes_and_escapes_are_found_wherever_they_are() {
+        // All but the ends differ from one of both by a bit, or by the highest.
+        for others in [b'a', b'#', b']', b'"' | 0x80, b'\\' | 0x80, 0, 0xff] {
+            for length in 0..100 {
+                let mut bytes = vec![others; length];
+                assert_eq!(quote_or_escape(&bytes), None);
+                for (first, second) in [(b'"', b'\\'), (b'\\', b'"')] {
+                    bytes.extend([first, second, first]);
+                    assert_eq!(quote_or_escape(&bytes), Some(length), "{bytes:?}");
+                    bytes.truncate(length);
+                }
+            }
+        }
     }
 
     #[test]

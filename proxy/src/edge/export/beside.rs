@@ -9,8 +9,9 @@ use taximeter_billing::export::ExportError;
 
 use super::job::ExportFault;
 
-/// Pieces that wait for the writer: it is not idle while the reader has a long moment.
-const WAITING_MAX: usize = 8;
+/// Pieces that wait for the writer: neither is idle while the other has a long moment, as the writer has
+/// where a group of rows ends.
+const WAITING_MAX: usize = 24;
 
 /// What `write` makes of the pieces that `read` hands on, in their order.
 ///

@@ -2,7 +2,7 @@
 //! the store and the one that encodes rows.
 
 use std::io::Write;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use taximeter_billing::export::{ExportError, RecordRow, RecordRows, RecordsParquet, Tally};
@@ -25,39 +25,49 @@ pub(super) fn parquet<W: Write + Send>(
 ) -> Result<W, ExportFault> {
     let writer = RecordsParquet::new(out)?;
     let newest = store.newest()?;
-    let work = take_apart;
+    let work = |(page, rows)| (take_apart(&page, rows), page);
+    let (to_spare, spare) = channel::<RecordRows>();
     written_beside(
-        move |rows| write(writer, rows),
+        move |rows| write(writer, rows, &to_spare),
         |hand_on| {
-            let mut hand_on = |rows: Result<RecordRows, ExportError>| {
+            let mut hand_on = |(rows, page): (Result<RecordRows, ExportError>, Written)| {
                 let mut rows = rows?;
                 tally.add_requests(&rows.take_tally())?;
                 (0..rows.len()).for_each(|_| step());
-                hand_on(rows)
+                hand_on(rows)?;
+                Ok::<_, ExportFault>(page)
             };
             thread::scope(|scope| {
                 let mut lanes = Lanes::new(scope, &work);
                 store.pages(&job.filter(), newest, |page| {
-                    lanes.push(page).map_or(Ok(()), &mut hand_on)
+                    let rows = spare.try_recv().unwrap_or_default();
+                    lanes.push((page, rows)).map_or_else(|| Ok(Written::default()), &mut hand_on)
                 })?;
-                lanes.try_for_each(hand_on)
+                lanes.try_for_each(|done| hand_on(done).map(drop))
             })
         },
     )
 }
 
-fn take_apart(page: Vec<Written>) -> Result<RecordRows, ExportError> {
-    let (mut rows, mut anew) = (RecordRows::new(), Vec::new());
-    for Written { seq, record } in &page {
-        rows.add(&RecordRow::read(*seq, record, &mut anew)?)?;
+/// A page, in rows that were empty.
+fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
+    let mut anew = Vec::new();
+    for (seq, record) in page.iter() {
+        rows.add(&RecordRow::read(seq, record, &mut anew)?)?;
     }
     Ok(rows)
 }
 
+/// Writes rows; those that are empty then come back by `spare`.
 fn write<W: Write + Send>(
     mut writer: RecordsParquet<W>,
     rows: Receiver<RecordRows>,
+    spare: &Sender<RecordRows>,
 ) -> Result<W, ExportError> {
-    rows.into_iter().try_for_each(|mut rows| writer.add(&mut rows))?;
+    for mut rows in rows {
+        writer.add(&mut rows)?;
+        // Nobody wants them once all pages are read.
+        let _ = spare.send(rows);
+    }
     writer.finish()
 }

@@ -60,11 +60,13 @@ impl<'a> Partitions<'a> {
     /// what they add up to.
     pub(super) fn write(
         mut self,
-        pages: Receiver<Vec<Written>>,
+        pages: Receiver<Written>,
     ) -> Result<(Vec<ManifestFile>, Tally), PartFault> {
         let mut anew = Vec::new();
-        for Written { seq, record } in pages.into_iter().flatten() {
-            self.add(&RecordRow::read(seq, &record, &mut anew)?)?;
+        for page in pages {
+            for (seq, record) in page.iter() {
+                self.add(&RecordRow::read(seq, record, &mut anew)?)?;
+            }
         }
         self.end_hour()?;
         Ok((self.files, self.tally))

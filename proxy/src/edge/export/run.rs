@@ -12,7 +12,7 @@ use super::job::{ExportFault, Job};
 use super::partitions::Partitions;
 use super::place::{Draft, Place, Published};
 use super::stream::stream;
-use crate::edge::store::{Store, StoreError};
+use crate::edge::store::{Store, StoreError, Written};
 
 /// Writes an export to `place`, its manifest last: as one file called `file`, or, without a name,
 /// as the folder wants it: records in Parquet in a folder for each tenant and hour, anything else
@@ -115,7 +115,7 @@ fn partitioned(
         |hand_on| {
             store.pages(&job.filter(), newest, |page| {
                 page.iter().for_each(|_| step());
-                hand_on(page)
+                hand_on(page).map(|()| Written::default())
             })
         },
     )?;

@@ -226,19 +226,22 @@ impl Store {
         }
     }
 
-    /// Shows `visit` the same as [`records`](Self::records), page by page and not read yet.
+    /// Hands `visit` the same as [`records`](Self::records), page by page and not read yet; the page
+    /// that it gives back is used again.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub(crate) fn pages<E: From<StoreError>>(
         &mut self,
         filter: &Filter,
         newest: i64,
-        mut visit: impl FnMut(Vec<Written>) -> Result<(), E>,
+        mut visit: impl FnMut(Written) -> Result<Written, E>,
     ) -> Result<(), E> {
         let mut start = Place { at: filter.since(), id: Vec::new() };
+        let mut page = Written::default();
         loop {
-            let (page, next) = self.database.written(filter, newest, &start, PAGE_RECORDS_MAX)?;
-            visit(page)?;
+            let limit = PAGE_RECORDS_MAX;
+            let next = self.database.written(filter, newest, &start, limit, &mut page)?;
+            page = visit(page)?;
             let Some(next) = next else { return Ok(()) };
             start = next;
         }

@@ -74,7 +74,7 @@ impl Store {
         gather: impl Fn(&mut T, &Post<'_>) + Sync,
         mut visit: impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
-        let work = |page: Vec<Written>| Page::read(&page, &gather);
+        let work = |page: Written| (Page::read(&page, &gather), page);
         self.at_one_moment(|store| {
             thread::scope(|scope| store.audit_held(Lanes::new(scope, &work), &mut visit))
         })
@@ -82,7 +82,7 @@ impl Store {
 
     fn audit_held<T: Send>(
         &mut self,
-        mut lanes: Lanes<Vec<Written>, Page<T>>,
+        mut lanes: Lanes<Written, (Page<T>, Written)>,
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         let newest = self.newest()?;
@@ -90,15 +90,19 @@ impl Store {
         let mut start = Place { at: all.since(), id: Vec::new() };
         let (from, last) = (Timestamp::MIN, Timestamp::MIN);
         let mut standing = Standing { due: Hours::default(), from, last };
+        let mut written = Written::default();
         loop {
-            let (page, next) = self.database.written(&all, newest, &start, PAGE_RECORDS_MAX)?;
-            if let Some(page) = lanes.push(page) {
+            let limit = PAGE_RECORDS_MAX;
+            let next = self.database.written(&all, newest, &start, limit, &mut written)?;
+            let done = lanes.push(std::mem::take(&mut written));
+            if let Some((page, again)) = done {
                 self.audit_page(page, &mut standing, visit)?;
+                written = again;
             }
             let Some(next) = next else { break };
             start = next;
         }
-        for page in lanes {
+        for (page, _) in lanes {
             self.audit_page(page, &mut standing, visit)?;
         }
         let Standing { mut due, from, .. } = standing;
@@ -163,20 +167,20 @@ impl Store {
 }
 
 impl<T: Default> Page<T> {
-    fn read(page: &[Written], gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
+    fn read(page: &Written, gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
         let mut read = Self {
             posts: page.len(),
             gathered: T::default(),
             due: Hours::default(),
             unreadable: Vec::new(),
         };
-        for Written { seq, record } in page {
-            match Post::read(*seq, record) {
+        for (seq, record) in page.iter() {
+            match Post::read(seq, record) {
                 Ok(post) => {
                     read.due.add_post(&post);
                     gather(&mut read.gathered, &post);
                 }
-                Err(fault) => read.unreadable.push((*seq, fault)),
+                Err(fault) => read.unreadable.push((seq, fault)),
             }
         }
         read

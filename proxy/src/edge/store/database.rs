@@ -73,14 +73,16 @@ pub(super) trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// The same as [`admitted`](Self::admitted), not read yet, and where more may follow.
+    /// The same as [`admitted`](Self::admitted), not read yet, in place of what `page` has; and where
+    /// more may follow.
     fn written(
         &mut self,
         filter: &Filter,
         newest: i64,
         start: &Place,
         limit: u32,
-    ) -> Result<(Vec<Written>, Option<Place>), StoreError>;
+        page: &mut Written,
+    ) -> Result<Option<Place>, StoreError>;
 
     /// Shows each correction of a request that was admitted in `period` and is here, beside its
     /// request; of one request in the order in which they were written.
@@ -146,13 +148,41 @@ pub(crate) struct Rebuilt {
     pub(crate) kept_corrections: u64,
 }
 
-/// A request as it was written.
-#[derive(Debug)]
+/// Some requests as they were written: one behind the other, so that their memory is one piece, which
+/// those that come next are read into.
+#[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Its entry.
-    pub(crate) seq: u64,
-    /// All of it.
-    pub(crate) record: String,
+    records: String,
+    /// The number of each one's entry, and where it ends.
+    ends: Vec<(u64, usize)>,
+}
+
+impl Written {
+    /// How many.
+    pub(crate) const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Each with the number of its entry.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
+        let mut start = 0;
+        self.ends.iter().map(move |(seq, end)| {
+            let record = self.records.get(start..*end).unwrap_or_default();
+            start = *end;
+            (*seq, record)
+        })
+    }
+
+    pub(super) fn push(&mut self, seq: u64, record: &str) {
+        self.records.push_str(record);
+        self.ends.push((seq, self.records.len()));
+    }
+
+    /// Holds nothing any more but its memory.
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+        self.ends.clear();
+    }
 }
 
 /// Which records are asked for.

@@ -208,8 +208,9 @@ impl Database for Postgres {
         newest: i64,
         start: &Place,
         limit: u32,
-    ) -> Result<(Vec<Written>, Option<Place>), StoreError> {
-        self.ask(|link| ask::written(link, filter, newest, start, limit))
+        page: &mut Written,
+    ) -> Result<Option<Place>, StoreError> {
+        self.ask(|link| ask::written(link, filter, newest, (start, limit), page))
     }
 
     fn corrections(

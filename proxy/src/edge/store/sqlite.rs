@@ -182,8 +182,9 @@ impl Database for Sqlite {
         newest: i64,
         start: &Place,
         limit: u32,
-    ) -> Result<(Vec<Written>, Option<Place>), StoreError> {
-        self.ask(|connection| ask::written(connection, filter, newest, start, limit))
+        page: &mut Written,
+    ) -> Result<Option<Place>, StoreError> {
+        self.ask(|connection| ask::written(connection, filter, newest, (start, limit), page))
     }
 
     fn corrections(

@@ -1,6 +1,6 @@
 //! What a column of some rows holds until they are encoded.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
@@ -120,17 +120,19 @@ impl Column {
         match (&mut self.values, to) {
             (Values::Bytes { all, ends }, to) => {
                 let texts = Bytes::from(std::mem::take(all));
-                let texts = slices(&texts, ends);
-                match to {
+                let slices = slices(&texts, ends);
+                let written = match to {
                     ColumnWriter::FixedLenByteArrayColumnWriter(to) => {
-                        let numbers: Vec<_> = texts.map(FixedLenByteArray::from).collect();
+                        let numbers: Vec<_> = slices.map(FixedLenByteArray::from).collect();
                         to.write_batch(&numbers, levels, None)?
                     }
                     ColumnWriter::ByteArrayColumnWriter(to) => {
-                        to.write_batch(&Vec::from_iter(texts), levels, None)?
+                        to.write_batch(&Vec::from_iter(slices), levels, None)?
                     }
                     _ => return Err(misplaced()),
-                }
+                };
+                *all = emptied(texts);
+                written
             }
             (Values::Int64(values), ColumnWriter::Int64ColumnWriter(to)) => {
                 to.write_batch(values, levels, None)?
@@ -168,6 +170,14 @@ fn slices(all: &Bytes, ends: &[usize]) -> impl Iterator<Item = ByteArray> {
         *start = *end;
         Some(ByteArray::from(slice))
     })
+}
+
+/// The memory of texts that are written, or as much of it anew while a dictionary has some of them.
+fn emptied(texts: Bytes) -> Vec<u8> {
+    let length = texts.len();
+    let mut texts = texts.try_into_mut().unwrap_or_else(|_| BytesMut::with_capacity(length));
+    texts.clear();
+    texts.into()
 }
 
 /// Powers of ten, of which the last has more digits than any field.

@@ -140,33 +140,40 @@ pub(super) fn admitted(
     start: &Place,
     limit: u32,
 ) -> Result<Vec<(Place, Record)>, Fault> {
-    admitted_as(link, filter, newest, (start, limit), |row| Ok((place(row)?, record(row, 2, 3)?)))
+    let mut admitted = Vec::new();
+    each_admitted(link, filter, newest, (start, limit), |row| {
+        admitted.push((place(row)?, record(row, 2, 3)?));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(admitted)
 }
 
 pub(super) fn written(
     link: &Link,
     filter: &Filter,
     newest: i64,
-    start: &Place,
-    limit: u32,
-) -> Result<(Vec<Written>, Option<Place>), Fault> {
-    let mut last = None;
-    let page = admitted_as(link, filter, newest, (start, limit), |row| {
-        let seq = row.try_get(2).map(i64::cast_unsigned)?;
-        last = Some(place(row)?);
-        Ok(Written { seq, record: row.try_get(3)? })
+    (start, limit): (&Place, u32),
+    page: &mut Written,
+) -> Result<Option<Place>, Fault> {
+    let mut next = None;
+    page.clear();
+    each_admitted(link, filter, newest, (start, limit), |row| {
+        page.push(row.try_get(2).map(i64::cast_unsigned)?, row.try_get(3)?);
+        if page.len() == limit as usize {
+            next = Some(place(row)?.next());
+        }
+        Ok(ControlFlow::Continue(()))
     })?;
-    let next = last.filter(|_| page.len() == limit as usize).map(Place::next);
-    Ok((page, next))
+    Ok(next)
 }
 
-fn admitted_as<T>(
+fn each_admitted(
     link: &Link,
     filter: &Filter,
     newest: i64,
     (start, limit): (&Place, u32),
-    read: impl FnMut(&Row) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
+    visit: impl FnMut(&Row) -> Result<ControlFlow<()>, Fault>,
+) -> Result<(), Fault> {
     let (at, id) = from_place(start);
     let (before, tenant, limit) = (filter.before(), tenant(filter), i64::from(limit));
     let given: [Given<'_>; 6] = [
@@ -177,7 +184,7 @@ fn admitted_as<T>(
         (&newest, Type::INT8),
         (&limit, Type::INT8),
     ];
-    collect(link, ADMITTED, &given, read)
+    link.each(ADMITTED, &given, visit)
 }
 
 pub(super) fn admitted_before(

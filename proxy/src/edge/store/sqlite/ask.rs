@@ -142,20 +142,20 @@ pub(super) fn written(
     connection: &Connection,
     filter: &Filter,
     newest: i64,
-    start: &Place,
-    limit: u32,
-) -> rusqlite::Result<(Vec<Written>, Option<Place>)> {
+    (start, limit): (&Place, u32),
+    page: &mut Written,
+) -> rusqlite::Result<Option<Place>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
-    let (mut page, mut next) = (Vec::new(), None);
+    let mut next = None;
+    page.clear();
     each(connection, ADMITTED, asked, |row| {
-        let seq = row.get(2).map(i64::cast_unsigned)?;
-        page.push(Written { seq, record: row.get(3)? });
+        page.push(row.get(2).map(i64::cast_unsigned)?, text(row, 3)?);
         if page.len() == limit as usize {
             next = Some(place(row)?.next());
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok((page, next))
+    Ok(next)
 }
 
 pub(super) fn admitted_before(
