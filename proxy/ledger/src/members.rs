@@ -5,7 +5,7 @@
 //! their check. Only what is laid out as entries are is read, without blanks or escapes where it
 //! matters; a parser is to read all else.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// Goes through an object, member by member: a [`name`](Self::name), then its
 /// [`value`](Self::value), or [`enter`](Self::enter) for the members of that. `None` of any of them
@@ -13,6 +13,7 @@ use memchr::memchr2;
 #[derive(Debug, Clone)]
 pub struct Members<'a> {
     rest: &'a [u8],
+    is_escaped: bool,
     /// Nothing of the object that is gone through has been read.
     is_first: bool,
 }
@@ -20,8 +21,14 @@ pub struct Members<'a> {
 impl<'a> Members<'a> {
     /// Those of the object that these bytes are.
     #[must_use]
-    pub const fn of(object: &'a [u8]) -> Self {
-        Self { rest: object, is_first: true }
+    pub fn of(object: &'a [u8]) -> Self {
+        Self { rest: object, is_escaped: memchr(b'\\', object).is_some(), is_first: true }
+    }
+
+    /// Whether anything in the object is escaped.
+    #[must_use]
+    pub const fn is_escaped(&self) -> bool {
+        self.is_escaped
     }
 
     /// Into the object that comes next.
@@ -62,7 +69,7 @@ impl<'a> Members<'a> {
 
     /// Its value, whatever it is.
     pub fn value(&mut self) -> Option<&'a [u8]> {
-        let (value, after) = value(self.rest)?;
+        let (value, after) = value(self.rest, self.is_escaped)?;
         self.rest = after;
         Some(value)
     }
@@ -124,11 +131,11 @@ fn plain_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The value at the beginning, and what follows it.
-fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+fn value(bytes: &[u8], is_escaped: bool) -> Option<(&[u8], &[u8])> {
     let length = match bytes.first()? {
         b' ' | b'\n' => return None,
-        b'"' => text_length(bytes)?,
-        b'{' | b'[' => nested_length(bytes)?,
+        b'"' => text_length(bytes, is_escaped)?,
+        b'{' | b'[' => nested_length(bytes, is_escaped)?,
         // A number, or a word.
         _ => bytes.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n'))?,
     };
@@ -136,7 +143,10 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Bytes of the text at the beginning, with its quotes.
-fn text_length(bytes: &[u8]) -> Option<usize> {
+fn text_length(bytes: &[u8], is_escaped: bool) -> Option<usize> {
+    if !is_escaped {
+        return quote(bytes.get(1..)?).map(|length| length + 2);
+    }
     let mut at = 1;
     loop {
         at += quote_or_escape(bytes.get(at..)?)?;
@@ -148,21 +158,35 @@ fn text_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// Where the first quote is.
+fn quote(bytes: &[u8]) -> Option<usize> {
+    first(bytes, |word| bytes_that_are(b'"', word), |far| memchr(b'"', far))
+}
+
 /// Where the first quote or backslash is.
 fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    let within = |word| bytes_that_are(b'"', word) | bytes_that_are(b'\\', word);
+    first(bytes, within, |far| memchr2(b'"', b'\\', far))
+}
+
+/// Where the first byte is that `within` finds in a word, and `far` anywhere.
+fn first(
+    bytes: &[u8],
+    within: impl Fn(u64) -> u64,
+    far: impl Fn(&[u8]) -> Option<usize>,
+) -> Option<usize> {
     /// Most texts end here: to call what looks at many bytes at once would take longer.
     const NEAR_WORDS: usize = 6;
     let (words, _) = bytes.as_chunks();
     let near = words.get(..NEAR_WORDS).unwrap_or(words);
     for (index, word) in near.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = bytes_that_are(b'"', word) | bytes_that_are(b'\\', word);
+        let found = within(u64::from_le_bytes(*word));
         if found != 0 {
             return Some(index * 8 + found.trailing_zeros() as usize / 8);
         }
     }
     let behind = near.as_flattened().len();
-    memchr2(b'"', b'\\', bytes.get(behind..)?).map(|at| behind + at)
+    far(bytes.get(behind..)?).map(|at| behind + at)
 }
 
 /// The highest bit of each byte of `word` that is `byte`; the lowest one set is right, those above it
@@ -174,12 +198,12 @@ const fn bytes_that_are(byte: u8, word: u64) -> u64 {
 }
 
 /// Bytes of the object or array at the beginning, with its brackets.
-fn nested_length(bytes: &[u8]) -> Option<usize> {
+fn nested_length(bytes: &[u8], is_escaped: bool) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     loop {
         match bytes.get(at)? {
             b'"' => {
-                at += text_length(bytes.get(at..)?)?;
+                at += text_length(bytes.get(at..)?, is_escaped)?;
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -244,10 +268,12 @@ mod tests {
         for others in [b'a', b'#', b']', b'"' | 0x80, b'\\' | 0x80, 0, 0xff] {
             for length in 0..100 {
                 let mut bytes = vec![others; length];
-                assert_eq!(quote_or_escape(&bytes), None);
+                assert_eq!((quote(&bytes), quote_or_escape(&bytes)), (None, None));
                 for (first, second) in [(b'"', b'\\'), (b'\\', b'"')] {
                     bytes.extend([first, second, first]);
                     assert_eq!(quote_or_escape(&bytes), Some(length), "{bytes:?}");
+                    let quoted = length + usize::from(first != b'"');
+                    assert_eq!(quote(&bytes), Some(quoted), "{bytes:?}");
                     bytes.truncate(length);
                 }
             }

@@ -11,7 +11,6 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
-use memchr::memchr;
 use taximeter_ledger::{Members, Record, Stage};
 
 use self::members::{MEMBERS, Member, Reading, Within, column, find_column};
@@ -68,9 +67,9 @@ impl<'a> RecordRow<'a> {
     }
 
     fn find(seq: u64, entry: &'a [u8]) -> Option<Self> {
-        let is_escaped = memchr(b'\\', entry).is_some();
-        let mut row = Self { seq, is_escaped, values: [None; MEMBERS.len()] };
         let mut members = Members::of(entry);
+        let is_escaped = members.is_escaped();
+        let mut row = Self { seq, is_escaped, values: [None; MEMBERS.len()] };
         row.find_within(Within::Record, &mut members, &mut 0)?;
         members.is_at_end().then_some(row)
     }
