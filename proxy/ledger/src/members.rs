@@ -74,6 +74,28 @@ impl<'a> Members<'a> {
         Some(value)
     }
 
+    /// Goes past bytes that come next; `None` where others do.
+    pub fn pass(&mut self, bytes: &[u8]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(bytes)?;
+        Some(())
+    }
+
+    /// Whether what comes next is all that stands in `bytes`, the last of which are a value; then it
+    /// is gone past.
+    pub fn is_next(&mut self, bytes: &[u8]) -> bool {
+        let rest = self.rest.strip_prefix(bytes);
+        // A number may go on.
+        let rest = rest.filter(|rest| matches!(rest, [b',' | b'}', ..]));
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    /// Bytes of the object that are left.
+    #[must_use]
+    pub const fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Whether what comes next is an object.
     #[must_use]
     pub const fn is_object(&self) -> bool {
@@ -301,6 +323,18 @@ mod tests {
         assert_eq!((members.name(), members.name()), (Some(None), Some(None)));
         assert!(members.is_at_end());
         assert_eq!(members.name(), None);
+    }
+
+    #[test]
+    fn what_comes_next_is_gone_past_where_it_is_known() {
+        let mut members = Members::of(b"{\"a\":12,\"b\":12}");
+        assert!(!members.is_next(b"{\"a\":1") && !members.is_next(b"{\"a\":123"));
+        assert_eq!((members.left(), members.pass(b"{\"b")), (15, None));
+        assert!(members.is_next(b"{\"a\":12"));
+        assert_eq!((members.left(), members.pass(b",\"b\":")), (8, Some(())));
+        assert_eq!(members.value(), Some(&b"12"[..]));
+        assert!(!members.is_next(b"}") && !members.is_at_end());
+        assert_eq!((members.pass(b"}"), members.is_at_end()), (Some(()), true));
     }
 
     #[test]

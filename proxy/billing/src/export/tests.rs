@@ -5,7 +5,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use taximeter_ledger::{Correction, Record};
+use taximeter_ledger::{Correction, Record, Stage};
 
 use super::*;
 use crate::period::Period;
@@ -223,12 +223,20 @@ fn parquet(entries: &[&str]) -> (Vec<BTreeMap<String, Value>>, Tally) {
     }
     assert_eq!(rows.len(), entries.len());
     let tally = rows.take_tally();
+    (read_back(&mut rows), tally)
+}
+
+/// The rows of a file that has these.
+fn read_back(rows: &mut RecordRows) -> Vec<BTreeMap<String, Value>> {
     let mut writer = RecordsParquet::new(Vec::new()).unwrap();
-    writer.add(&mut rows).unwrap();
+    writer.add(rows).unwrap();
     assert!(rows.is_empty() && rows.bytes() == 0);
     let reader = SerializedFileReader::new(Bytes::from(writer.finish().unwrap())).unwrap();
-    let rows = reader.get_row_iter(None).unwrap().map(|row| json_of(&row.unwrap())).collect();
-    (rows, tally)
+    reader.get_row_iter(None).unwrap().map(|row| json_of(&row.unwrap())).collect()
+}
+
+fn column(stage: Stage) -> String {
+    format!("stage_{}", stage.as_str())
 }
 
 fn entry(record: &Record) -> String {
@@ -317,7 +325,8 @@ fn every_field_of_a_record_has_its_column() {
         ("gaps", json!("[94,1]")),
         ("duration", json!("1.5")),
         ("gateway_time", json!("0.0004")),
-        ("stages", json!(r#"{"identify":0.00001,"body":0.00039}"#)),
+        ("stage_identify", json!("0.00001")),
+        ("stage_body", json!("0.00039")),
         ("currency", json!("USD")),
         ("cost", json!("0.001234000000000000")),
         ("list_cost", json!("0.001234000000000000")),
@@ -326,10 +335,13 @@ fn every_field_of_a_record_has_its_column() {
         ("reported_cost", json!("0.001")),
         ("resource", json!(r#"{"k8s.pod.name":"a-0"}"#)),
     ];
-    let expected = expected.map(|(column, value)| (column.to_owned(), value));
-    assert_eq!(rows[0], expected.into());
+    let mut expected = BTreeMap::from(expected.map(|(column, value)| (column.to_owned(), value)));
+    expected.extend(Stage::ALL[2..].iter().map(|stage| (column(*stage), Value::Null)));
+    assert_eq!(rows[0], expected);
     assert_eq!(rows[1]["seq"], 8);
-    for absent in ["stages", "gaps", "cost", "currency", "resource", "flags", "reported_cost"] {
+    for absent in
+        ["stage_identify", "gaps", "cost", "currency", "resource", "flags", "reported_cost"]
+    {
         assert_eq!(rows[1][absent], Value::Null, "{absent}");
     }
 }
@@ -399,32 +411,61 @@ proptest! {
         let (at, _) = entry.char_indices().rfind(before).unwrap();
         if cuts { entry.truncate(at) } else { entry.replace_range(at..=at, &sign) }
         let (mut rows, mut anew) = (RecordRows::new(), Vec::new());
-        match RecordRow::read(7, &entry, &mut anew).and_then(|row| rows.add(&row)) {
-            Ok(()) => {
-                let mut writer = RecordsParquet::new(Vec::new()).unwrap();
-                writer.add(&mut rows).unwrap();
-                writer.finish().unwrap();
-            }
+        let alone = RecordRow::read(7, &entry, &mut anew).and_then(|row| rows.add(&row));
+        match &alone {
+            Ok(()) => {}
             Err(ExportError::Unreadable { seq: 7, .. } | ExportError::TooLarge { .. }) => {}
             Err(error) => panic!("{entry}: {error}"),
+        }
+        // And it is the same behind one that it is like in all but that.
+        let (before, mut both) = (self::entry(&whole()), RecordRows::new());
+        let behind = both.add_entries([(6, before.as_str()), (7, &entry)]);
+        match (alone, behind) {
+            (Ok(()), Ok(())) => {
+                prop_assert_eq!(read_back(&mut both).pop(), read_back(&mut rows).pop());
+            }
+            (alone, behind) => {
+                let told = |outcome: Result<(), ExportError>| outcome.unwrap_err().to_string();
+                prop_assert_eq!(told(alone), told(behind));
+            }
         }
     }
 }
 
+/// The stages of a row whose entry has them so.
+fn stages(written: &str) -> Vec<Value> {
+    let entry = entry(&record(|_| {}));
+    let begin = entry.find("\"stages\":").unwrap() + "\"stages\":".len();
+    let end = begin + entry[begin..].find(']').unwrap() + 1;
+    let rows = parquet(&[&format!("{}{written}{}", &entry[..begin], &entry[end..])]).0;
+    Stage::ALL.into_iter().map(|stage| rows[0][&column(stage)].clone()).collect()
+}
+
 #[test]
-fn seconds_have_the_digits_of_their_microseconds() {
-    let stages = |micros: &[Option<u64>]| {
-        let entry = entry(&record(|_| {}));
-        let begin = entry.find("\"stages\":").unwrap() + "\"stages\":".len();
-        let end = begin + entry[begin..].find(']').unwrap() + 1;
-        let micros = serde_json::to_string(micros).unwrap();
-        let rows = parquet(&[&format!("{}{micros}{}", &entry[..begin], &entry[end..])]).0;
-        rows[0]["stages"].as_str().unwrap().to_owned()
-    };
-    let all = [Some(0), Some(7), Some(10), Some(999_999), Some(1_000_000), None, Some(12_345_678)];
-    let expected = r#"{"identify":0.0,"body":0.000007,"route":0.00001,"admit":0.999999,"connect":1.0,"stream":12.345678}"#;
-    assert_eq!(stages(&all), expected);
-    assert_eq!(stages(&[None]), "{}");
+fn each_stage_is_a_column_in_seconds() {
+    let seconds =
+        json!(["0E0", "0.000007", "0.00001", "0.999999", "1.0", null, "12.345678", null, "1.3134"]);
+    let micros = "[0,7,10,999999,1000000,null,12345678,null,1313400]";
+    assert_eq!(json!(stages(micros)), seconds);
+    let by_word = r#"{"identify":0.0,"body":0.000007,"route":0.00001,"admit":0.999999,
+        "connect":1.0,"stream":12.345678,"settle":1.3134}"#;
+    assert_eq!(json!(stages(by_word)), seconds);
+    for none in ["null", "[]", "{}", "[null]"] {
+        assert!(stages(none).iter().all(Value::is_null), "{none}");
+    }
+}
+
+#[test]
+fn what_is_as_it_was_before_is_read_as_if_it_were_not() {
+    let (whole, bare) = (entry(&whole()), entry(&bare()));
+    let other = whole.replace("812", "8123").replace("\"acme\"", "\"acme2\"");
+    let spread = serde_json::to_string_pretty(&record(|_| {})).unwrap();
+    let entries = [&whole, &whole, &other, &whole, &bare, &bare, &spread, &bare, &other];
+    let entries = entries.map(String::as_str);
+    let mut rows = RecordRows::new();
+    rows.add_entries((7..).zip(entries)).unwrap();
+    let tally = rows.take_tally();
+    assert_eq!((read_back(&mut rows), tally), parquet(&entries));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use taximeter_billing::export::{ExportError, RecordRow, RecordRows, RecordsParquet, Tally};
+use taximeter_billing::export::{ExportError, RecordRows, RecordsParquet, Tally};
 
 use super::beside::written_beside;
 use super::job::{ExportFault, Job};
@@ -51,10 +51,7 @@ pub(super) fn parquet<W: Write + Send>(
 
 /// A page, in rows that were empty.
 fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
-    let mut anew = Vec::new();
-    for (seq, record) in page.iter() {
-        rows.add(&RecordRow::read(seq, record, &mut anew)?)?;
-    }
+    rows.add_entries(page.iter())?;
     Ok(rows)
 }
 

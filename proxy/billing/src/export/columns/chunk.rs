@@ -12,9 +12,13 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::values::{Column, Texts};
+use crate::export::error::ExportError;
+
 /// Pages of one column.
 pub(super) struct Chunk {
     writer: ColumnWriter<'static>,
+    texts: Texts,
     pages: Held,
 }
 
@@ -23,12 +27,12 @@ impl Chunk {
         let pages = Held::default();
         let writer = Box::new(Pages(TrackedWrite::new(pages.clone())));
         let writer = get_column_writer(Arc::clone(column), Arc::clone(properties), writer);
-        Self { writer, pages }
+        Self { writer, texts: Texts::default(), pages }
     }
 
-    /// Where its next values go.
-    pub(super) const fn writer(&mut self) -> &mut ColumnWriter<'static> {
-        &mut self.writer
+    /// Writes the column of some rows.
+    pub(super) fn write(&mut self, column: &mut Column) -> Result<(), ExportError> {
+        column.write(&mut self.writer, &mut self.texts)
     }
 
     /// Ends it, as the next column of `group`.

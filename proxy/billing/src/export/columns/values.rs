@@ -1,12 +1,14 @@
 //! What a column of some rows holds until they are encoded.
 
+use std::iter::repeat_n;
+
 use bytes::{Bytes, BytesMut};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
 use rust_decimal::{Decimal, RoundingStrategy};
 
-use super::field::{FieldKind, decimal_width};
+use super::field::{Field, FieldKind, decimal_width};
 use crate::export::error::ExportError;
 
 /// Rows that are gathered before they are encoded. Texts of so many stay in the processor's cache.
@@ -18,18 +20,17 @@ const DECIMAL_BYTES: usize = 16;
 
 /// One column of some rows.
 pub(super) struct Column {
-    kind: FieldKind,
-    nullable: bool,
+    field: Field,
     /// 1 where there is a value, 0 where there is none; empty where there always is one.
     present: Vec<i16>,
     values: Values,
 }
 
 enum Values {
-    /// All texts behind each other, and where each ends.
+    /// All texts behind each other; one that comes several times in a row stands once.
     Bytes {
         all: Vec<u8>,
-        ends: Vec<usize>,
+        runs: Vec<Run>,
     },
     Int64(Vec<i64>),
     Int32(Vec<i32>),
@@ -37,29 +38,37 @@ enum Values {
     Double(Vec<f64>),
 }
 
+/// A text.
+struct Run {
+    begin: usize,
+    end: usize,
+    /// How often in a row.
+    times: usize,
+}
+
 impl Column {
-    pub(super) fn new(kind: FieldKind, nullable: bool) -> Self {
-        let values = match kind {
+    pub(super) fn new(field: Field) -> Self {
+        let values = match field.kind {
             FieldKind::Text | FieldKind::Json | FieldKind::Decimal { .. } => {
                 let all = Vec::with_capacity(ROWS_MAX * TEXT_BYTES);
-                Values::Bytes { all, ends: Vec::with_capacity(ROWS_MAX) }
+                Values::Bytes { all, runs: Vec::with_capacity(ROWS_MAX) }
             }
             FieldKind::Time | FieldKind::Int64 => Values::Int64(Vec::with_capacity(ROWS_MAX)),
             FieldKind::Int32 => Values::Int32(Vec::with_capacity(ROWS_MAX)),
             FieldKind::Bool => Values::Bool(Vec::with_capacity(ROWS_MAX)),
             FieldKind::Double => Values::Double(Vec::with_capacity(ROWS_MAX)),
         };
-        let present = Vec::with_capacity(if nullable { ROWS_MAX } else { 0 });
-        Self { kind, nullable, present, values }
+        let present = Vec::with_capacity(if field.nullable { ROWS_MAX } else { 0 });
+        Self { field, present, values }
     }
 
     /// Holds nothing any more but its memory.
     pub(super) fn clear(&mut self) {
         self.present.clear();
         match &mut self.values {
-            Values::Bytes { all, ends } => {
+            Values::Bytes { all, runs } => {
                 all.clear();
-                ends.clear();
+                runs.clear();
             }
             Values::Int64(values) => values.clear(),
             Values::Int32(values) => values.clear(),
@@ -69,19 +78,27 @@ impl Column {
     }
 
     pub(super) const fn kind(&self) -> FieldKind {
-        self.kind
+        self.field.kind
     }
 
     pub(super) fn push_null(&mut self) {
-        if self.nullable {
+        if self.field.nullable {
             self.present.push(0);
         }
     }
 
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
-        if let Values::Bytes { all, ends } = &mut self.values {
-            all.extend_from_slice(bytes);
-            ends.push(all.len());
+        if let Values::Bytes { all, runs } = &mut self.values {
+            match runs.last_mut() {
+                Some(run) if !self.field.distinct && all.get(run.begin..run.end) == Some(bytes) => {
+                    run.times += 1;
+                }
+                _ => {
+                    let begin = all.len();
+                    all.extend_from_slice(bytes);
+                    runs.push(Run { begin, end: all.len(), times: 1 });
+                }
+            }
             self.mark();
         }
     }
@@ -114,24 +131,52 @@ impl Column {
         }
     }
 
-    /// Writes what is held to its chunk of a group.
-    pub(super) fn write(&mut self, to: &mut ColumnWriter<'_>) -> Result<(), ExportError> {
-        let levels = self.nullable.then_some(self.present.as_slice());
+    /// The last value once more; its bytes.
+    pub(super) fn push_again(&mut self) -> usize {
+        fn push_last<T: Copy>(values: &mut Vec<T>) -> usize {
+            values.extend(values.last().copied());
+            size_of::<T>()
+        }
+        let bytes = match &mut self.values {
+            Values::Bytes { runs, .. } => match runs.last_mut() {
+                Some(run) => {
+                    run.times += 1;
+                    run.end - run.begin
+                }
+                None => 0,
+            },
+            Values::Int64(values) => push_last(values),
+            Values::Int32(values) => push_last(values),
+            Values::Bool(values) => push_last(values),
+            Values::Double(values) => push_last(values),
+        };
+        self.mark();
+        bytes
+    }
+
+    /// Writes what is held, and what takes less work where `texts` have it from before.
+    pub(super) fn write(
+        &mut self,
+        to: &mut ColumnWriter<'_>,
+        texts: &mut Texts,
+    ) -> Result<(), ExportError> {
+        let levels = self.field.nullable.then_some(self.present.as_slice());
         match (&mut self.values, to) {
-            (Values::Bytes { all, ends }, to) => {
-                let texts = Bytes::from(std::mem::take(all));
-                let slices = slices(&texts, ends);
+            (Values::Bytes { all, runs }, to) => {
+                let held = Bytes::from(std::mem::take(all));
                 let written = match to {
                     ColumnWriter::FixedLenByteArrayColumnWriter(to) => {
-                        let numbers: Vec<_> = slices.map(FixedLenByteArray::from).collect();
+                        let mut numbers = Vec::<FixedLenByteArray>::new();
+                        push_each(&held, runs, &mut numbers);
                         to.write_batch(&numbers, levels, None)?
                     }
                     ColumnWriter::ByteArrayColumnWriter(to) => {
-                        to.write_batch(&Vec::from_iter(slices), levels, None)?
+                        to.write_batch(texts.fill(&held, runs), levels, None)?
                     }
                     _ => return Err(misplaced()),
                 };
-                *all = emptied(texts);
+                texts.let_go();
+                *all = emptied(held);
                 written
             }
             (Values::Int64(values), ColumnWriter::Int64ColumnWriter(to)) => {
@@ -152,7 +197,7 @@ impl Column {
     }
 
     fn mark(&mut self) {
-        if self.nullable {
+        if self.field.nullable {
             self.present.push(1);
         }
     }
@@ -163,13 +208,50 @@ fn misplaced() -> ExportError {
     ParquetError::General("a column of another kind".to_owned()).into()
 }
 
-/// The texts, as slices of one piece of memory.
-fn slices(all: &Bytes, ends: &[usize]) -> impl Iterator<Item = ByteArray> {
-    ends.iter().scan(0, move |start, end| {
-        let slice = all.slice(*start..*end);
-        *start = *end;
-        Some(ByteArray::from(slice))
-    })
+/// Texts of a column of some rows, one by one as they are encoded.
+#[derive(Default)]
+pub(super) struct Texts {
+    values: Vec<ByteArray>,
+    /// All are the same one, which is often so again of the rows that come next.
+    is_one: bool,
+}
+
+impl Texts {
+    fn fill(&mut self, all: &Bytes, runs: &[Run]) -> &[ByteArray] {
+        if let [run] = runs {
+            let text = all.slice(run.begin..run.end);
+            let is_again =
+                self.is_one && self.values.first().is_some_and(|one| *one.data() == *text);
+            if !is_again {
+                self.values.clear();
+            }
+            if self.values.len() < run.times {
+                // Of its own: it outlives the others.
+                self.values.resize(run.times, ByteArray::from(text.to_vec()));
+            }
+            self.is_one = true;
+            return self.values.get(..run.times).unwrap_or_default();
+        }
+        self.values.clear();
+        push_each(all, runs, &mut self.values);
+        self.is_one = false;
+        &self.values
+    }
+
+    /// Of what belongs to the rows nothing is held any more.
+    fn let_go(&mut self) {
+        if !self.is_one {
+            self.values.clear();
+        }
+    }
+}
+
+/// Every text, as slices of one piece of memory.
+fn push_each<T: From<ByteArray> + Clone>(all: &Bytes, runs: &[Run], to: &mut Vec<T>) {
+    for run in runs {
+        let text = ByteArray::from(all.slice(run.begin..run.end));
+        to.extend(repeat_n(T::from(text), run.times));
+    }
 }
 
 /// The memory of texts that are written, or as much of it anew while a dictionary has some of them.

@@ -31,8 +31,8 @@ pub(super) enum Reading {
     Value,
     /// The number of the entry.
     Entry,
-    /// The member's value: microseconds in the order of the stages, or seconds by their words.
-    Stages,
+    /// One of the member's values: microseconds, in the order of the stages.
+    Stage,
 }
 
 const fn field(name: &'static str, kind: FieldKind) -> Field {
@@ -64,12 +64,18 @@ const fn timing(field: Field) -> Member {
     Member { within: Within::Timing, ..record(field) }
 }
 
+/// How long a stage took, in seconds.
+const fn stage(field: Field) -> Member {
+    Member { name: "stages", reading: Reading::Stage, ..timing(field) }
+}
+
 const fn cost(field: Field) -> Member {
     Member { within: Within::Cost, ..record(field) }
 }
 
 /// Columns are named as in the record, with `_` in place of nesting where a name alone would not tell.
-pub(super) const MEMBERS: [Member; 54] = [
+/// Those of one member stand side by side.
+pub(super) const MEMBERS: [Member; 62] = [
     record(distinct(field("id", FieldKind::Text))),
     record(distinct(field("request_id", FieldKind::Text))),
     record(field("attempt", FieldKind::Int32)),
@@ -121,8 +127,16 @@ pub(super) const MEMBERS: [Member; 54] = [
     timing(distinct(maybe("longest_stall", FieldKind::Double))),
     timing(distinct(maybe("gaps", FieldKind::Json))),
     timing(distinct(maybe("duration", FieldKind::Double))),
-    Member { name: "gateway", ..timing(distinct(maybe("gateway_time", FieldKind::Double))) },
-    Member { reading: Reading::Stages, ..timing(distinct(maybe("stages", FieldKind::Json))) },
+    Member { name: "gateway", ..timing(maybe("gateway_time", FieldKind::Double)) },
+    stage(maybe("stage_identify", FieldKind::Double)),
+    stage(maybe("stage_body", FieldKind::Double)),
+    stage(maybe("stage_route", FieldKind::Double)),
+    stage(maybe("stage_admit", FieldKind::Double)),
+    stage(maybe("stage_connect", FieldKind::Double)),
+    stage(distinct(maybe("stage_prefill", FieldKind::Double))),
+    stage(distinct(maybe("stage_stream", FieldKind::Double))),
+    stage(distinct(maybe("stage_answer", FieldKind::Double))),
+    stage(maybe("stage_settle", FieldKind::Double)),
     cost(maybe("currency", FieldKind::Text)),
     Member { name: "amount", ..cost(distinct(maybe("cost", COST))) },
     Member { name: "list_amount", ..cost(distinct(maybe("list_cost", COST))) },

@@ -1,0 +1,208 @@
+//! One request as a row.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use taximeter_ledger::Record;
+
+use super::layout::{Found, Layout};
+use super::members::{MEMBERS, Member, Reading, column};
+use super::values::{count, number, parsed, time};
+use crate::export::columns::{FieldKind, Row, Rows};
+use crate::export::error::ExportError;
+use crate::export::manifest::Tally;
+
+const GATEWAY: usize = column(&MEMBERS, b"gateway");
+const STARTED_AT: usize = column(&MEMBERS, b"started_at");
+const TENANT: usize = column(&MEMBERS, b"tenant");
+const CURRENCY: usize = column(&MEMBERS, b"currency");
+const AMOUNT: usize = column(&MEMBERS, b"cost");
+const LIST_AMOUNT: usize = column(&MEMBERS, b"list_cost");
+
+/// One request, as its entry has it: what goes into each column, borrowed.
+pub struct RecordRow<'a> {
+    seq: u64,
+    found: Found<'a>,
+}
+
+/// What it costs, read once.
+struct Amounts {
+    billed: Option<Decimal>,
+    list: Option<Decimal>,
+}
+
+impl<'a> RecordRow<'a> {
+    /// Takes entry `seq` apart. One that is laid out otherwise than entries are is laid out in `anew`
+    /// first.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`]: it is no record.
+    pub fn read(seq: u64, entry: &'a str, anew: &'a mut Vec<u8>) -> Result<Self, ExportError> {
+        match Self::read_behind(&mut Layout::default(), seq, entry) {
+            Some(row) => Ok(row),
+            None => Self::read_anew(seq, entry, anew),
+        }
+    }
+
+    /// Takes entry `seq` apart, of which much is likely as in the one that `layout` is of; `None` where
+    /// it is laid out otherwise than entries are.
+    pub(super) fn read_behind(layout: &mut Layout<'a>, seq: u64, entry: &'a str) -> Option<Self> {
+        let found = layout.read(entry.as_bytes())?;
+        Some(Self { seq, found })
+    }
+
+    /// Lays an entry out as entries are, and takes that apart.
+    pub(super) fn read_anew(
+        seq: u64,
+        entry: &str,
+        anew: &'a mut Vec<u8>,
+    ) -> Result<Self, ExportError> {
+        let unreadable = |what| ExportError::Unreadable { seq, what };
+        let record: Record =
+            serde_json::from_str(entry).map_err(|error| unreadable(error.to_string()))?;
+        *anew = record.to_entry()?;
+        let found = Layout::default().read(anew);
+        let found = found.ok_or_else(|| unreadable("it is no object".to_owned()))?;
+        Ok(Self { seq, found })
+    }
+
+    /// Who pays.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`].
+    pub fn tenant(&self) -> Result<Cow<'a, str>, ExportError> {
+        self.required(TENANT, |value| self.text(value))
+    }
+
+    /// Admission.
+    ///
+    /// # Errors
+    /// [`ExportError::Unreadable`].
+    pub fn started_at(&self) -> Result<Timestamp, ExportError> {
+        self.required(STARTED_AT, time)
+    }
+
+    /// A text, without its quotes.
+    fn text<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, str>> {
+        match self.plain(value)? {
+            Cow::Borrowed(text) => str::from_utf8(text).ok().map(Cow::Borrowed),
+            Cow::Owned(text) => String::from_utf8(text).ok().map(Cow::Owned),
+        }
+    }
+
+    /// The same as bytes: all of the entry is text, and so is what stands between quotes.
+    fn plain<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        let inside = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if !self.found.is_escaped {
+            return Some(Cow::Borrowed(inside));
+        }
+        let text: String = serde_json::from_slice(value).ok()?;
+        Some(Cow::Owned(text.into_bytes()))
+    }
+
+    /// What a column that every request has holds.
+    fn required<T>(
+        &self,
+        column: usize,
+        read: impl FnOnce(&'a [u8]) -> Option<T>,
+    ) -> Result<T, ExportError> {
+        self.value(column).and_then(read).ok_or_else(|| self.unreadable(column))
+    }
+
+    fn unreadable(&self, column: usize) -> ExportError {
+        let name = MEMBERS.get(column).map(|member| member.field.name).unwrap_or_default();
+        ExportError::Unreadable { seq: self.seq, what: format!("its `{name}` is missing or wrong") }
+    }
+
+    /// Adds it to a tally, and as a row behind that of the entry that it was read behind.
+    pub(super) fn add_to(&self, tally: &mut Tally, rows: &mut Rows) -> Result<(), ExportError> {
+        let amounts = self.amounts()?;
+        let gateway = self.required(GATEWAY, |value| self.text(value))?;
+        let cost = match self.value(CURRENCY) {
+            Some(_) => Some((
+                self.required(CURRENCY, |value| self.text(value))?,
+                amounts.billed.ok_or_else(|| self.unreadable(AMOUNT))?,
+                amounts.list.ok_or_else(|| self.unreadable(LIST_AMOUNT))?,
+            )),
+            None => None,
+        };
+        let cost = cost.as_ref().map(|(currency, billed, list)| (&**currency, *billed, *list));
+        tally.add_one(&gateway, self.seq, cost, 1)?;
+        let mut row = rows.row();
+        for (column, (member, value)) in MEMBERS.iter().zip(self.found.values).enumerate() {
+            self.fill(&mut row, column, member, value, &amounts)?;
+        }
+        Ok(())
+    }
+
+    fn amounts(&self) -> Result<Amounts, ExportError> {
+        let read = |column| {
+            let value: Option<&[u8]> = self.value(column);
+            value.map(|value| parsed(value).ok_or_else(|| self.unreadable(column))).transpose()
+        };
+        let billed = read(AMOUNT)?;
+        // Mostly nobody has terms of their own.
+        let is_list = self.value(AMOUNT) == self.value(LIST_AMOUNT);
+        Ok(Amounts { billed, list: if is_list { billed } else { read(LIST_AMOUNT)? } })
+    }
+
+    fn value(&self, column: usize) -> Option<&'a [u8]> {
+        self.found.values.get(column).copied().flatten()
+    }
+
+    fn fill(
+        &self,
+        row: &mut Row<'_>,
+        column: usize,
+        member: &Member,
+        value: Option<&[u8]>,
+        amounts: &Amounts,
+    ) -> Result<(), ExportError> {
+        let unreadable = || self.unreadable(column);
+        let value = match (member.reading, value) {
+            (Reading::Entry, _) => {
+                let too_large = |_| ExportError::TooLarge { what: "the number of an entry" };
+                row.int64(i64::try_from(self.seq).map_err(too_large)?);
+                return Ok(());
+            }
+            (_, None) if member.field.nullable => {
+                row.null();
+                return Ok(());
+            }
+            (_, None) => return Err(unreadable()),
+            (_, Some(_)) if self.found.is_again(column) => {
+                row.again();
+                return Ok(());
+            }
+            (Reading::Stage, Some(micros)) => {
+                let micros = count(micros).ok_or_else(unreadable)??;
+                // The number that is nearest to its six places.
+                row.double(micros as f64 / 1e6);
+                return Ok(());
+            }
+            (Reading::Value, Some(value)) => value,
+        };
+        match member.field.kind {
+            FieldKind::Text => row.text(&self.plain(value).ok_or_else(unreadable)?),
+            FieldKind::Json => row.text(value),
+            FieldKind::Time => row.time(time(value).ok_or_else(unreadable)?),
+            FieldKind::Int64 => row.int64(count(value).ok_or_else(unreadable)??),
+            FieldKind::Int32 => {
+                let count = count(value).ok_or_else(unreadable)??;
+                row.int32(i32::try_from(count).map_err(|_| unreadable())?);
+            }
+            FieldKind::Bool => row.bool(match value {
+                b"true" => true,
+                b"false" => false,
+                _ => return Err(unreadable()),
+            }),
+            FieldKind::Double => row.double(number(value).ok_or_else(unreadable)?),
+            FieldKind::Decimal { .. } => {
+                let amount = if column == AMOUNT { amounts.billed } else { amounts.list };
+                row.decimal(amount.ok_or_else(unreadable)?)?;
+            }
+        }
+        Ok(())
+    }
+}
