@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{Draft, Entry, Position, Record, RequestId, SegmentHeader, TenantId};
+use taximeter_ledger::{Draft, Entry, Position, Record, SegmentHeader, TenantId};
 use tempfile::TempDir;
-use uuid::Uuid;
 
 use crate::clock::{monotonic_nanos, pause};
 use crate::record::{pattern, vary};
@@ -111,11 +110,8 @@ impl Month {
     pub fn record(&self, number: u32) -> Result<Record> {
         let started_at = self.begin + self.interval * i32::try_from(number)?;
         let started_at = Timestamp::from_microsecond(started_at.as_microsecond())?;
-        let bits = self.pattern.id.0.as_u128() + u128::from(number);
         let (tenant, model) = (number % TENANTS, number / TENANTS % MODELS);
         let mut record = Record {
-            id: RequestId(Uuid::from_u128(bits)),
-            request_id: format!("4bf92f35-77b3-4da6-a3ce-{number:012x}"),
             started_at,
             tenant: TenantId(format!("tenant-{tenant}").into()),
             request_model: Some(format!("org/model-{model}-instruct")),

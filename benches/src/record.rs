@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use rust_decimal::Decimal;
-use taximeter_ledger::{Counted, Gaps, Record, Stages};
+use taximeter_ledger::{Counted, Gaps, Record, RequestId, Stages};
+use uuid::Builder;
 
 /// As the gateway writes it; what differs from one to the next is put in.
 const RECORD: &str = r#"{
@@ -49,40 +50,30 @@ pub fn pattern() -> serde_json::Result<Record> {
     serde_json::from_str(RECORD)
 }
 
-/// Makes it the request with that number, which differs from others as requests do: in what it used
-/// and cost, in its times, and in what the engine called it. The same number is the same request.
+/// Makes it the request with that number, which differs from others as requests do: in its ids, in
+/// what it used and cost, and in its times; and one of eight is no stream. The same number is the
+/// same request.
 pub(crate) fn vary(record: &mut Record, number: u32) {
     let random = |salt: u32, below: u32| mixed(number, salt) % below;
-    let micros = |micros: u32| Duration::from_micros(micros.into());
     let (input, output) = (100 + random(1, 4_000), 1 + random(2, 800));
     let cached = input / 64 * 48;
-    let (first, gap) = (20_000 + random(3, 200_000), 5_000 + random(4, 20_000));
-    let (ours, whole) = (200 + random(5, 400), first + gap * (output - 1));
-
     let (input_tokens, output_tokens) = (Some(input.into()), Some(output.into()));
     let usage = &mut record.usage;
     (usage.input_tokens, usage.output_tokens) = (input_tokens, output_tokens);
     usage.cache_read_input_tokens = Some(cached.into());
     usage.counted = Some(Counted { input_tokens, output_tokens });
+    record.stream = random(0, 8) > 0;
+    time(record, number, output);
 
-    let timing = &mut record.timing;
-    timing.time_to_first_chunk = Some(micros(first).as_secs_f64());
-    timing.time_to_first_token = Some(micros(first + 1_700).as_secs_f64());
-    timing.time_per_output_token = Some(micros(gap).as_secs_f64());
-    timing.longest_stall = Some(micros(gap + random(6, 40_000)).as_secs_f64());
-    timing.output_chunks = output.into();
-    let late = random(9, output);
-    timing.gaps = Some(Gaps::from(vec![output - late, late / 2, late - late / 2]));
-    timing.duration = micros(whole).as_secs_f64();
-    timing.gateway = micros(ours).as_secs_f64();
-    let ends = [9, 40, 44, ours / 2, ours, first, whole].map(|end| Some(micros(end)));
-    let [identify, body, route, admit, connect, prefill, stream] = ends;
-    let settle = Some(micros(whole + 21));
-    timing.stages = Some(Stages::ending([
-        identify, body, route, admit, connect, prefill, stream, None, settle,
-    ]));
-    record.ended_at = record.started_at + SignedDuration::from_micros(whole.into());
-    record.response_id = Some(format!("chatcmpl-{:08x}{:08x}", mixed(number, 7), mixed(number, 8)));
+    let random_bits = [7, 8, 9].map(|salt| u128::from(mixed(number, salt)));
+    let [high, middle, low] = random_bits;
+    let millis = u64::try_from(record.started_at.as_millisecond()).unwrap_or(0);
+    let random_bytes = (high << 48 | middle << 24 | low).to_be_bytes();
+    let [_, _, _, _, _, _, random_bytes @ ..] = random_bytes;
+    let id = Builder::from_unix_timestamp_millis(millis, &random_bytes).into_uuid();
+    record.id = RequestId(id);
+    record.request_id = id.to_string();
+    record.response_id = Some(format!("chatcmpl-{middle:08x}{high:08x}"));
 
     let Some(cost) = &mut record.cost else { return };
     for (line, tokens) in cost.lines.iter_mut().zip([input - cached, cached, output]) {
@@ -91,6 +82,42 @@ pub(crate) fn vary(record: &mut Record, number: u32) {
     }
     cost.amount = cost.lines.iter().map(|line| line.amount).sum();
     cost.list_amount = cost.amount;
+}
+
+fn time(record: &mut Record, number: u32, output: u32) {
+    let random = |salt: u32, below: u32| mixed(number, salt) % below;
+    let micros = |micros: u32| Duration::from_micros(micros.into());
+    let stream = record.stream;
+    let seconds = |of: u32| Some(micros(of).as_secs_f64()).filter(|_| stream);
+    let (first, gap) = (20_000 + random(3, 200_000), 5_000 + random(4, 20_000));
+    let whole = first + gap * (output - 1);
+    // Identified, read, routed, reserved, sent.
+    let ours = [(11, 9), (12, 40), (13, 5), (5, 300), (6, 200)];
+    let mut ended = 0;
+    let ours = ours.map(|(salt, most)| {
+        ended += 1 + random(salt, most);
+        ended
+    });
+
+    let timing = &mut record.timing;
+    timing.time_to_first_chunk = seconds(first);
+    timing.time_to_first_token = seconds(first + 1_700);
+    timing.time_per_output_token = seconds(gap);
+    timing.longest_stall = seconds(gap + random(14, 40_000));
+    timing.output_chunks = if stream { output.into() } else { 0 };
+    let late = random(15, output);
+    let gaps = Gaps::from(vec![output - late, late / 2, late - late / 2]);
+    timing.gaps = Some(gaps).filter(|_| stream);
+    timing.duration = micros(whole).as_secs_f64();
+    timing.gateway = micros(ended).as_secs_f64();
+    let [identify, body, route, admit, connect] = ours.map(|end| Some(micros(end)));
+    let [prefill, streamed, answer] = if stream { [first, whole, 0] } else { [0, 0, whole] }
+        .map(|end| Some(micros(end)).filter(|end| !end.is_zero()));
+    let settle = Some(micros(whole + 10 + random(16, 30)));
+    timing.stages = Some(Stages::ending([
+        identify, body, route, admit, connect, prefill, streamed, answer, settle,
+    ]));
+    record.ended_at = record.started_at + SignedDuration::from_micros(whole.into());
 }
 
 /// Looks random, and is the same each time.

@@ -157,7 +157,8 @@ fn value(bytes: &[u8], is_escaped: bool) -> Option<(&[u8], &[u8])> {
     let length = match bytes.first()? {
         b' ' | b'\n' => return None,
         b'"' => text_length(bytes, is_escaped)?,
-        b'{' | b'[' => nested_length(bytes, is_escaped)?,
+        b'{' | b'[' if is_escaped => nested_length(bytes)?,
+        b'{' | b'[' => plain_nested_length(bytes)?,
         // A number, or a word.
         _ => bytes.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n'))?,
     };
@@ -219,13 +220,20 @@ const fn bytes_that_are(byte: u8, word: u64) -> u64 {
     others.wrapping_sub(LOWEST_BITS) & !others & (LOWEST_BITS << 7)
 }
 
+/// The highest bit of each byte of `word` that is `byte`, and no other.
+const fn all_bytes_that_are(byte: u8, word: u64) -> u64 {
+    const ALL_BUT_HIGHEST: u64 = u64::from_le_bytes([0x7f; 8]);
+    let others = word ^ u64::from_le_bytes([byte; 8]);
+    !(((others & ALL_BUT_HIGHEST) + ALL_BUT_HIGHEST) | others | ALL_BUT_HIGHEST)
+}
+
 /// Bytes of the object or array at the beginning, with its brackets.
-fn nested_length(bytes: &[u8], is_escaped: bool) -> Option<usize> {
+fn nested_length(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     loop {
         match bytes.get(at)? {
             b'"' => {
-                at += text_length(bytes.get(at..)?, is_escaped)?;
+                at += text_length(bytes.get(at..)?, true)?;
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -239,8 +247,45 @@ fn nested_length(bytes: &[u8], is_escaped: bool) -> Option<usize> {
     }
 }
 
+/// The same where nothing is escaped, so that every quote begins a text or ends one.
+fn plain_nested_length(bytes: &[u8]) -> Option<usize> {
+    // `[` and `{` differ in this bit alone, as `]` and `}` do.
+    const KIND: u64 = u64::from_le_bytes([0x20; 8]);
+    let (words, rest) = bytes.as_chunks();
+    let mut last = [0; 8];
+    last.get_mut(..rest.len())?.copy_from_slice(rest);
+    let (mut depth, mut is_text) = (0_usize, false);
+    for (index, word) in words.iter().chain([&last]).enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quotes = all_bytes_that_are(b'"', word);
+        let opened = all_bytes_that_are(b'{', word | KIND);
+        let mut signs = opened | all_bytes_that_are(b'}', word | KIND);
+        while signs != 0 {
+            let sign = signs & signs.wrapping_neg();
+            signs ^= sign;
+            if is_text != ((quotes & (sign - 1)).count_ones() % 2 == 1) {
+                continue;
+            }
+            if opened & sign != 0 {
+                depth += 1;
+                continue;
+            }
+            depth -= 1;
+            if depth == 0 {
+                return Some(index * 8 + sign.trailing_zeros() as usize / 8 + 1);
+            }
+        }
+        is_text ^= quotes.count_ones() % 2 == 1;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
     fn found<'a>(object: &'a str, names: [&str; 2]) -> Option<[Option<&'a str>; 2]> {
@@ -299,6 +344,16 @@ mod tests {
                     bytes.truncate(length);
                 }
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_nested_ends_where_its_brackets_do(
+            parts in vec(select(&["\"", "{", "}", "[", "]", ",", ":", "a", "Y_", "\u{dd}12"]), 0..60)
+        ) {
+            let object = format!("{{{}", parts.concat());
+            prop_assert_eq!(plain_nested_length(object.as_bytes()), nested_length(object.as_bytes()));
         }
     }
 

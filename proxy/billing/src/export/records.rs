@@ -9,7 +9,7 @@ mod values;
 
 use std::io::Write;
 
-use self::layout::Layout;
+use self::layout::Layouts;
 use self::members::MEMBERS;
 pub use self::row::RecordRow;
 use super::columns::{Field, ParquetWriter, ROWS_MAX, Rows};
@@ -41,9 +41,9 @@ impl RecordRows {
         &mut self,
         entries: impl IntoIterator<Item = (u64, &'a str)>,
     ) -> Result<(), ExportError> {
-        let mut layout = Layout::default();
+        let mut layouts = Layouts::default();
         for (seq, entry) in entries {
-            match RecordRow::read_behind(&mut layout, seq, entry) {
+            match RecordRow::read_behind(&mut layouts, seq, entry) {
                 Some(row) => self.add(&row)?,
                 None => self.add(&RecordRow::read_anew(seq, entry, &mut Vec::new())?)?,
             }

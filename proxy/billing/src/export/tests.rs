@@ -459,8 +459,9 @@ fn each_stage_is_a_column_in_seconds() {
 fn what_is_as_it_was_before_is_read_as_if_it_were_not() {
     let (whole, bare) = (entry(&whole()), entry(&bare()));
     let other = whole.replace("812", "8123").replace("\"acme\"", "\"acme2\"");
-    let spread = serde_json::to_string_pretty(&record(|_| {})).unwrap();
-    let entries = [&whole, &whole, &other, &whole, &bare, &bare, &spread, &bare, &other];
+    let spread = record(|record| record["tenant"] = json!("acme3"));
+    let spread = serde_json::to_string_pretty(&spread).unwrap();
+    let entries = [&whole, &whole, &other, &whole, &bare, &other, &bare, &spread, &bare, &other];
     let entries = entries.map(String::as_str);
     let mut rows = RecordRows::new();
     rows.add_entries((7..).zip(entries)).unwrap();

@@ -3,8 +3,6 @@
 //! Requests behind each other are alike: most of an entry is, byte by byte, what the one before had
 //! there. What has been read once need not be read again to know what it is.
 
-use std::ops::Range;
-
 use taximeter_ledger::{Members, Stage};
 
 use super::members::{MEMBERS, Reading, Within, find_column};
@@ -68,70 +66,99 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Where the entry that was read last has its values, in order.
+/// How the entries that were read last are laid out, each differently: a stream and what is none have
+/// other members.
 #[derive(Default)]
-pub(super) struct Layout<'a> {
-    entry: &'a [u8],
-    values: Vec<Place>,
+pub(super) struct Layouts<'a> {
+    /// That of the last entry first.
+    layouts: Vec<Layout<'a>>,
+    /// Memory for the next one.
+    places: Vec<Place>,
 }
 
+/// How many are held.
+const LAYOUTS_MAX: usize = 4;
+
+/// Where an entry has its values, in order.
+struct Layout<'a> {
+    entry: &'a [u8],
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Copy)]
 struct Place {
     /// Those that the value goes into begin here; `None` where it goes into none.
     column: Option<usize>,
-    /// Of the entry.
-    value: Range<usize>,
+    begin: usize,
+    end: usize,
+}
+
+impl<'a> Layouts<'a> {
+    /// What an entry has for each column; `None` where a parser is needed.
+    pub(super) fn read(&mut self, entry: &'a [u8]) -> Option<Found<'a>> {
+        for (at, layout) in self.layouts.iter_mut().enumerate() {
+            if let Some(found) = layout.read_alike(entry, at == 0, &mut self.places) {
+                self.layouts.get_mut(..=at)?.rotate_right(1);
+                return Some(found);
+            }
+        }
+        let Some((layout, found)) = Layout::read(entry) else {
+            // The last one is none of them.
+            self.layouts.clear();
+            return None;
+        };
+        self.layouts.truncate(LAYOUTS_MAX - 1);
+        self.layouts.insert(0, layout);
+        Some(found)
+    }
 }
 
 impl<'a> Layout<'a> {
-    /// What an entry has for each column; `None` where a parser is needed.
-    pub(super) fn read(&mut self, entry: &'a [u8]) -> Option<Found<'a>> {
-        let found = self.read_alike(entry).or_else(|| self.read_apart(entry));
-        if found.is_none() {
-            self.values.clear();
-        }
-        found
+    /// An entry, member by member.
+    fn read(entry: &'a [u8]) -> Option<(Self, Found<'a>)> {
+        let mut layout = Self { entry, places: Vec::with_capacity(MEMBERS.len()) };
+        let mut members = Members::of(entry);
+        let mut found = Found::nothing(members.is_escaped());
+        layout.read_object(Within::Record, &mut members, &mut 0, &mut found)?;
+        members.is_at_end().then_some((layout, found))
     }
 
-    /// The same of an entry that has the members of the last one: then the same bytes are between
-    /// its values.
-    fn read_alike(&mut self, entry: &'a [u8]) -> Option<Found<'a>> {
-        if self.values.is_empty() {
-            return None;
-        }
-        let last = std::mem::replace(&mut self.entry, entry);
+    /// An entry that has the members of the one before: then the same bytes are between its values.
+    /// Its layout takes the place of the other one. `is_last`: none has been read between them.
+    fn read_alike(
+        &mut self,
+        entry: &'a [u8],
+        is_last: bool,
+        places: &mut Vec<Place>,
+    ) -> Option<Found<'a>> {
         let mut members = Members::of(entry);
         let mut found = Found::nothing(members.is_escaped());
         let mut behind = 0;
-        for Place { column, value: place } in &mut self.values {
-            let member = column.and_then(|column| MEMBERS.get(column));
+        places.clear();
+        for place in &self.places {
+            let member = place.column.and_then(|column| MEMBERS.get(column));
             let is_likely = member.is_none_or(|member| !member.field.distinct);
-            let is_again = is_likely && members.is_next(last.get(behind..place.end)?);
+            let is_again = is_likely && members.is_next(self.entry.get(behind..place.end)?);
             let value = if is_again {
                 let end = entry.len() - members.left();
-                entry.get(end - place.len()..end)?
+                entry.get(end - (place.end - place.begin)..end)?
             } else {
-                members.pass(last.get(behind..place.start)?)?;
+                members.pass(self.entry.get(behind..place.begin)?)?;
                 members.value()?
             };
             behind = place.end;
             let end = entry.len() - members.left();
-            *place = end - value.len()..end;
-            if let Some(column) = *column {
-                found.keep(column, value, is_again)?;
+            places.push(Place { begin: end - value.len(), end, ..*place });
+            if let Some(column) = place.column {
+                found.keep(column, value, is_again && is_last)?;
             }
         }
-        members.pass(last.get(behind..)?)?;
-        members.is_at_end().then_some(found)
-    }
-
-    /// The same, member by member.
-    fn read_apart(&mut self, entry: &'a [u8]) -> Option<Found<'a>> {
-        self.entry = entry;
-        self.values.clear();
-        let mut members = Members::of(entry);
-        let mut found = Found::nothing(members.is_escaped());
-        self.read_object(Within::Record, &mut members, &mut 0, &mut found)?;
-        members.is_at_end().then_some(found)
+        members.pass(self.entry.get(behind..)?)?;
+        members.is_at_end().then(|| {
+            self.entry = entry;
+            std::mem::swap(&mut self.places, places);
+            found
+        })
     }
 
     /// The members of one object; the next is likely that of column `next`.
@@ -157,7 +184,7 @@ impl<'a> Layout<'a> {
             };
             let value = members.value()?;
             let end = self.entry.len() - members.left();
-            self.values.push(Place { column, value: end - value.len()..end });
+            self.places.push(Place { column, begin: end - value.len(), end });
             if let Some(column) = column {
                 *next = found.keep(column, value, false)?;
             }

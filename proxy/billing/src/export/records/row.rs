@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_ledger::Record;
 
-use super::layout::{Found, Layout};
+use super::layout::{Found, Layouts};
 use super::members::{MEMBERS, Member, Reading, column};
 use super::values::{count, number, parsed, time};
 use crate::export::columns::{FieldKind, Row, Rows};
@@ -39,16 +39,16 @@ impl<'a> RecordRow<'a> {
     /// # Errors
     /// [`ExportError::Unreadable`]: it is no record.
     pub fn read(seq: u64, entry: &'a str, anew: &'a mut Vec<u8>) -> Result<Self, ExportError> {
-        match Self::read_behind(&mut Layout::default(), seq, entry) {
+        match Self::read_behind(&mut Layouts::default(), seq, entry) {
             Some(row) => Ok(row),
             None => Self::read_anew(seq, entry, anew),
         }
     }
 
-    /// Takes entry `seq` apart, of which much is likely as in the one that `layout` is of; `None` where
+    /// Takes entry `seq` apart, of which much is likely as in those that `layouts` are of; `None` where
     /// it is laid out otherwise than entries are.
-    pub(super) fn read_behind(layout: &mut Layout<'a>, seq: u64, entry: &'a str) -> Option<Self> {
-        let found = layout.read(entry.as_bytes())?;
+    pub(super) fn read_behind(layouts: &mut Layouts<'a>, seq: u64, entry: &'a str) -> Option<Self> {
+        let found = layouts.read(entry.as_bytes())?;
         Some(Self { seq, found })
     }
 
@@ -62,7 +62,7 @@ impl<'a> RecordRow<'a> {
         let record: Record =
             serde_json::from_str(entry).map_err(|error| unreadable(error.to_string()))?;
         *anew = record.to_entry()?;
-        let found = Layout::default().read(anew);
+        let found = Layouts::default().read(anew);
         let found = found.ok_or_else(|| unreadable("it is no object".to_owned()))?;
         Ok(Self { seq, found })
     }
