@@ -249,8 +249,9 @@ fn nested_length(bytes: &[u8]) -> Option<usize> {
 
 /// The same where nothing is escaped, so that every quote begins a text or ends one.
 fn plain_nested_length(bytes: &[u8]) -> Option<usize> {
-    // `[` and `{` differ in this bit alone, as `]` and `}` do.
+    // `[` and `{` differ in this bit alone, as `]` and `}` do; in these, all four of them, and `Y_y`.
     const KIND: u64 = u64::from_le_bytes([0x20; 8]);
+    const BRACKETS: u64 = u64::from_le_bytes([b'{' ^ b']'; 8]);
     let (words, rest) = bytes.as_chunks();
     let mut last = [0; 8];
     last.get_mut(..rest.len())?.copy_from_slice(rest);
@@ -258,8 +259,11 @@ fn plain_nested_length(bytes: &[u8]) -> Option<usize> {
     for (index, word) in words.iter().chain([&last]).enumerate() {
         let word = u64::from_le_bytes(*word);
         let quotes = all_bytes_that_are(b'"', word);
-        let opened = all_bytes_that_are(b'{', word | KIND);
-        let mut signs = opened | all_bytes_that_are(b'}', word | KIND);
+        let (mut opened, mut signs) = (0, 0);
+        if bytes_that_are(b'{' | b']', word | BRACKETS) != 0 {
+            opened = all_bytes_that_are(b'{', word | KIND);
+            signs = opened | all_bytes_that_are(b'}', word | KIND);
+        }
         while signs != 0 {
             let sign = signs & signs.wrapping_neg();
             signs ^= sign;

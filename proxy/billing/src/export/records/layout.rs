@@ -12,7 +12,7 @@ pub(super) struct Found<'a> {
     /// Whether anything in the entry is escaped.
     pub(super) is_escaped: bool,
     pub(super) values: [Option<&'a [u8]>; MEMBERS.len()],
-    /// A bit for each column whose value is that of the entry before.
+    /// A bit for each column whose value is known to be that of the entry before.
     again: u64,
 }
 
@@ -23,17 +23,17 @@ impl<'a> Found<'a> {
         Self { is_escaped, values: [None; MEMBERS.len()], again: 0 }
     }
 
-    /// Whether the value of a column is that of the entry before.
+    /// Whether the value of a column is known to be that of the entry before.
     pub(super) const fn is_again(&self, column: usize) -> bool {
         self.again >> column & 1 == 1
     }
 
     /// What the columns of a member, from this one on, are made of; the one behind them.
-    fn keep(&mut self, column: usize, value: &'a [u8], is_again: bool) -> Option<usize> {
-        let behind = match MEMBERS.get(column)?.reading {
+    fn keep(&mut self, column: usize, value: &'a [u8]) -> Option<usize> {
+        match MEMBERS.get(column)?.reading {
             Reading::Value | Reading::Entry => {
                 self.keep_one(column, value)?;
-                column + 1
+                Some(column + 1)
             }
             Reading::Stage => {
                 let behind = column + Stage::ALL.len();
@@ -45,16 +45,13 @@ impl<'a> Found<'a> {
                         self.keep_one(column, micros)?;
                     }
                 }
-                behind
+                Some(behind)
             }
-        };
-        if is_again {
-            (column..behind).for_each(|column| self.again |= 1 << column);
         }
-        Some(behind)
     }
 
     /// What a column is made of, which comes once.
+    #[inline]
     fn keep_one(&mut self, column: usize, value: &'a [u8]) -> Option<()> {
         let slot = self.values.get_mut(column)?;
         if slot.is_some() {
@@ -150,7 +147,8 @@ impl<'a> Layout<'a> {
             let end = entry.len() - members.left();
             places.push(Place { begin: end - value.len(), end, ..*place });
             if let Some(column) = place.column {
-                found.keep(column, value, is_again && is_last)?;
+                found.keep(column, value)?;
+                found.again |= u64::from(is_again && is_last) << column;
             }
         }
         members.pass(self.entry.get(behind..)?)?;
@@ -186,7 +184,7 @@ impl<'a> Layout<'a> {
             let end = self.entry.len() - members.left();
             self.places.push(Place { column, begin: end - value.len(), end });
             if let Some(column) = column {
-                *next = found.keep(column, value, false)?;
+                *next = found.keep(column, value)?;
             }
         }
     }
