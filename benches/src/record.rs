@@ -84,6 +84,7 @@ pub(crate) fn vary(record: &mut Record, number: u32) {
     cost.list_amount = cost.amount;
 }
 
+/// Its times, by whether it is a stream.
 fn time(record: &mut Record, number: u32, output: u32) {
     let random = |salt: u32, below: u32| mixed(number, salt) % below;
     let micros = |micros: u32| Duration::from_micros(micros.into());
@@ -111,8 +112,9 @@ fn time(record: &mut Record, number: u32, output: u32) {
     timing.duration = micros(whole).as_secs_f64();
     timing.gateway = micros(ended).as_secs_f64();
     let [identify, body, route, admit, connect] = ours.map(|end| Some(micros(end)));
-    let [prefill, streamed, answer] = if stream { [first, whole, 0] } else { [0, 0, whole] }
-        .map(|end| Some(micros(end)).filter(|end| !end.is_zero()));
+    let whole_end = Some(micros(whole));
+    let [prefill, streamed, answer] =
+        if stream { [Some(micros(first)), whole_end, None] } else { [None, None, whole_end] };
     let settle = Some(micros(whole + 10 + random(16, 30)));
     timing.stages = Some(Stages::ending([
         identify, body, route, admit, connect, prefill, streamed, answer, settle,

@@ -29,7 +29,7 @@ const GROUP_ROWS_MAX: usize = 128 << 10;
 /// Bytes of texts and numbers in one group: who reads it holds all of a column of it.
 const GROUP_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one page of a column, before they are compressed: what is encoded stays in the processor's
-/// cache until it is. Pages of a MiB take 4 % more time, and 3 % less room.
+/// cache until it is.
 const PAGE_BYTES: usize = 64 << 10;
 
 /// Some rows of a file, column by column.
@@ -218,8 +218,8 @@ fn properties(fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
             FieldKind::Time | FieldKind::Int64 if field.distinct => {
                 builder = builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
             }
-            // Where hardly any two are alike the last bytes of numbers are noise: away from the first
-            // ones they are gone past, which takes an eighth of the time and no more room.
+            // Where hardly any two are alike the last bytes of numbers are noise: apart from the first
+            // ones they are given up soon, instead of searched for what repeats.
             FieldKind::Double => {
                 builder = builder.set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
             }

@@ -154,7 +154,7 @@ impl Column {
         bytes
     }
 
-    /// Writes what is held, and what takes less work where `texts` have it from before.
+    /// Writes what is held. `texts` are those of its last rows: one that goes on need not be made again.
     pub(super) fn write(
         &mut self,
         to: &mut ColumnWriter<'_>,

@@ -136,18 +136,18 @@ impl<'a> Layout<'a> {
             let member = place.column.and_then(|column| MEMBERS.get(column));
             let is_likely = member.is_none_or(|member| !member.field.distinct);
             let is_again = is_likely && members.is_next(self.entry.get(behind..place.end)?);
-            let value = if is_again {
-                let end = entry.len() - members.left();
-                entry.get(end - (place.end - place.begin)..end)?
+            let length = if is_again {
+                place.end - place.begin
             } else {
                 members.pass(self.entry.get(behind..place.begin)?)?;
-                members.value()?
+                members.value()?.len()
             };
             behind = place.end;
             let end = entry.len() - members.left();
-            places.push(Place { begin: end - value.len(), end, ..*place });
+            let begin = end - length;
+            places.push(Place { begin, end, ..*place });
             if let Some(column) = place.column {
-                found.keep(column, value)?;
+                found.keep(column, entry.get(begin..end)?)?;
                 found.again |= u64::from(is_again && is_last) << column;
             }
         }
