@@ -74,6 +74,15 @@ total                                           3.1006 USD
 }
 
 #[test]
+fn one_request_is_not_told_as_several() {
+    let mut invoicer = invoicer("2026-11-21");
+    let hour = hour(Source::Reported, &[("input", 1, "1")]);
+    invoicer.add(&key("acme", "m", "2026-11-20T12:00:00Z"), &hour).unwrap();
+    let text = shown(&invoicer.finish().unwrap(), 100);
+    assert!(text.contains("\n1 request.\n"), "{text}");
+}
+
+#[test]
 fn what_is_owed_so_far_comes_with_a_forecast() {
     let mut invoicer = invoicer("2026-11-21");
     for day in 1..=20 {

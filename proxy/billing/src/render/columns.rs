@@ -53,6 +53,11 @@ pub(super) fn money(cost: Decimal, places: u32) -> String {
     format!("{sign}{}.{fraction}", grouped(digits))
 }
 
+/// `1 request`, `1,234 requests`.
+pub(super) fn requests_of(count: u64) -> String {
+    format!("{} request{}", grouped(&count.to_string()), if count == 1 { "" } else { "s" })
+}
+
 /// `1234567` → `1,234,567`.
 pub(super) fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

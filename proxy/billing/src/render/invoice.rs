@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::columns::{
-    Column, PLACES, PLACES_MIN, grouped, money, printable, rounded, shorten, write_columns,
+    Column, PLACES, PLACES_MIN, grouped, money, printable, requests_of, rounded, shorten,
+    write_columns,
 };
 use crate::credit::{Covered, Credit};
 use crate::invoice::{Invoice, InvoiceLine, TenantPart};
@@ -184,7 +185,7 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
     let parts = || invoice.tenants.iter();
     let requests: u64 = parts().map(|part| part.requests).sum();
     let unknown: u64 = parts().map(|part| part.unknown_cost_requests).sum();
-    let _ = write!(out, "\n{} requests.", grouped(&requests.to_string()));
+    let _ = write!(out, "\n{}.", requests_of(requests));
     if unknown > 0 {
         let unknown = grouped(&unknown.to_string());
         let _ = write!(out, " The cost of {unknown} of them is unknown: no price, or no usage.");

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::columns::{
-    Column, PLACES, PLACES_MIN, grouped, money, printable, rounded, shorten, write_columns,
+    Column, PLACES, PLACES_MIN, grouped, money, printable, requests_of, rounded, shorten,
+    write_columns,
 };
 use crate::bill::Bill;
 use crate::credit::{Covered, Credit};
@@ -157,10 +158,6 @@ fn write_notes(out: &mut String, bill: &Bill) {
              the last place; csv and json are exact."
         );
     }
-}
-
-fn requests_of(count: u64) -> String {
-    format!("{} request{}", grouped(&count.to_string()), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
