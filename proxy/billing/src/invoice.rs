@@ -15,6 +15,8 @@ use crate::zone::Zone;
 
 /// A forecast goes by the last days, as many of them as the period has behind it.
 const FORECAST_DAYS: i32 = 7;
+/// And by at least so many: less than a day tells nothing of the hours that it lacks.
+const FORECAST_DAYS_MIN: i32 = 1;
 
 /// What is owed for a period, by whom and for what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +81,7 @@ pub struct Provisional {
     /// Up to when.
     pub until: Timestamp,
     /// By currency: what is owed so far, and the rest of the period at the rate of the last days.
-    /// Empty while there is nothing to go by.
+    /// Empty while there is less than a day to go by.
     pub forecast: BTreeMap<String, Decimal>,
 }
 
@@ -209,6 +211,9 @@ impl Invoicer {
         let seconds =
             |from: Timestamp, to: Timestamp| Decimal::from(to.as_second() - from.as_second());
         let (behind, ahead) = (seconds(since, self.now), seconds(self.now, self.period.to()));
+        if behind < Decimal::from(FORECAST_DAYS_MIN * 24 * 60 * 60) {
+            return BTreeMap::new();
+        }
         let coming = |recent: Decimal| recent.checked_mul(ahead)?.checked_div(behind);
         let forecast = |(currency, total): (&String, &Decimal)| {
             let recent = self.recent.get(currency).copied().unwrap_or_default();

@@ -102,17 +102,25 @@ fn what_is_owed_so_far_comes_with_a_forecast() {
 }
 
 #[test]
-fn a_period_that_has_just_begun_has_no_forecast_to_go_by() {
-    let mut invoicer = invoicer("2026-11-01");
-    invoicer
-        .add(
-            &key("acme", "m", "2026-11-01T00:00:00Z"),
-            &hour(Source::Reported, &[("input", 1, "1")]),
-        )
-        .unwrap();
-    let invoice = invoicer.finish().unwrap();
-    assert!(invoice.provisional.unwrap().forecast.is_empty());
-    assert!(self::invoicer("2026-12-01").finish().unwrap().provisional.is_none());
+fn less_than_a_day_is_no_forecast_of_a_month() {
+    let requests = key("acme", "m", "2026-11-20T12:00:00Z");
+    let spent = hour(Source::Reported, &[("input", 1, "1")]);
+    for (now, forecast) in [
+        ("2026-11-20T12:00:00Z", None),
+        ("2026-11-21T11:59:59Z", None),
+        // 1 a day, ten days and a half.
+        ("2026-11-21T12:00:00Z", Some(decimal("10.5"))),
+    ] {
+        let mut invoicer = self::invoicer(now);
+        invoicer.add(&requests, &spent).unwrap();
+        let invoice = invoicer.finish().unwrap();
+        let text = shown(&invoice, 100);
+        assert_eq!(text.contains("No forecast yet"), forecast.is_none(), "{text}");
+        assert_eq!(invoice.provisional.unwrap().forecast.get("USD").copied(), forecast, "{now}");
+    }
+    let nothing = shown(&self::invoicer("2026-11-21").finish().unwrap(), 100);
+    assert!(!nothing.contains("orecast"), "{nothing}");
+    assert!(invoicer("2026-12-01").finish().unwrap().provisional.is_none());
 }
 
 #[test]

@@ -202,14 +202,18 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
         let _ =
             writeln!(out, "Prices are contracted ones; csv, json and focus have list prices too.");
     }
-    if let Some(provisional) = &invoice.provisional
-        && !provisional.forecast.is_empty()
-    {
-        let forecast = amounts(&provisional.forecast, PLACES_MIN);
-        let _ = writeln!(
-            out,
-            "Forecast for the whole period: {forecast}, as it went in the last days (7 at most)."
-        );
+    match &invoice.provisional {
+        Some(provisional) if !provisional.forecast.is_empty() => {
+            let forecast = amounts(&provisional.forecast, PLACES_MIN);
+            let _ = writeln!(
+                out,
+                "Forecast for the whole period: {forecast}, as it went in the last days (7 at most)."
+            );
+        }
+        Some(_) if !invoice.totals.is_empty() => {
+            let _ = writeln!(out, "No forecast yet: it goes by a day at least.");
+        }
+        _ => {}
     }
     let all = lines().map(|line| line.amount).chain(invoice.totals.values().copied());
     if all.into_iter().any(|amount| rounded(amount) != amount) {
