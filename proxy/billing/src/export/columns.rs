@@ -31,6 +31,8 @@ const GROUP_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one page of a column, before they are compressed: what is encoded stays in the processor's
 /// cache until it is.
 const PAGE_BYTES: usize = 64 << 10;
+/// The image's zstd is built for this level alone (`deploy/image/program.sh`).
+const ZSTD_LEVEL: i32 = 1;
 
 /// Some rows of a file, column by column.
 pub(super) struct Rows {
@@ -203,7 +205,7 @@ impl Row<'_> {
 fn properties(fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("taximeter version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_data_page_size_limit(PAGE_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk);
     for field in fields {
