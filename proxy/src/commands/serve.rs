@@ -39,6 +39,8 @@ use signals::Signals;
 
 /// Threads for counting and files, off the threads that carry requests.
 const BLOCKING_THREADS_MAX: usize = 4;
+/// After it most of what has run never runs again: engines that are there have been recognised.
+const START_WAIT: Duration = Duration::from_secs(3);
 /// How long streams have to end after they were told to.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 /// How long what they owe may take to be counted: the first count loads a vocabulary.
@@ -308,8 +310,11 @@ impl Running {
     /// at once.
     fn until_signal(self, mut stop: Stop) {
         self.say_listening();
-        // Most of what ran until here runs never again. Where it cannot be given back, it stays.
-        let _ = taximeter_resident::give_back();
+        self.runtime.spawn(async {
+            sleep(START_WAIT).await;
+            // Where it cannot be given back, it stays.
+            let _ = taximeter_resident::give_back();
+        });
         self.runtime.block_on(stop.wait());
         let limits = self.current.get().config.limits.clone();
         let mut is_hurried = self.leave(limits.drain_grace, &mut stop);
