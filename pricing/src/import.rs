@@ -10,6 +10,7 @@ mod taker;
 
 use jiff::civil::Date;
 use serde_json::value::RawValue;
+use taximeter_json::Value;
 
 use taker::Taker;
 pub use taker::{ImportError, Imported, LeftOut, Mistake};
@@ -25,7 +26,7 @@ pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportE
         column: error.column(),
         problem: error.to_string(),
     })?;
-    let mut taker = Taker::new(text);
+    let (root, mut taker) = (Value::checked(root.get()), Taker::new(text));
     let source = if litellm::read(root, &mut taker) {
         "LiteLLM"
     } else if genai::read(root, &mut taker) {

@@ -11,12 +11,13 @@ mod imports;
 
 /// Crates without sockets, runtime, clock and files; and which of ours each may name.
 const PURE: &[(&str, &[&str])] = &[
-    ("taximeter-pricing", &[]),
+    ("taximeter-json", &[]),
+    ("taximeter-pricing", &["taximeter-json"]),
     ("taximeter-tokenizer", &[]),
     ("taximeter-limits", &[]),
-    ("taximeter-meter", &["taximeter-pricing"]),
-    ("taximeter-ledger", &["taximeter-pricing"]),
-    ("taximeter-billing", &["taximeter-ledger", "taximeter-pricing"]),
+    ("taximeter-meter", &["taximeter-json", "taximeter-pricing"]),
+    ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
+    ("taximeter-billing", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
     (
         "taximeter-config",
         &[

@@ -6,7 +6,6 @@
 mod added;
 mod beside;
 mod byte_level;
-mod cursor;
 mod head;
 mod hugging_face;
 mod joints;
@@ -23,6 +22,7 @@ mod tekken;
 mod tests;
 mod texts;
 mod trial;
+mod values;
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};

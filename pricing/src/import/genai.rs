@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use serde_json::value::RawValue;
+use taximeter_json::Value;
 
-use super::json::{Members, amount, items, text};
+use super::json::{Members, amount};
 use super::taker::{Taker, row};
 use crate::meter::MeterName;
 use crate::off_peak::{Day, Hours, OffPeak, Window};
@@ -19,8 +19,8 @@ const PATTERN: &str = "names by pattern are not taken: a price is found by its e
 const CONDITION: &str = "holds under a condition that is not known to us";
 
 /// Takes every model; false when it is another file.
-pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
-    let Some(providers) = items(root) else { return false };
+pub(super) fn read(root: Value<'_>, taker: &mut Taker<'_>) -> bool {
+    let Some(providers) = root.elements() else { return false };
     let providers: Vec<_> = providers.into_iter().map(Members::of).collect();
     let is_one = |members: &Option<Members<'_>>| {
         members.as_ref().is_some_and(|members| members.get("models").is_some())
@@ -30,7 +30,7 @@ pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
     }
     for members in providers.into_iter().flatten() {
         let id = members.text("id").unwrap_or_default().into_owned();
-        for value in members.get("models").and_then(items).unwrap_or_default() {
+        for value in members.get("models").and_then(Value::elements).unwrap_or_default() {
             taker.models += 1;
             model(value, provider(&id), taker);
         }
@@ -54,7 +54,7 @@ pub(super) fn provider(id: &str) -> &str {
     }
 }
 
-fn model(value: &RawValue, provider: &str, taker: &mut Taker<'_>) {
+fn model(value: Value<'_>, provider: &str, taker: &mut Taker<'_>) {
     let members = Members::of(value);
     let Some((members, id)) = members.and_then(|members| {
         let id = members.text("id")?.into_owned();
@@ -77,7 +77,7 @@ fn model(value: &RawValue, provider: &str, taker: &mut Taker<'_>) {
             taker.leave_out(matches, &called, Some("match"), PATTERN);
         }
     }
-    let rows = match items(prices) {
+    let rows = match prices.elements() {
         Some(conditional) => dated(&base, &conditional, &called, taker),
         None => vec![priced(base, prices, &called, taker)],
     };
@@ -89,13 +89,13 @@ fn model(value: &RawValue, provider: &str, taker: &mut Taker<'_>) {
 }
 
 /// The names of a model: what its expression says is equal.
-fn names(expression: &RawValue, names_of: &mut Vec<String>, has_patterns: &mut bool) {
+fn names(expression: Value<'_>, names_of: &mut Vec<String>, has_patterns: &mut bool) {
     let Some(clauses) = Members::of(expression) else { return };
-    for (clause, value) in &clauses.0 {
-        match clause.as_ref() {
-            "equals" => names_of.extend(text(value).map(|name| name.into_owned())),
+    for (clause, value) in clauses.each() {
+        match clause {
+            "equals" => names_of.extend(value.text().map(|name| name.into_owned())),
             "or" => {
-                for clause in items(value).unwrap_or_default() {
+                for clause in value.elements().unwrap_or_default() {
                     names(clause, names_of, has_patterns);
                 }
             }
@@ -105,9 +105,9 @@ fn names(expression: &RawValue, names_of: &mut Vec<String>, has_patterns: &mut b
 }
 
 /// One row a start date, and the hours of the day within it: the last that holds counts.
-fn dated(base: &Row, list: &[&RawValue], called: &str, taker: &mut Taker<'_>) -> Vec<Row> {
+fn dated(base: &Row, list: &[Value<'_>], called: &str, taker: &mut Taker<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    for value in list {
+    for value in list.iter().copied() {
         let members = Members::of(value);
         let Some((members, prices)) = members.and_then(|members| {
             let prices = members.get("prices")?;
@@ -164,19 +164,19 @@ fn hours_of(from: &str, until: &str) -> Option<Vec<Hours>> {
 }
 
 /// `row` with one set of prices.
-fn priced(mut row: Row, prices: &RawValue, called: &str, taker: &mut Taker<'_>) -> Row {
+fn priced(mut row: Row, prices: Value<'_>, called: &str, taker: &mut Taker<'_>) -> Row {
     let Some(members) = Members::of(prices) else {
         taker.mistake(prices, called, "prices", "expected an object of prices");
         return row;
     };
     let mut standard = Vec::new();
     let mut long: BTreeMap<u64, Vec<(MeterName, Decimal)>> = BTreeMap::new();
-    for (field, value) in &members.0 {
+    for (field, value) in members.each() {
         let Some((meter, for_how_many)) = meter(field) else {
             taker.leave_out(value, called, Some(field), NOT_TOLD);
             continue;
         };
-        let rate = |value: &RawValue, taker: &mut Taker<'_>| {
+        let rate = |value: Value<'_>, taker: &mut Taker<'_>| {
             let mut price = taker.amount(value, called, field)?;
             let scale = price.scale().checked_add(for_how_many)?;
             price.set_scale(scale).ok()?;
@@ -188,7 +188,7 @@ fn priced(mut row: Row, prices: &RawValue, called: &str, taker: &mut Taker<'_>) 
         };
         let base = tiered.get("base").and_then(|base| rate(base, taker));
         standard.extend(base.map(|rate| (meter, rate)));
-        for tier in tiered.get("tiers").and_then(items).unwrap_or_default() {
+        for tier in tiered.get("tiers").and_then(Value::elements).unwrap_or_default() {
             let members = Members::of(tier);
             let start = members
                 .as_ref()

@@ -1,71 +1,41 @@
-//! JSON as it stands: numbers by their digits, and every value with its line.
+//! JSON as it is written: numbers by their digits, and every value with its line.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use rust_decimal::Decimal;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use taximeter_json::Value;
 
 /// The members of an object, in their order.
-#[derive(Debug)]
-pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
+#[derive(Debug, Default)]
+pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
 impl<'a> Members<'a> {
-    pub(super) fn of(value: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(value.get()).ok()
+    pub(super) fn of(value: Value<'a>) -> Option<Self> {
+        value.members().map(Self)
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(member, _)| member == name).map(|(_, value)| *value)
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Value<'a>> {
+        self.each().find(|(member, _)| *member == name).map(|(_, value)| value)
     }
 
     pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
-        text(self.get(name)?)
+        self.get(name)?.text()
     }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OfObject;
-
-        impl<'de> Visitor<'de> for OfObject {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    members.push((name, value));
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(OfObject)
-    }
-}
-
-/// A name that is borrowed where it can be.
-#[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Name<'_>>(value.get()).ok().map(|Name(text)| text)
-}
-
-pub(super) fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
-    serde_json::from_str(value.get()).ok()
 }
 
 /// An amount of money: a number of JSON by its digits, never through a float.
 ///
 /// `None` when it is none, is below zero, or has more digits than a decimal holds.
-pub(super) fn amount(value: &RawValue) -> Option<Decimal> {
-    let text = value.get();
+pub(super) fn amount(value: Value<'_>) -> Option<Decimal> {
+    let text = value.as_str();
     let is_number = text.starts_with(|first: char| first.is_ascii_digit());
     let (digits, exponent) = match text.split_once(['e', 'E']) {
         _ if !is_number => return None,
@@ -102,9 +72,9 @@ impl<'a> Lines<'a> {
     }
 
     /// The line, from 1, that a value of this text begins in.
-    pub(super) fn line(&self, value: &RawValue) -> usize {
-        // A raw value is borrowed from the text, so its address tells its place.
-        let at = value.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+    pub(super) fn line(&self, value: Value<'_>) -> usize {
+        // A value is borrowed from the text, so its address tells its place.
+        let at = value.as_str().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         self.ends.partition_point(|end| *end < at).saturating_add(1)
     }
 }
@@ -112,10 +82,6 @@ impl<'a> Lines<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn raw(text: &str) -> &RawValue {
-        serde_json::from_str(text).unwrap()
-    }
 
     #[test]
     fn a_number_is_its_digits() {
@@ -131,10 +97,10 @@ mod tests {
             ("1.4290000000000e-3", "0.001429"),
             ("100e-2", "1"),
         ] {
-            assert_eq!(amount(raw(text)).unwrap().to_string(), expected, "{text}");
+            assert_eq!(amount(Value::checked(text)).unwrap().to_string(), expected, "{text}");
         }
         for text in ["-1", "\"1\"", "null", "1e-40", "1e99", "[]", "true"] {
-            assert_eq!(amount(raw(text)), None, "{text}");
+            assert_eq!(amount(Value::checked(text)), None, "{text}");
         }
     }
 
@@ -142,7 +108,7 @@ mod tests {
     fn a_value_knows_its_line() {
         let text = "{\n \"a\": 1,\n\n \"b\": {\n  \"c\": 2}}";
         let lines = Lines::of(text);
-        let root = serde_json::from_str::<&RawValue>(text).unwrap();
+        let root = Value::checked(text);
         let members = Members::of(root).unwrap();
         assert_eq!(lines.line(members.get("a").unwrap()), 2);
         let inner = Members::of(members.get("b").unwrap()).unwrap();

@@ -6,9 +6,9 @@ mod hours;
 use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
-use serde_json::value::RawValue;
+use taximeter_json::Value;
 
-use super::json::{Members, amount, items};
+use super::json::{Members, amount};
 use super::taker::{Taker, row};
 use crate::meter::{Kind, MeterName};
 use crate::row::{Card, Effect, LongContext, Row, ServiceTier, Threshold, Tiers};
@@ -26,14 +26,14 @@ const NOT_KNOWN: &str = "is not known to us";
 const TAKEN: &str = "another field says the same, and was taken";
 
 /// Takes every model; false when it is another file.
-pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
+pub(super) fn read(root: Value<'_>, taker: &mut Taker<'_>) -> bool {
     let Some(root) = Members::of(root) else { return false };
-    let provider = |model: &RawValue| Members::of(model)?.text("litellm_provider").map(drop);
-    if !root.0.is_empty() && !root.0.iter().any(|(_, model)| provider(model).is_some()) {
+    let provider = |model: Value<'_>| Members::of(model)?.text("litellm_provider").map(drop);
+    if !root.is_empty() && !root.each().any(|(_, model)| provider(model).is_some()) {
         return false;
     }
-    let mut models = Vec::with_capacity(root.0.len());
-    for (key, value) in root.0.iter().filter(|(key, _)| !NO_MODELS.contains(&key.as_ref())) {
+    let mut models = Vec::new();
+    for (key, value) in root.each().filter(|(key, _)| !NO_MODELS.contains(key)) {
         taker.models += 1;
         let Some(members) = Members::of(value) else {
             taker.mistake(value, key, "", "expected an object of prices");
@@ -41,7 +41,7 @@ pub(super) fn read(root: &RawValue, taker: &mut Taker<'_>) -> bool {
         };
         let slug = members.text("litellm_provider").unwrap_or_default().into_owned();
         let name = name(key, &slug);
-        models.push((key, *value, members, slug, name));
+        models.push((key, value, members, slug, name));
     }
     // A key with the provider before it is surely that provider's.
     models.sort_by_key(|(key, .., name)| key.len() == name.len());
@@ -108,8 +108,8 @@ impl Model<'_> {
         let mut row = row(provider(self.slug), name);
         let mut standard = Draft::default();
         let mut long: BTreeMap<u64, Draft> = BTreeMap::new();
-        for (field, value) in &self.members.0 {
-            match field.as_ref() {
+        for (field, value) in self.members.each() {
+            match field {
                 "search_context_cost_per_query" => {
                     self.search(value, &mut standard, &mut row, taker);
                 }
@@ -185,7 +185,7 @@ impl Model<'_> {
     }
 
     /// Web searches: by the call, by the query, or by the request, by how much they read.
-    fn search(&self, value: &RawValue, draft: &mut Draft, row: &mut Row, taker: &mut Taker<'_>) {
+    fn search(&self, value: Value<'_>, draft: &mut Draft, row: &mut Row, taker: &mut Taker<'_>) {
         const FIELD: &str = "search_context_cost_per_query";
         let Some(sizes) = Members::of(value) else {
             return taker.mistake(value, self.key, FIELD, "expected an object of prices by size");
@@ -221,7 +221,7 @@ impl Model<'_> {
     }
 
     /// Anthropic's factors. What else is in there is no price.
-    fn factors(&self, value: &RawValue, row: &mut Row, taker: &mut Taker<'_>) {
+    fn factors(&self, value: Value<'_>, row: &mut Row, taker: &mut Taker<'_>) {
         let Some(members) = Members::of(value) else { return };
         for (word, condition) in [("us", Condition::InferenceGeo), ("fast", Condition::Speed)] {
             if let Some(value) = members.get(word) {
@@ -233,7 +233,7 @@ impl Model<'_> {
 
     fn factor(
         &self,
-        value: &RawValue,
+        value: Value<'_>,
         field: &str,
         (condition, word): (Condition, &str),
         row: &mut Row,
@@ -251,7 +251,7 @@ impl Model<'_> {
     /// `tiered_pricing`: each step for the whole request, from its number of input tokens on.
     fn steps(
         &self,
-        value: &RawValue,
+        value: Value<'_>,
         standard: &mut Draft,
         long: &mut BTreeMap<u64, Draft>,
         row: &mut Row,
@@ -259,7 +259,7 @@ impl Model<'_> {
     ) {
         const FIELD: &str = "tiered_pricing";
         let wrong = "expected a list of {range: [from, to), prices}";
-        let Some(steps) = items(value) else {
+        let Some(steps) = value.elements() else {
             return taker.mistake(value, self.key, FIELD, wrong);
         };
         for step in steps {
@@ -271,14 +271,14 @@ impl Model<'_> {
             }
             let from = members
                 .get("range")
-                .and_then(items)
-                .and_then(|range| u64::try_from(amount(range.first()?)?.normalize()).ok());
+                .and_then(Value::elements)
+                .and_then(|range| u64::try_from(amount(*range.first()?)?.normalize()).ok());
             let Some(from) = from else { return taker.mistake(step, self.key, FIELD, wrong) };
             let draft = match from {
                 0 => &mut *standard,
                 from => long.entry(from).or_default(),
             };
-            for (field, value) in members.0.iter().filter(|(field, _)| field != "range") {
+            for (field, value) in members.each().filter(|(field, _)| *field != "range") {
                 match field::place(field, self.mode, self.members) {
                     Ok(Some(Place { meter, above: None, tier: None })) => {
                         let rate = taker.amount(value, self.key, field);
@@ -299,7 +299,7 @@ impl Model<'_> {
 
     fn off_peak(
         &self,
-        value: &RawValue,
+        value: Value<'_>,
         taker: &mut Taker<'_>,
     ) -> Option<crate::off_peak::OffPeak> {
         const FIELD: &str = "off_peak_pricing";
@@ -309,7 +309,7 @@ impl Model<'_> {
             return None;
         };
         let mut rates = Vec::new();
-        for (field, value) in &members.0 {
+        for (field, value) in members.each() {
             if let Ok(Some(Place { meter, above: None, tier: None })) =
                 field::place(field, self.mode, self.members)
             {

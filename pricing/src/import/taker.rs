@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use serde_json::value::RawValue;
+use taximeter_json::Value;
 
 use super::json::{Lines, amount};
 use crate::currency::Currency;
@@ -130,7 +130,7 @@ impl<'a> Taker<'a> {
     }
 
     /// Takes the rows of one model, which the file names at `value`.
-    pub(super) fn take(&mut self, value: &RawValue, model: &str, rows: Vec<Row>) {
+    pub(super) fn take(&mut self, value: Value<'_>, model: &str, rows: Vec<Row>) {
         let Some(first) = rows.first() else { return };
         let problem = rows
             .iter()
@@ -154,7 +154,7 @@ impl<'a> Taker<'a> {
 
     pub(super) fn leave_out(
         &mut self,
-        at: &RawValue,
+        at: Value<'_>,
         model: &str,
         field: Option<&str>,
         why: &'static str,
@@ -168,7 +168,7 @@ impl<'a> Taker<'a> {
     }
 
     /// An amount of money, or a mistake.
-    pub(super) fn amount(&mut self, value: &RawValue, model: &str, field: &str) -> Option<Decimal> {
+    pub(super) fn amount(&mut self, value: Value<'_>, model: &str, field: &str) -> Option<Decimal> {
         let amount = amount(value);
         if amount.is_none() {
             let problem = "expected a price: a number, not below zero, of at most 28 decimals";
@@ -179,7 +179,7 @@ impl<'a> Taker<'a> {
 
     pub(super) fn mistake(
         &mut self,
-        at: &RawValue,
+        at: Value<'_>,
         model: &str,
         field: &str,
         problem: &'static str,

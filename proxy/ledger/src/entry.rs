@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use taximeter_pricing::{Flag, Source};
+use taximeter_pricing::Flag;
 use utoipa::ToSchema;
 
 use crate::id::{RequestId, TenantId};
@@ -74,7 +74,6 @@ pub struct Reserve {
 
 /// What a running request has used so far: all that is known of it if we die before it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Stored")]
 pub struct Progress {
     /// The reserved request.
     pub id: RequestId,
@@ -86,38 +85,6 @@ pub struct Progress {
     pub service_tier: Option<String>,
     /// What its record would say if it ended now.
     pub usage: RecordUsage,
-}
-
-/// The same as journals have it; older ones have two numbers, and not where they come from.
-#[derive(Deserialize)]
-struct Stored {
-    id: RequestId,
-    at: Timestamp,
-    #[serde(default)]
-    response_model: Option<String>,
-    #[serde(default)]
-    service_tier: Option<String>,
-    usage: Option<RecordUsage>,
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    estimated: bool,
-}
-
-impl From<Stored> for Progress {
-    fn from(stored: Stored) -> Self {
-        let Stored { id, at, response_model, service_tier, usage, .. } = stored;
-        let usage = usage.unwrap_or_else(|| {
-            let (input, output) = (stored.input_tokens, stored.output_tokens);
-            let flag = stored.estimated.then_some(Flag::Estimated);
-            let usage = RecordUsage::counted(input, output, flag.as_slice());
-            let source = if input.and(output).is_some() { usage.source } else { Source::Unknown };
-            RecordUsage { source, ..usage }
-        });
-        Self { id, at, response_model, service_tier, usage }
-    }
 }
 
 impl Reserve {

@@ -31,7 +31,7 @@ pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, FRAME_BYTES_MIN, Kind, Posi
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use mark::Mark;
-pub use members::Members;
+
 pub use reader::{Fault, Framed, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage,

@@ -90,9 +90,9 @@ pub enum Fault {
         /// Why.
         reason: String,
     },
-    /// Written by a later version.
-    #[error("format {found} is newer than {known}, the last that this version reads")]
-    Newer {
+    /// Written by another version.
+    #[error("format {found} is not {known}, the one that this version reads")]
+    Format {
         /// Version of the segment.
         found: u16,
         /// Ours.
@@ -259,8 +259,8 @@ impl Reader {
                 let fault = Fault::Damaged { offset: 0, what, expected, found };
                 self.suspect(HEADER_BYTES, fault)
             }
-            Err(HeaderFault::Newer { found }) => {
-                let fault = Fault::Newer { found, known: FORMAT_VERSION };
+            Err(HeaderFault::Format { found }) => {
+                let fault = Fault::Format { found, known: FORMAT_VERSION };
                 self.state = State::Failed(fault.clone());
                 Err(fault)
             }

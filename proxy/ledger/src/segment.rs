@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::digest::{Digest, Digester};
 use crate::frame::Position;
 
-/// Format that is written; all formats up to it are read.
+/// Format that is written, and the only one that is read.
 pub const FORMAT_VERSION: u16 = 4;
 
 /// Length of a header, in bytes.
@@ -28,10 +28,6 @@ const MARKED_BYTES: usize = 1;
 /// Behind the gateway and its zeros.
 const END_BYTES: usize = Digest::BYTES + MARKED_BYTES + LOST_BYTES + CRC_BYTES;
 const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - END_BYTES;
-/// From this format on there are marks.
-const MARKED_VERSION: u16 = 3;
-/// From this format on a segment says what it follows.
-const FOLLOWS_VERSION: u16 = 4;
 
 /// First bytes of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +56,8 @@ pub struct SegmentHeader {
 pub(crate) enum HeaderFault {
     /// A field differs.
     Differs { what: &'static str, expected: u64, found: u64 },
-    /// Written by a later version.
-    Newer { found: u16 },
+    /// Another format.
+    Format { found: u16 },
 }
 
 impl SegmentHeader {
@@ -108,7 +104,7 @@ impl SegmentHeader {
         }
         let version = u16::from_le_bytes(take(&mut rest));
         if version > FORMAT_VERSION {
-            return Err(HeaderFault::Newer { found: version });
+            return Err(HeaderFault::Format { found: version });
         }
         let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
         let (_, mut end) = bytes.split_at(HEADER_BYTES - END_BYTES);
@@ -119,6 +115,9 @@ impl SegmentHeader {
             let (expected, found) = (u64::from(expected), u64::from(found));
             return Err(HeaderFault::Differs { what: "header check", expected, found });
         }
+        if version < FORMAT_VERSION {
+            return Err(HeaderFault::Format { found: version });
+        }
         let length = usize::from(u16::from_le_bytes(take(&mut rest)));
         let first = u64::from_le_bytes(take(&mut rest));
         let chain = u32::from_le_bytes(take(&mut rest));
@@ -128,8 +127,8 @@ impl SegmentHeader {
             gateway: gateway.into_owned(),
             before: Position { seq: first.saturating_sub(1), chain },
             lost: u64::from_le_bytes(take(&mut end)),
-            marked: version >= MARKED_VERSION && marked != 0,
-            follows: follows.filter(|_| version >= FOLLOWS_VERSION),
+            marked: marked != 0,
+            follows,
             created: Timestamp::from_microsecond(created).unwrap_or_default(),
         })
     }

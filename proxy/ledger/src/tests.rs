@@ -210,7 +210,7 @@ proptest! {
             Err(Fault::Damaged { offset, .. }) => {
                 prop_assert_eq!(offset, frame.map_or(0, |frame| ends[frame] as u64));
             }
-            Err(Fault::Newer { .. }) => prop_assert!((8..10).contains(&at)),
+            Err(Fault::Format { .. }) => prop_assert!((8..10).contains(&at)),
             other => prop_assert!(false, "byte {at} bit {bit}: {other:?}"),
         }
     }

@@ -1,34 +1,26 @@
 //! The elements of one JSON list (Gemini's streams that are not asked for as events), from reads that
 //! may begin and end anywhere.
 
-use memchr::memchr2;
+use taximeter_json::Nesting;
 
 use crate::partial::Partial;
 use crate::sse::{Block, Event};
+
+/// Depth inside the list, outside of its elements.
+const LIST_DEPTH: usize = 1;
 
 /// Cuts a list into its elements; each is an event. Those that are neither objects nor lists say
 /// nothing.
 #[derive(Debug)]
 pub(crate) struct Elements {
-    /// Brackets that are open, the list's own included.
-    depth: usize,
-    text: InText,
+    nesting: Nesting,
     element: Partial,
-}
-
-/// Whether what comes is inside of a JSON text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InText {
-    No,
-    Yes,
-    /// Behind a backslash.
-    Escaped,
 }
 
 impl Elements {
     /// Elements of at most `bytes_max`.
     pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { depth: 0, text: InText::No, element: Partial::new(bytes_max) }
+        Self { nesting: Nesting::new(), element: Partial::new(bytes_max) }
     }
 
     /// The next element that ends in `read` at or behind offset `at`, which moves behind it.
@@ -58,37 +50,16 @@ impl Elements {
     /// Goes through `rest` up to behind the end of an element. Where in it that began, or goes on,
     /// and where it ends.
     fn step(&mut self, rest: &[u8]) -> (Option<usize>, Option<usize>) {
-        let mut begin = (self.depth > 1).then_some(0);
-        let mut at = 0;
-        while let Some(ahead) = rest.get(at..).filter(|ahead| !ahead.is_empty()) {
-            let mark = match self.text {
-                InText::Escaped => Some(0),
-                InText::Yes => memchr2(b'"', b'\\', ahead),
-                InText::No => ahead.iter().position(|byte| b"\"{}[]".contains(byte)),
-            };
-            let Some(mark) = mark else { break };
-            let (here, byte) = (at + mark, ahead.get(mark));
-            at = here + 1;
-            match (self.text, byte) {
-                (InText::Escaped, _) => self.text = InText::Yes,
-                (InText::Yes, Some(b'\\')) => self.text = InText::Escaped,
-                (InText::Yes, _) => self.text = InText::No,
-                (InText::No, Some(b'"')) => self.text = InText::Yes,
-                (InText::No, Some(b'{' | b'[')) => {
-                    self.depth += 1;
-                    if self.depth == 2 {
-                        begin = Some(here);
-                    }
-                }
-                (InText::No, _) => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 1 {
-                        return (begin, Some(at));
-                    }
-                }
+        let (begin, inside) = if self.nesting.depth() > LIST_DEPTH {
+            (0, 0)
+        } else {
+            match self.nesting.reach(rest, LIST_DEPTH + 1) {
+                Some(inside) => (inside - 1, inside),
+                None => return (None, None),
             }
-        }
-        (begin, None)
+        };
+        let end = self.nesting.reach(rest.get(inside..).unwrap_or_default(), LIST_DEPTH);
+        (Some(begin), end.map(|end| inside + end))
     }
 }
 

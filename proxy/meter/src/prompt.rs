@@ -8,11 +8,11 @@ mod model;
 mod tests;
 mod tools;
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
+use taximeter_json::Value;
 
 use crate::Wire;
 pub use chat::prompt_chats;
@@ -87,9 +87,9 @@ pub struct Prompt {
 #[must_use]
 pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
     let mut prompt = Reader::default();
-    match serde_json::from_slice::<Members<'_>>(body) {
-        Ok(request) => {
-            let named = request.get("model").map(|model| Node::of(model));
+    match members(body) {
+        Some(request) => {
+            let named = request.get("model").copied().map(Node::of);
             let named = match named {
                 Some(Node::Text(name)) => name,
                 _ => Cow::default(),
@@ -97,7 +97,7 @@ pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
             prompt.model = Model::new(model.unwrap_or(&named));
             prompt.read(wire, &request);
         }
-        Err(_) => {
+        None => {
             prompt.estimated = true;
             prompt.add_text(String::from_utf8_lossy(body));
         }
@@ -109,19 +109,24 @@ pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
 /// How many characters the body of a request for speech wants spoken; `None` where it has no text.
 #[must_use]
 pub fn spoken_characters(body: &[u8]) -> Option<u64> {
-    let request: Members<'_> = serde_json::from_slice(body).ok()?;
-    match Node::of(request.get("input")?) {
+    match Node::of(*members(body)?.get("input")?) {
         Node::Text(text) => Some(text.chars().count() as u64),
         _ => None,
     }
 }
 
-type Members<'a> = BTreeMap<Text<'a>, &'a RawValue>;
+type Members<'a> = BTreeMap<Cow<'a, str>, Value<'a>>;
+
+/// The members of a body, if all of it is one JSON object.
+fn members(body: &[u8]) -> Option<Members<'_>> {
+    let whole: &RawValue = serde_json::from_slice(body).ok()?;
+    Value::checked(whole.get()).members().map(Members::from_iter)
+}
 
 /// A JSON value, its parts not read yet.
 enum Node<'a> {
     Text(Cow<'a, str>),
-    List(Vec<&'a RawValue>),
+    List(Vec<Value<'a>>),
     Object(Members<'a>),
     Number,
     /// True, false or null.
@@ -168,8 +173,8 @@ impl Reader {
                 let beside =
                     ["image_data", "video_data", "audio_data", "input_embeds", "sampling_params"];
                 self.estimated |= beside.iter().any(|&key| match request.get(key) {
-                    Some(value) if key == "sampling_params" => asks_for_several(value),
-                    value => value.is_some_and(|value| !is_word(value)),
+                    Some(value) if key == "sampling_params" => asks_for_several(*value),
+                    value => value.is_some_and(|value| !is_word(*value)),
                 });
             }
             Wire::LlamaCompletion => self.read_inputs(request.get("prompt")),
@@ -202,9 +207,9 @@ impl Reader {
             self.estimated = true;
             return;
         };
-        self.read_messages(messages);
+        self.read_messages(*messages);
         for tools in ["tools", "functions"].iter().filter_map(|&key| request.get(key)) {
-            self.read_tools(Node::of(tools));
+            self.read_tools(Node::of(*tools));
         }
         self.read_json(request, &["response_format"]);
     }
@@ -218,7 +223,7 @@ impl Reader {
         self.read_json(request, &["response_format"]);
     }
 
-    fn read_messages(&mut self, messages: &RawValue) {
+    fn read_messages(&mut self, messages: Value<'_>) {
         let Node::List(messages) = Node::of(messages) else {
             self.estimated = true;
             return;
@@ -237,10 +242,10 @@ impl Reader {
     }
 
     fn read_message(&mut self, members: &Members<'_>) {
-        let is_named = members.get("name").is_some_and(|name| !is_word(name));
+        let is_named = members.get("name").is_some_and(|name| !is_word(*name));
         let form = self.model.form;
         self.tokens += if is_named { form.named_message } else { form.message };
-        for (Text(key), value) in members {
+        for (key, &value) in members {
             match (&**key, Node::of(value)) {
                 ("content", _) => self.read_content(value, CONTENT_DEPTH_MAX),
                 // An id joins a tool's answer to its call; whether the model sees it is not known.
@@ -253,7 +258,7 @@ impl Reader {
     }
 
     /// A text, a list of texts, token ids, or a list of lists of them.
-    fn read_inputs(&mut self, inputs: Option<&&RawValue>) {
+    fn read_inputs(&mut self, inputs: Option<&Value<'_>>) {
         match inputs.copied().map(Node::of) {
             Some(Node::Text(text)) => self.add_text(text),
             Some(Node::List(inputs)) => {
@@ -274,7 +279,7 @@ impl Reader {
 
     /// Members that add to the prompt in a way of the engine's own.
     fn read_beside(&mut self, request: &Members<'_>, keys: &[&str]) {
-        for value in keys.iter().filter_map(|&key| request.get(key)) {
+        for &value in keys.iter().filter_map(|&key| request.get(key)) {
             if !is_word(value) {
                 self.estimated = true;
                 self.read_content(value, CONTENT_DEPTH_MAX);
@@ -284,7 +289,7 @@ impl Reader {
 
     /// Members whose JSON stands for the form that the engine writes them in.
     fn read_json(&mut self, request: &Members<'_>, keys: &[&str]) {
-        for value in keys.iter().filter_map(|&key| request.get(key)) {
+        for &value in keys.iter().filter_map(|&key| request.get(key)) {
             if !is_word(value) {
                 self.add_json(value);
             }
@@ -292,7 +297,7 @@ impl Reader {
     }
 
     /// Content of a message: a text, or parts of many kinds.
-    fn read_content(&mut self, content: &RawValue, depth_left: usize) {
+    fn read_content(&mut self, content: Value<'_>, depth_left: usize) {
         match (Node::of(content), depth_left.checked_sub(1)) {
             (Node::Text(text), _) => self.add_text(text),
             (Node::Word, _) => {}
@@ -312,7 +317,7 @@ impl Reader {
         self.read_image(part);
         // Only members with text for the model: ids are not, and the data of images is not text.
         for key in PART_TEXTS {
-            if let Some(value) = part.get(key) {
+            if let Some(&value) = part.get(key) {
                 self.read_content(value, depth_left);
             }
         }
@@ -323,14 +328,14 @@ impl Reader {
     fn read_image(&mut self, part: &Members<'_>) {
         let is = |kinds: &[&str]| text_of(part, "type").is_some_and(|kind| kinds.contains(&&*kind));
         self.image_tokens += if is(&["image"]) {
-            let source = part.get("source").map(|source| Node::of(source));
+            let source = part.get("source").copied().map(Node::of);
             let data = match source {
                 Some(Node::Object(source)) => text_of(&source, "data"),
                 _ => None,
             };
             images::anthropic(data.as_deref())
         } else if is(&["image_url", "input_image"]) {
-            let (url, detail) = match part.get("image_url").map(|image| Node::of(image)) {
+            let (url, detail) = match part.get("image_url").copied().map(Node::of) {
                 Some(Node::Object(image)) => (text_of(&image, "url"), text_of(&image, "detail")),
                 Some(Node::Text(url)) => (Some(url), text_of(part, "detail")),
                 _ => (None, None),
@@ -347,31 +352,31 @@ impl Reader {
         }
     }
 
-    fn add_json(&mut self, value: &RawValue) {
+    fn add_json(&mut self, value: Value<'_>) {
         self.estimated = true;
-        self.texts.push(value.get().to_owned());
+        self.texts.push(value.as_str().to_owned());
     }
 }
 
 impl<'a> Node<'a> {
-    fn of(value: &'a RawValue) -> Self {
-        let json = value.get();
-        let node = match json.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(json).map(|Text(text)| Node::Text(text)),
-            Some(b'[') => serde_json::from_str(json).map(Node::List),
-            Some(b'{') => serde_json::from_str(json).map(Node::Object),
-            _ if is_word(value) => Ok(Node::Word),
-            _ => Ok(Node::Number),
+    fn of(value: Value<'a>) -> Self {
+        let node = match value.first() {
+            Some(b'"') => value.text().map(Node::Text),
+            Some(b'[') => value.elements().map(Node::List),
+            Some(b'{') => value.members().map(|members| Node::Object(Members::from_iter(members))),
+            _ if is_word(value) => Some(Node::Word),
+            _ => None,
         };
-        // The text is one whole JSON value: serde_json has read it once already.
         node.unwrap_or(Node::Number)
     }
 }
 
 /// Whether sampling parameters, or a list of them, ask for more than one answer to a prompt.
-fn asks_for_several(parameters: &RawValue) -> bool {
+fn asks_for_several(parameters: Value<'_>) -> bool {
     match Node::of(parameters) {
-        Node::Object(members) => members.get("n").is_some_and(|n| n.get() != "1" && !is_word(n)),
+        Node::Object(members) => {
+            members.get("n").is_some_and(|n| n.as_str() != "1" && !is_word(*n))
+        }
         Node::List(each) => each.into_iter().any(asks_for_several),
         _ => false,
     }
@@ -379,63 +384,13 @@ fn asks_for_several(parameters: &RawValue) -> bool {
 
 /// A member that is a text.
 fn text_of<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
-    match Node::of(members.get(name)?) {
+    match Node::of(*members.get(name)?) {
         Node::Text(text) => Some(text),
         _ => None,
     }
 }
 
 /// Whether a value is true, false or null.
-fn is_word(value: &RawValue) -> bool {
-    matches!(value.get().as_bytes().first(), Some(b't' | b'f' | b'n'))
+fn is_word(value: Value<'_>) -> bool {
+    matches!(value.first(), Some(b't' | b'f' | b'n'))
 }
-
-/// A JSON string in which lone surrogates are U+FFFD.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Text<'a>(Cow<'a, str>);
-
-impl Borrow<str> for Text<'_> {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As bytes, serde_json gives lone surrogates in three bytes each; as text it refuses them.
-        deserializer.deserialize_bytes(TextVisitor)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> serde::de::Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a string")
-    }
-
-    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
-        let text = std::str::from_utf8(bytes);
-        Ok(Text(text.map_or_else(|_| Cow::Owned(without_surrogates(bytes)), Cow::Borrowed)))
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
-        Ok(Text(Cow::Owned(without_surrogates(bytes))))
-    }
-}
-
-fn without_surrogates(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        if chunk.invalid().first() == Some(&SURROGATE_LEAD) {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    text
-}
-
-/// First of the three bytes of a surrogate; the two others are invalid by themselves.
-const SURROGATE_LEAD: u8 = 0xed;

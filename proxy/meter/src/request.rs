@@ -4,12 +4,8 @@
 //! else: nothing is written anew, and nothing is kept but the few values that we act on.
 
 mod fault;
-mod json;
-mod number;
 mod parameter;
 mod splice;
-mod string;
-mod text;
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +16,14 @@ pub use splice::{Question, Splice};
 
 use crate::asking::UsageAsk;
 use crate::{Dialect, Wire};
-use json::{Container, Event, Piece, Reader, Scalar};
 use parameter::{Parent, state};
 use splice::{Flag, Options, Places};
+use taximeter_json::{Container, Event, Piece, Scalar, StreamReader};
 
 /// Reads one request body in JSON.
 #[derive(Debug)]
 pub(crate) struct JsonReader {
-    json: Reader,
+    json: StreamReader,
     offset: u64,
     /// The member whose value comes next.
     member: Option<Member>,
@@ -90,7 +86,7 @@ impl JsonReader {
     /// A reader for the body of a request on `wire`.
     pub(crate) fn new(wire: Wire) -> Self {
         Self {
-            json: Reader::new(),
+            json: StreamReader::new(),
             offset: 0,
             member: None,
             parameter: None,

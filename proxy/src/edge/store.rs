@@ -120,7 +120,7 @@ impl Store {
     /// Opens the store in `data_dir`; makes one when there is none, and brings an older one up to
     /// date.
     ///
-    /// Errors: `NoDataDir`, `Newer`, `Damaged`, `Unavailable`.
+    /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false })
     }
@@ -133,7 +133,7 @@ impl Store {
     /// Opens the store in a PostgreSQL database; makes one when there is none, and brings an older
     /// one up to date. `gateway` is whose journals are fed, and different from all others.
     ///
-    /// Errors: `Newer`, `Damaged`, `Unavailable`.
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
     pub(crate) fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Postgres::open(url, gateway)?), is_shared: true })
     }

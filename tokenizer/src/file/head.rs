@@ -2,10 +2,11 @@
 //! in most files, and is read by itself, while the others are read.
 
 use serde_json::Value;
+use taximeter_json::Reader;
 
-use super::cursor::Cursor;
 use super::recipe::Unsupported;
 use super::texts::Texts;
+use super::values::{meaning, value};
 
 /// Tokens and their numbers, in the order of the file.
 #[derive(Debug, Default)]
@@ -39,24 +40,8 @@ impl Head {
     /// Errors: a file without tokens, or one that is damaged before it was read.
     pub(super) fn read(file: &[u8]) -> Result<Self, Unsupported> {
         let mut found = Found::default();
-        let read = Cursor::new(file).object(|name, file| {
-            match name {
-                "normalizer" => found.normalizer = Some(file.value()?),
-                "pre_tokenizer" => found.pre_tokenizer = Some(file.value()?),
-                "model" => file.object(|name, model| {
-                    match name {
-                        "vocab" => found.vocab = Some(Vocab::read(model)?),
-                        _ => model.skip()?,
-                    }
-                    found.not_whole()
-                })?,
-                // It would be a large part of another kind of file.
-                "vocab" => return Err(Unsupported(NO_MODEL.to_owned())),
-                _ => file.skip()?,
-            }
-            found.not_whole()
-        });
-        if found.not_whole().is_ok() {
+        let read = found.read(&mut Reader::new(file));
+        if !found.is_whole() {
             read?;
         }
         let Found { normalizer, pre_tokenizer, vocab } = found;
@@ -68,25 +53,53 @@ impl Head {
 }
 
 impl Found {
-    /// Errors: all is found, and there is no need to read on.
-    fn not_whole(&self) -> Result<(), Unsupported> {
-        match self {
-            Self { normalizer: Some(_), pre_tokenizer: Some(_), vocab: Some(_) } => {
-                Err(Unsupported("no need to read on".to_owned()))
+    /// Reads on until it is whole.
+    fn read(&mut self, file: &mut Reader<'_>) -> Result<(), Unsupported> {
+        file.enter(b'{')?;
+        while let Some(name) = file.next_key()? {
+            match &*meaning(name)? {
+                "normalizer" => self.normalizer = Some(value(file)?),
+                "pre_tokenizer" => self.pre_tokenizer = Some(value(file)?),
+                "model" => self.read_model(file)?,
+                // It would be a large part of another kind of file.
+                "vocab" => return Err(Unsupported(NO_MODEL.to_owned())),
+                _ => file.skip()?,
             }
-            _ => Ok(()),
+            if self.is_whole() {
+                break;
+            }
         }
+        Ok(())
+    }
+
+    fn read_model(&mut self, model: &mut Reader<'_>) -> Result<(), Unsupported> {
+        model.enter(b'{')?;
+        while let Some(name) = model.next_key()? {
+            match &*meaning(name)? {
+                "vocab" => self.vocab = Some(Vocab::read(model)?),
+                _ => model.skip()?,
+            }
+            if self.is_whole() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all is found, and there is no need to read on.
+    const fn is_whole(&self) -> bool {
+        self.normalizer.is_some() && self.pre_tokenizer.is_some() && self.vocab.is_some()
     }
 }
 
 impl Vocab {
-    fn read(vocab: &mut Cursor<'_>) -> Result<Self, Unsupported> {
+    fn read(vocab: &mut Reader<'_>) -> Result<Self, Unsupported> {
         let mut read = Self::default();
-        vocab.object(|token, id| {
-            read.texts.push(token);
-            read.ids.push(id.number()?);
-            Ok(())
-        })?;
+        vocab.enter(b'{')?;
+        while let Some(token) = vocab.next_key()? {
+            read.texts.push(&meaning(token)?);
+            read.ids.push(value(vocab)?);
+        }
         Ok(read)
     }
 }

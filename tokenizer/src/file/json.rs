@@ -7,11 +7,12 @@ use std::collections::HashSet;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use taximeter_json::Reader;
 
-use super::cursor::Cursor;
 use super::head::NO_MODEL;
 use super::merges::Shelving;
 use super::recipe::Unsupported;
+use super::values::{meaning, value};
 
 /// The file, but for what [`Head`](super::head::Head) has and its merges.
 #[derive(Debug)]
@@ -94,10 +95,10 @@ impl RawFile {
     pub(super) fn read(file: &[u8], shelving: Shelving<'_>) -> Result<Self, Unsupported> {
         let mut shelving = Some(shelving);
         let (mut added_tokens, mut model) = (Vec::new(), None);
-        let mut file = Cursor::new(file);
+        let mut file = Reader::new(file);
         let small: Small = members(&mut file, |name, file| {
             match name {
-                "added_tokens" => added_tokens = file.value()?,
+                "added_tokens" => added_tokens = value(file)?,
                 "model" => model = Some(RawModel::read(file, &mut shelving)?),
                 // It would be a large part of another kind of file.
                 "vocab" => return Err(Unsupported(NO_MODEL.to_owned())),
@@ -114,7 +115,7 @@ impl RawFile {
 
 impl RawModel {
     fn read(
-        model: &mut Cursor<'_>,
+        model: &mut Reader<'_>,
         shelving: &mut Option<Shelving<'_>>,
     ) -> Result<Self, Unsupported> {
         members(model, |name, model| {
@@ -137,18 +138,19 @@ impl RawModel {
 ///
 /// Errors: a name that is there twice.
 fn members<'a, T: DeserializeOwned>(
-    object: &mut Cursor<'a>,
-    mut own: impl FnMut(&str, &mut Cursor<'a>) -> Result<bool, Unsupported>,
+    object: &mut Reader<'a>,
+    mut own: impl FnMut(&str, &mut Reader<'a>) -> Result<bool, Unsupported>,
 ) -> Result<T, Unsupported> {
     let (mut names, mut others) = (HashSet::new(), Map::new());
-    object.object(|name, value| {
-        if !names.insert(name.to_owned()) {
+    object.enter(b'{')?;
+    while let Some(name) = object.next_key()? {
+        let name = meaning(name)?;
+        if !names.insert(name.clone()) {
             return Err(Unsupported(format!("{name:?} is there twice")));
         }
-        if !own(name, value)? {
-            others.insert(name.to_owned(), value.value()?);
+        if !own(&name, object)? {
+            others.insert(name.into_owned(), value(object)?);
         }
-        Ok(())
-    })?;
+    }
     T::deserialize(Value::Object(others)).map_err(|error| Unsupported(error.to_string()))
 }

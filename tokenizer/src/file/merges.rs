@@ -4,10 +4,12 @@
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 
+use taximeter_json::{Malformed, Reader};
+
 use super::byte_level;
-use super::cursor::Cursor;
 use super::recipe::Unsupported;
 use super::texts::{Bytes, Texts};
+use super::values::{bytes, text};
 
 /// Groups of merges that are handed out together.
 const GROUPS: usize = 8_192;
@@ -79,20 +81,28 @@ impl<'a> Shelving<'a> {
     /// hold blanks.
     ///
     /// Errors: what is no such list.
-    pub(super) fn read(mut self, merges: &mut Cursor<'_>) -> Result<(), Unsupported> {
-        merges.list(|merge| {
-            if merge.is_at_text() {
-                let pair = merge.text()?;
+    pub(super) fn read(mut self, merges: &mut Reader<'_>) -> Result<(), Unsupported> {
+        merges.enter(b'[')?;
+        while merges.next_element()? {
+            if merges.peek() == Some(b'"') {
+                let pair = text(merges)?;
                 let (left, right) = halves(&pair)?;
-                return self.add(left.as_bytes(), right.as_bytes());
+                self.add(left.as_bytes(), right.as_bytes())?;
+                continue;
             }
-            merge.expect(b'[')?;
-            let left = merge.bytes()?;
-            merge.expect(b',')?;
-            let right = merge.bytes()?;
-            merge.expect(b']')?;
-            self.add(&left, &right)
-        })?;
+            merges.enter(b'[')?;
+            let (mut left, mut right) = Default::default();
+            for half in [&mut left, &mut right] {
+                if !merges.next_element()? {
+                    return Err(Malformed.into());
+                }
+                *half = bytes(merges)?;
+            }
+            if merges.next_element()? {
+                return Err(Malformed.into());
+            }
+            self.add(&left, &right)?;
+        }
         self.put()
     }
 

@@ -131,7 +131,7 @@ fn token(base: &str) -> Option<MeterName> {
 fn other(base: &str, mode: Mode, members: &Members<'_>) -> Result<Option<MeterName>, &'static str> {
     let has = |field: &str| members.get(field).is_some();
     let sized = |before: &str| {
-        let mut fields = members.0.iter().filter_map(|(field, _)| field.strip_prefix(before));
+        let mut fields = members.each().filter_map(|(field, _)| field.strip_prefix(before));
         fields.any(|size| size.starts_with(|first: char| first.is_ascii_digit()))
     };
     Ok(Some(match base {
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     fn placed(field: &str) -> Result<Option<Place>, &'static str> {
-        place(field, Mode::Other, &Members(Vec::new()))
+        place(field, Mode::Other, &Members::default())
     }
 
     #[test]

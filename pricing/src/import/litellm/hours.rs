@@ -1,8 +1,8 @@
 //! LiteLLM's hours of the day, in UTC, on weekdays that may be another zone's.
 
-use serde_json::value::RawValue;
+use taximeter_json::Value;
 
-use crate::import::json::{Members, items, text};
+use crate::import::json::Members;
 use crate::off_peak::{Day, Hours, Window};
 
 /// Minutes of a day.
@@ -30,7 +30,7 @@ pub(super) fn windows(members: &Members<'_>) -> Result<Vec<Window>, Fault> {
         add(hours, Day::ALL.to_vec(), ahead, &mut windows)?;
     }
     for window in
-        members.get("windows").map_or(Ok(Vec::new()), |list| items(list).ok_or(Fault::Wrong))?
+        members.get("windows").map_or(Ok(Vec::new()), |list| list.elements().ok_or(Fault::Wrong))?
     {
         let window = Members::of(window).ok_or(Fault::Wrong)?;
         let days = window.get("weekdays").map_or(Ok(Day::ALL.to_vec()), weekdays)?;
@@ -40,10 +40,10 @@ pub(super) fn windows(members: &Members<'_>) -> Result<Vec<Window>, Fault> {
 }
 
 /// 1 is Monday.
-fn weekdays(list: &RawValue) -> Result<Vec<Day>, Fault> {
-    let days = items(list).ok_or(Fault::Wrong)?;
-    let day = |number: &RawValue| {
-        let number: usize = number.get().parse().ok()?;
+fn weekdays(list: Value<'_>) -> Result<Vec<Day>, Fault> {
+    let days = list.elements().ok_or(Fault::Wrong)?;
+    let day = |number: Value<'_>| {
+        let number: usize = number.as_str().parse().ok()?;
         Day::ALL.get(number.checked_sub(1)?).copied()
     };
     days.into_iter().map(|number| day(number).ok_or(Fault::Wrong)).collect()
@@ -51,18 +51,18 @@ fn weekdays(list: &RawValue) -> Result<Vec<Day>, Fault> {
 
 /// Adds one text of hours, or a list of them.
 fn add(
-    hours: &RawValue,
+    hours: Value<'_>,
     days: Vec<Day>,
     ahead: u16,
     windows: &mut Vec<Window>,
 ) -> Result<(), Fault> {
-    let texts = match text(hours) {
+    let texts = match hours.text() {
         Some(text) => vec![text],
         None => {
-            let texts = items(hours).ok_or(Fault::Wrong)?;
+            let texts = hours.elements().ok_or(Fault::Wrong)?;
             texts
                 .into_iter()
-                .map(|item| text(item).ok_or(Fault::Wrong))
+                .map(|item| item.text().ok_or(Fault::Wrong))
                 .collect::<Result<_, _>>()?
         }
     };
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
 
     fn shown(json: &str) -> Result<Vec<String>, Fault> {
-        let raw: &RawValue = serde_json::from_str(json).unwrap();
-        let windows = windows(&Members::of(raw).unwrap())?;
+        let value = Value::checked(json);
+        let windows = windows(&Members::of(value).unwrap())?;
         Ok(windows.iter().map(ToString::to_string).collect())
     }
 

@@ -187,13 +187,6 @@ impl Row<'_> {
         outcome
     }
 
-    /// The cell of the row before, which is not null.
-    pub(super) fn again(&mut self) {
-        if let Some(column) = self.columns.next() {
-            *self.bytes += column.push_again();
-        }
-    }
-
     fn push(&mut self, bytes: usize, push: impl FnOnce(&mut Column)) {
         *self.bytes += bytes;
         if let Some(column) = self.columns.next() {

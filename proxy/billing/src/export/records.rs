@@ -2,14 +2,13 @@
 //!
 //! Most of an entry goes into its column as it stands: nothing is made of a request but its row.
 
-mod layout;
+mod cells;
 mod members;
 mod row;
 mod values;
 
 use std::io::Write;
 
-use self::layout::Layouts;
 use self::members::MEMBERS;
 pub use self::row::RecordRow;
 use super::columns::{Field, ParquetWriter, ROWS_MAX, Rows};
@@ -32,8 +31,7 @@ impl RecordRows {
         Self { rows: Rows::new(fields()), tally: Tally::default() }
     }
 
-    /// Takes entries apart and adds them: requests behind each other are alike in much, and it takes
-    /// less work to see that it is the same again than to read it.
+    /// Takes entries apart and adds them.
     ///
     /// # Errors
     /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]; then none of them is to be written.
@@ -41,12 +39,8 @@ impl RecordRows {
         &mut self,
         entries: impl IntoIterator<Item = (u64, &'a str)>,
     ) -> Result<(), ExportError> {
-        let mut layouts = Layouts::default();
         for (seq, entry) in entries {
-            match RecordRow::read_behind(&mut layouts, seq, entry) {
-                Some(row) => self.add(&row)?,
-                None => self.add(&RecordRow::read_anew(seq, entry, &mut Vec::new())?)?,
-            }
+            self.add(&RecordRow::read(seq, entry, &mut Vec::new())?)?;
         }
         Ok(())
     }

@@ -111,23 +111,6 @@ fn a_request_of_which_nothing_more_was_said_owes_its_prompt_by_its_length() {
     assert_eq!(opaque.admitted().usage, nothing);
 }
 
-#[test]
-fn what_earlier_versions_said_of_running_requests_is_read() {
-    let read = |members: &str| {
-        let payload = format!("{{\"id\":\"{}\",\"at\":\"{}\"{members}}}", id(1), at(3));
-        let mut framed = framed(&progress(1, 5));
-        framed.payload = payload.into_bytes();
-        match framed.entry() {
-            Ok(Entry::Progress(progress)) => progress.usage,
-            other => panic!("{other:?}"),
-        }
-    };
-    let usage = read(",\"input_tokens\":7,\"output_tokens\":40,\"estimated\":true");
-    assert_eq!(usage, RecordUsage::counted(Some(7), Some(40), &[Flag::Estimated]));
-    let usage = read(",\"input_tokens\":7");
-    assert_eq!((usage.source, usage.input_tokens), (Source::Unknown, Some(7)));
-}
-
 fn framed(entry: &Entry) -> Framed {
     let (bytes, _, _) = segment(std::slice::from_ref(entry), Position::START);
     let mut reader = Reader::new(None, 1);

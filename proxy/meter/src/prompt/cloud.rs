@@ -10,7 +10,7 @@ impl Reader {
             Wire::VertexGenerate => self.read_instances(request),
             Wire::TokenIds => {
                 self.read_inputs(request.get("token_ids"));
-                self.estimated |= request.get("features").is_some_and(|value| !is_word(value));
+                self.estimated |= request.get("features").is_some_and(|value| !is_word(*value));
             }
             Wire::Invocations => {
                 match ["messages", "prompt"].map(|key| request.contains_key(key)) {
@@ -49,7 +49,7 @@ impl Reader {
         }
         if let Some(Node::Object(members)) = request.get("parameters").copied().map(Node::of) {
             let sampling = members.get("sampling_params");
-            self.estimated |= sampling.is_some_and(|value| asks_for_several(value));
+            self.estimated |= sampling.is_some_and(|value| asks_for_several(*value));
         }
     }
 }

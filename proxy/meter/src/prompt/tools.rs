@@ -32,7 +32,7 @@ impl Reader {
         self.estimated |= !self.model.form.is_known;
         for tool in tools {
             match Node::of(tool) {
-                Node::Object(members) => match members.get("function").map(|of| Node::of(of)) {
+                Node::Object(members) => match members.get("function").copied().map(Node::of) {
                     Some(Node::Object(function)) => self.read_function(&function),
                     Some(_) => self.add_json(tool),
                     // One of `functions`, or of the Responses' flat tools.
@@ -55,10 +55,10 @@ impl Reader {
         self.texts.push(format!("{name}:{}", without_dot(&description)));
         let Some(parameters) = function.get("parameters").copied() else { return };
         let Node::Object(schema) = Node::of(parameters) else { return };
-        let properties = schema.get("properties").map(|list| Node::of(list));
+        let properties = schema.get("properties").copied().map(Node::of);
         let Some(Node::Object(properties)) = properties else {
             // References and alternatives at the top.
-            if schema.keys().any(|key| !["type", "additionalProperties"].contains(&&*key.0)) {
+            if schema.keys().any(|key| !["type", "additionalProperties"].contains(&&**key)) {
                 self.add_json(parameters);
             }
             return;
@@ -68,7 +68,7 @@ impl Reader {
         }
         for (name, property) in properties {
             match Node::of(property) {
-                Node::Object(members) => self.read_property(&name.0, &members),
+                Node::Object(members) => self.read_property(&name, &members),
                 _ => self.add_json(property),
             }
         }
@@ -76,7 +76,7 @@ impl Reader {
 
     fn read_property(&mut self, name: &str, property: &Members<'_>) {
         self.tokens += PARAMETER_TOKENS;
-        if let Some(Node::List(values)) = property.get("enum").map(|list| Node::of(list)) {
+        if let Some(Node::List(values)) = property.get("enum").copied().map(Node::of) {
             self.tokens -= ENUM_TOKENS_LESS;
             for value in values {
                 self.tokens += ENUM_VALUE_TOKENS;
@@ -89,9 +89,9 @@ impl Reader {
         let kind = self.text_of(property, "type");
         let description = self.text_of(property, "description");
         self.texts.push(format!("{name}:{kind}:{}", without_dot(&description)));
-        let nested = property.iter().filter(|(key, _)| !KNOWN.contains(&&*key.0));
+        let nested = property.iter().filter(|(key, _)| !KNOWN.contains(&&***key));
         for (_, value) in nested {
-            self.add_json(value);
+            self.add_json(*value);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use taximeter_json::StreamFault;
+
 /// A request body that two readers could read differently, or not at all; each is a 400.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -47,6 +49,15 @@ pub enum RequestFault {
         /// What it must be.
         what: &'static str,
     },
+}
+
+impl From<StreamFault> for RequestFault {
+    fn from(fault: StreamFault) -> Self {
+        match fault {
+            StreamFault::Invalid { offset, what } => Self::InvalidJson { offset, what },
+            StreamFault::TooDeep { offset, depth_max } => Self::TooDeep { offset, depth_max },
+        }
+    }
 }
 
 impl RequestFault {

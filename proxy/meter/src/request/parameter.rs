@@ -1,6 +1,6 @@
 //! What a request states of how its answer is to be made, for whoever tells of it.
 
-use super::json::Scalar;
+use taximeter_json::Scalar;
 
 /// Items of a list that are kept, as of stop sequences; of all else there is one each.
 const ITEMS_MAX: usize = 24;

@@ -251,7 +251,7 @@ fn faults_say_what_and_where() {
             "\u{feff}{}",
             "0",
             "the request body is not valid JSON at byte 0: \
-             a byte order mark; send the body without it",
+             a byte order mark; send it without one",
         ),
         (r#"{"model":"m","n":1,"n":1}"#, "n", "`n` is given twice; send it once"),
         ("{}", "model", "`model` is missing; name the model to use"),

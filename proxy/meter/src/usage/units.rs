@@ -35,7 +35,7 @@ impl Report {
         name: &'static str,
         value: &mut Reader<'_>,
     ) -> Result<(), Malformed> {
-        match value.decimal()? {
+        match Quantity::read(value)? {
             Quantity::Exact(quantity) => self.units.extend([(name, quantity)]),
             Quantity::Absent => {}
             Quantity::Invalid => self.invalid = self.invalid.saturating_add(1),

@@ -41,7 +41,10 @@ pub(crate) enum JournalError {
 /// What to do about a segment that cannot be read.
 const fn advice(fault: &Fault) -> &'static str {
     match fault {
-        Fault::Newer { .. } => "use the newer taximeter that wrote it",
+        Fault::Format { found, known } if *found > *known => {
+            "use the newer taximeter that wrote it"
+        }
+        Fault::Format { .. } => "use the older taximeter that wrote it, or another data_dir",
         _ => {
             "restore it, or set `ledger.recovery: salvage` to leave out what cannot be read and go on"
         }

@@ -18,12 +18,12 @@ pub(crate) enum StoreError {
         .0.display()
     )]
     NoDataDir(PathBuf),
-    /// Written by a later version.
+    /// Written by another version.
     #[error(
-        "the store {store} has format {found}, and this taximeter knows formats up to {known}; use \
-         the newer taximeter that wrote it"
+        "the store {store} has format {found}, and this taximeter reads format {known} alone; use \
+         the taximeter that wrote it"
     )]
-    Newer {
+    Format {
         /// Where it is.
         store: String,
         /// Its format.

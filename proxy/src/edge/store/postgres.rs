@@ -64,10 +64,10 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to the database at `url`; makes the tables when there are none, and brings older
-    /// ones up to date. `gateway` is whose journals are fed, and different from all others.
+    /// Connects to the database at `url`; makes the tables when there are none. `gateway` is
+    /// whose journals are fed, and different from all others.
     ///
-    /// Errors: `Newer`, `Damaged`, `Unavailable`.
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
     pub(super) fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let name = url.to_string();
         let open = || {

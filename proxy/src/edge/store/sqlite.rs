@@ -43,10 +43,9 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the database in `data_dir`; makes one when there is none, and brings an older one up
-    /// to date.
+    /// Opens the database in `data_dir`; makes one when there is none.
     ///
-    /// Errors: `NoDataDir`, `Newer`, `Damaged`, `Unavailable`.
+    /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
     pub(super) fn open(data_dir: &Path) -> Result<Self, StoreError> {
         if !data_dir.is_dir() {
             return Err(StoreError::NoDataDir(data_dir.to_owned()));
@@ -66,11 +65,11 @@ impl Sqlite {
         let mut sqlite = Self { connection, path, file };
         match sqlite.ask(schema::version)? {
             schema::VERSION => {}
-            found if found > schema::VERSION => {
+            0 => sqlite.change(make_tables)?,
+            found => {
                 let store = sqlite.path.display().to_string();
-                return Err(StoreError::Newer { store, found, known: schema::VERSION });
+                return Err(StoreError::Format { store, found, known: schema::VERSION });
             }
-            _ => sqlite.change(bring_up_to_date)?,
         }
         Ok(sqlite)
     }
@@ -240,14 +239,10 @@ impl Database for Sqlite {
     }
 }
 
-fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
+fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     // Another process may have done it while this one waited.
     match schema::version(connection)? {
         0 => schema::create(connection),
-        1 => {
-            rebuild::set_aside_format_1(connection)?;
-            rebuild::keep(connection).map(|_| ())
-        }
         _ => Ok(()),
     }
 }

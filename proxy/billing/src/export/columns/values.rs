@@ -131,29 +131,6 @@ impl Column {
         }
     }
 
-    /// The last value once more; its bytes.
-    pub(super) fn push_again(&mut self) -> usize {
-        fn push_last<T: Copy>(values: &mut Vec<T>) -> usize {
-            values.extend(values.last().copied());
-            size_of::<T>()
-        }
-        let bytes = match &mut self.values {
-            Values::Bytes { runs, .. } => match runs.last_mut() {
-                Some(run) => {
-                    run.times += 1;
-                    run.end - run.begin
-                }
-                None => 0,
-            },
-            Values::Int64(values) => push_last(values),
-            Values::Int32(values) => push_last(values),
-            Values::Bool(values) => push_last(values),
-            Values::Double(values) => push_last(values),
-        };
-        self.mark();
-        bytes
-    }
-
     /// Writes what is held. `texts` are those of its last rows: one that goes on need not be made again.
     pub(super) fn write(
         &mut self,

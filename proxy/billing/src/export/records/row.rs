@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_ledger::Record;
 
-use super::layout::{Found, Layouts};
+use super::cells::Cells;
 use super::members::{MEMBERS, Member, Reading, column};
 use super::values::{count, number, parsed, time};
 use crate::export::columns::{FieldKind, Row, Rows};
@@ -23,7 +23,7 @@ const LIST_AMOUNT: usize = column(&MEMBERS, b"list_cost");
 /// One request, as its entry has it: what goes into each column, borrowed.
 pub struct RecordRow<'a> {
     seq: u64,
-    found: Found<'a>,
+    cells: Cells<'a>,
 }
 
 /// What it costs, read once.
@@ -39,32 +39,19 @@ impl<'a> RecordRow<'a> {
     /// # Errors
     /// [`ExportError::Unreadable`]: it is no record.
     pub fn read(seq: u64, entry: &'a str, anew: &'a mut Vec<u8>) -> Result<Self, ExportError> {
-        match Self::read_behind(&mut Layouts::default(), seq, entry) {
-            Some(row) => Ok(row),
-            None => Self::read_anew(seq, entry, anew),
+        if let Some(row) = Self::read_compact(seq, entry.as_bytes()) {
+            return Ok(row);
         }
-    }
-
-    /// Takes entry `seq` apart, of which much is likely as in those that `layouts` are of; `None` where
-    /// it is laid out otherwise than entries are.
-    pub(super) fn read_behind(layouts: &mut Layouts<'a>, seq: u64, entry: &'a str) -> Option<Self> {
-        let found = layouts.read(entry.as_bytes())?;
-        Some(Self { seq, found })
-    }
-
-    /// Lays an entry out as entries are, and takes that apart.
-    pub(super) fn read_anew(
-        seq: u64,
-        entry: &str,
-        anew: &'a mut Vec<u8>,
-    ) -> Result<Self, ExportError> {
         let unreadable = |what| ExportError::Unreadable { seq, what };
         let record: Record =
             serde_json::from_str(entry).map_err(|error| unreadable(error.to_string()))?;
         *anew = record.to_entry()?;
-        let found = Layouts::default().read(anew);
-        let found = found.ok_or_else(|| unreadable("it is no object".to_owned()))?;
-        Ok(Self { seq, found })
+        let row = Self::read_compact(seq, anew);
+        row.ok_or_else(|| unreadable("it is no object".to_owned()))
+    }
+
+    fn read_compact(seq: u64, entry: &'a [u8]) -> Option<Self> {
+        Cells::read(entry).map(|cells| Self { seq, cells })
     }
 
     /// Who pays.
@@ -94,7 +81,7 @@ impl<'a> RecordRow<'a> {
     /// The same as bytes: all of the entry is text, and so is what stands between quotes.
     fn plain<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, [u8]>> {
         let inside = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        if !self.found.is_escaped {
+        if !inside.contains(&b'\\') {
             return Some(Cow::Borrowed(inside));
         }
         let text: String = serde_json::from_slice(value).ok()?;
@@ -115,7 +102,7 @@ impl<'a> RecordRow<'a> {
         ExportError::Unreadable { seq: self.seq, what: format!("its `{name}` is missing or wrong") }
     }
 
-    /// Adds it to a tally, and as a row behind that of the entry that it was read behind.
+    /// Adds it to a tally, and as a row.
     pub(super) fn add_to(&self, tally: &mut Tally, rows: &mut Rows) -> Result<(), ExportError> {
         let amounts = self.amounts()?;
         let gateway = self.required(GATEWAY, |value| self.text(value))?;
@@ -130,8 +117,8 @@ impl<'a> RecordRow<'a> {
         let cost = cost.as_ref().map(|(currency, billed, list)| (&**currency, *billed, *list));
         tally.add_one(&gateway, self.seq, cost, 1)?;
         let mut row = rows.row();
-        for (column, (member, value)) in MEMBERS.iter().zip(self.found.values).enumerate() {
-            self.fill(&mut row, column, member, value, &amounts)?;
+        for (column, member) in MEMBERS.iter().enumerate() {
+            self.fill(&mut row, column, member, self.value(column), &amounts)?;
         }
         Ok(())
     }
@@ -148,7 +135,7 @@ impl<'a> RecordRow<'a> {
     }
 
     fn value(&self, column: usize) -> Option<&'a [u8]> {
-        self.found.values.get(column).copied().flatten()
+        self.cells.get(column)
     }
 
     fn fill(
@@ -171,10 +158,6 @@ impl<'a> RecordRow<'a> {
                 return Ok(());
             }
             (_, None) => return Err(unreadable()),
-            (_, Some(_)) if self.found.is_again(column) => {
-                row.again();
-                return Ok(());
-            }
             (Reading::Stage, Some(micros)) => {
                 let micros = count(micros).ok_or_else(unreadable)??;
                 // The number that is nearest to its six places.

@@ -67,7 +67,7 @@ fn a_bit_that_turns_over_is_found_with_its_place() {
                     let end = offset + 21 + next.payload.len();
                     assert!((offset..end).contains(&byte), "byte {byte}: {fault}");
                 }
-                Fault::Newer { .. } => assert!((8..10).contains(&byte)),
+                Fault::Format { .. } => assert!((8..10).contains(&byte)),
                 other => panic!("byte {byte}: {other}"),
             }
         });

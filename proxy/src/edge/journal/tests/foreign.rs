@@ -1,4 +1,4 @@
-//! Files of others in the directory, and those of a later version.
+//! Files of others in the directory, and those of another version.
 
 use taximeter_ledger::{FORMAT_VERSION, HEADER_BYTES};
 
@@ -26,21 +26,23 @@ fn refused(bench: &Bench) -> String {
 }
 
 #[test]
-fn a_journal_of_a_later_version_is_left_alone_and_both_versions_are_named() {
-    let bench = filled();
-    let path = bench.last_segment();
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[8..10].copy_from_slice(&(FORMAT_VERSION + 1).to_le_bytes());
-    let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
-    bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
-    fs::write(&path, bytes).unwrap();
-    let said = refused(&bench);
-    let versions = format!(
-        "format {} is newer than {FORMAT_VERSION}, the last that this version reads",
-        FORMAT_VERSION + 1
-    );
-    assert!(said.contains(&versions), "{said}");
-    assert!(said.contains("use the newer taximeter that wrote it"), "{said}");
+fn a_journal_of_another_version_is_left_alone_and_both_versions_are_named() {
+    for (found, advice) in [
+        (FORMAT_VERSION + 1, "use the newer taximeter that wrote it"),
+        (FORMAT_VERSION - 1, "use the older taximeter that wrote it, or another data_dir"),
+    ] {
+        let bench = filled();
+        let path = bench.last_segment();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[8..10].copy_from_slice(&found.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
+        bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let said = refused(&bench);
+        let versions =
+            format!("format {found} is not {FORMAT_VERSION}, the one that this version reads");
+        assert!(said.contains(&versions) && said.contains(advice), "{said}");
+    }
 }
 
 #[test]

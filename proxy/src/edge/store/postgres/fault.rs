@@ -54,9 +54,9 @@ impl Fault {
     pub(super) fn of(self, store: &str) -> StoreError {
         let store = store.to_owned();
         match self {
-            Self::Format { found, known } if found > known => {
+            Self::Format { found, known } => {
                 let [found, known] = [found, known].map(i32::unsigned_abs);
-                StoreError::Newer { store, found, known }
+                StoreError::Format { store, found, known }
             }
             _ if self.is_damage() => StoreError::Damaged { store, source: self.into() },
             _ => StoreError::Unavailable { store, source: self.into() },

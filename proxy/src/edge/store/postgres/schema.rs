@@ -16,9 +16,8 @@ use super::fault::Fault;
 use super::link::Link;
 use crate::edge::store::post::Post;
 
-/// From each format to the next.
-const MIGRATIONS: &[&str] = &[
-    "
+const TABLES: &str = "
+    SET LOCAL search_path = taximeter;
     CREATE SEQUENCE arrivals;
     CREATE TABLE requests (
         number bigint NOT NULL,       -- order of arrival
@@ -82,18 +81,13 @@ const MIGRATIONS: &[&str] = &[
         chain bigint NOT NULL,        -- its chain: tells this journal from another
         PRIMARY KEY (gateway, journal)
     );
-",
-    "
     CREATE TABLE correctors (
         gateway text PRIMARY KEY,     -- whose journal of corrections may have more than is here
         since bigint NOT NULL         -- microseconds since 1970
-    );
-",
-];
+    )";
 
 /// The format that this program writes.
 pub(super) const VERSION: i32 = 2;
-const _: () = assert!(MIGRATIONS.len() == 2, "VERSION is the number of migrations");
 
 /// Ours, of all that the database's users agree on: “taximete” in ASCII.
 const LOCK: i64 = 0x7461_7869_6d65_7465;
@@ -105,16 +99,15 @@ const IS_THERE: &str = "
 const FORMAT: &str = "SELECT version FROM taximeter.format";
 const MAKE: &str = "
     CREATE SCHEMA IF NOT EXISTS taximeter;
-    CREATE TABLE taximeter.format (version integer NOT NULL);
-    INSERT INTO taximeter.format VALUES (0)";
+    CREATE TABLE taximeter.format (version integer NOT NULL)";
 
 /// A partition of `requests`: a calendar month in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Month(Date);
 
-/// Makes the tables, or brings older ones up to date. One does it, others wait.
+/// Makes the tables where there are none. One does it, others wait.
 ///
-/// Errors: `Format` where a later version wrote it; `Unfit`.
+/// Errors: `Format` where another version made them; `Unfit`.
 pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
     if version(link)? == VERSION {
         return Ok(());
@@ -127,16 +120,15 @@ pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
     }
     begin(link)?;
     let found = version(link)?;
-    // What is newer than this program is left alone.
-    let missing = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found..));
-    let missing = missing.ok_or(Fault::Format { found, known: VERSION })?;
-    if found == 0 {
-        link.run(MAKE)?;
+    match found {
+        0 => {
+            link.run(MAKE)?;
+            link.run(TABLES)?;
+            link.run(&format!("INSERT INTO taximeter.format VALUES ({VERSION}); COMMIT"))
+        }
+        VERSION => link.run("COMMIT"),
+        _ => Err(Fault::Format { found, known: VERSION }),
     }
-    for migration in missing {
-        link.run(&format!("SET LOCAL search_path = taximeter;{migration}"))?;
-    }
-    link.run(&format!("UPDATE taximeter.format SET version = {VERSION}; COMMIT"))
 }
 
 /// The format of what is there; 0 is nothing.

@@ -1,4 +1,4 @@
-//! New tables from old ones: after the journals have filled them, and from the format before.
+//! New tables from old ones, after the journals have filled them.
 
 use rusqlite::Connection;
 
@@ -22,14 +22,6 @@ const SET_ASIDE: &str = "
     DROP TABLE combinations;
     DROP TABLE lines;
     DROP TABLE cursors";
-/// It had neither corrections nor hours, and one journal.
-const SET_ASIDE_FORMAT_1: &str = "
-    DROP INDEX admission;
-    ALTER TABLE requests RENAME TO old_requests;
-    CREATE TABLE old_corrections (number INTEGER PRIMARY KEY, seq INTEGER, correction TEXT)";
-const KEEP_CURSOR: &str = "
-    INSERT INTO cursors SELECT 'journal', seq, chain FROM cursor;
-    DROP TABLE cursor";
 const OLD_REQUESTS: &str = "
     SELECT number, seq, record FROM old_requests WHERE number > ?1 ORDER BY number LIMIT ?2";
 const OLD_CORRECTIONS: &str = "
@@ -40,13 +32,6 @@ const FORGET: &str = "DROP TABLE old_requests; DROP TABLE old_corrections";
 pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(SET_ASIDE)?;
     schema::create(connection)
-}
-
-/// The same where the first format is.
-pub(super) fn set_aside_format_1(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(SET_ASIDE_FORMAT_1)?;
-    schema::create(connection)?;
-    connection.execute_batch(KEEP_CURSOR)
 }
 
 /// Adds what was set aside and is not here again, and drops the rest.

@@ -1,57 +1,31 @@
-//! A push reader for JSON by RFC 8259, strict.
+//! Reads a document that arrives in pieces, and checks all of it by RFC 8259.
 //!
-//! Reads a document whose outermost value is an object and tells of its members; what lies deeper
-//! is checked and passed over, except inside a member that the caller asks to follow. Keeps no more
-//! than one short text and one byte per level of nesting.
+//! The outermost value must be an object. The reader tells of the members of that object, and of a
+//! member's own members where the caller asks to follow it. It checks everything deeper and tells
+//! nothing of it. It keeps one short text and one byte per level of nesting.
 
 use memchr::memchr2;
 
-use super::fault::RequestFault;
-use super::number::Number;
-use super::string::{NOT_UTF8, StringBytes, plain_length};
-use super::text::Text;
+use crate::event::{Container, Event, Piece, Scalar, StreamFault};
+use crate::number::Grammar;
+use crate::scan::ascii_length;
+use crate::text::{Text, simple_escape};
+use crate::utf8::{NOT_UTF8, Utf8Check};
 
-/// Deepest nesting that is read where nothing else is said, the outermost object included.
-pub(crate) const JSON_DEPTH_MAX: usize = 256;
+/// Deepest nesting that is read by default, the outermost object included.
+const DEPTH_MAX: usize = 256;
 
-/// Bytes of a string that are looked at before the wide search starts: most keys and short values
-/// end before it would pay.
+/// Longest text that is kept, in bytes.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// The same as it is written: `\u0061` is one byte in six.
+const WRITTEN_TEXT_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX;
+
+/// Bytes of a string that are looked at before the wide search starts. Most strings end in them.
 const NARROW_BYTES: usize = 32;
 
-/// Bytes of a string that are searched and then checked in one go, so that they are still in the
-/// cache.
+/// Bytes of a string that are searched and then checked at once, so that they are still in the cache.
 const WIDE_BYTES: usize = 16 << 10;
-
-/// What the reader came across, at a level that it tells of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
-    /// A key; its text is in [`Reader::text`].
-    Key,
-    /// A whole value without parts, `start..end` in the body; a string's or number's text is in
-    /// [`Reader::text`].
-    Scalar { kind: Scalar, start: u64, end: u64 },
-    /// An object or array begins; `inside` is the offset behind its bracket.
-    Open { container: Container, inside: u64 },
-    /// The container that was followed ends; it has no members if `empty`.
-    Close { empty: bool },
-}
-
-/// Kinds of values without parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scalar {
-    String,
-    Number,
-    True,
-    False,
-    Null,
-}
-
-/// Kinds of values with parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Container {
-    Object,
-    Array,
-}
 
 /// What may come next, between tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,31 +46,14 @@ enum Token {
     Between,
     String,
     Escape,
-    Hex { digits_left: u8, code: u16 },
-    Number(Number),
+    Hex { digits_left: u8 },
+    Number(Grammar),
     Literal { kind: Scalar, rest: &'static [u8] },
 }
 
-/// The unread rest of a piece, and where in the body it ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Piece<'a> {
-    pub(super) rest: &'a [u8],
-    pub(super) end: u64,
-}
-
-impl Piece<'_> {
-    fn offset(&self) -> u64 {
-        self.end - self.rest.len() as u64
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        self.rest = self.rest.get(bytes..).unwrap_or_default();
-    }
-}
-
-/// The push reader.
+/// Reads one document.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub struct StreamReader {
     token: Token,
     expect: Expect,
     open: Vec<Container>,
@@ -108,53 +65,111 @@ pub(super) struct Reader {
     is_key: bool,
     /// Offset of the current token's first byte.
     start: u64,
-    bytes: StringBytes,
-    text: Text,
+    bytes: Utf8Check,
+    text: ShortText,
 }
 
-impl Reader {
-    pub(super) fn new() -> Self {
+/// What comes of a token, or of a part of it.
+type Step = Result<Option<Event>, StreamFault>;
+
+/// The text of a key, a string or a number, while it is short.
+#[derive(Debug, Default)]
+struct ShortText {
+    /// As it is written, until its end.
+    bytes: Vec<u8>,
+    is_escaped: bool,
+    is_too_long: bool,
+}
+
+impl ShortText {
+    #[inline]
+    fn begin(&mut self) {
+        self.bytes.clear();
+        (self.is_escaped, self.is_too_long) = (false, false);
+    }
+
+    #[inline]
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.bytes.len() + bytes.len() > WRITTEN_TEXT_BYTES_MAX {
+            self.is_too_long = true;
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        if self.is_escaped {
+            self.decode();
+        }
+        self.is_too_long |= self.bytes.len() > TEXT_BYTES_MAX;
+    }
+
+    #[cold]
+    fn decode(&mut self) {
+        let text = Text::escaped(&self.bytes).decode().into_owned();
+        self.bytes = text.into();
+    }
+}
+
+impl Default for StreamReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StreamReader {
+    /// Reads a document from its first byte on.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             token: Token::Between,
             expect: Expect::Document,
             open: Vec::with_capacity(16),
-            depth_max: JSON_DEPTH_MAX,
+            depth_max: DEPTH_MAX,
             told_depth: 1,
             is_key: false,
             start: 0,
-            bytes: StringBytes::default(),
-            text: Text::default(),
+            bytes: Utf8Check::default(),
+            text: ShortText::default(),
         }
     }
 
-    /// Reads what is nested so deep, the outermost object included, and nothing deeper.
-    pub(super) const fn nest(&mut self, depth_max: usize) {
+    /// Refuses what is nested deeper than this, the outermost object included.
+    pub const fn nest(&mut self, depth_max: usize) {
         self.depth_max = depth_max;
     }
 
     /// The level of the last event: 1 for the members of the outermost object.
-    pub(super) fn depth(&self) -> usize {
+    #[must_use]
+    pub const fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Tell of the members of the container that the last event opened, up to its end.
-    pub(super) fn follow(&mut self) {
+    /// Tells of the members of the container that the last event opened, up to its end.
+    pub const fn follow(&mut self) {
         self.told_depth = self.open.len();
     }
 
-    /// Text of the last key, string or number; `None` when it is too long to be kept.
-    pub(super) fn text(&self) -> Option<&str> {
-        self.text.get()
+    /// Text of the last key, string or number. `None` where it is longer than 256 bytes.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        let ShortText { bytes, is_too_long, .. } = &self.text;
+        if *is_too_long { None } else { str::from_utf8(bytes).ok() }
     }
 
-    /// Read on to the next event; `None` at the end of the piece.
-    pub(super) fn next(&mut self, piece: &mut Piece<'_>) -> Result<Option<Event>, RequestFault> {
+    /// Reads on to the next event. `None` where the piece ends first.
+    ///
+    /// # Errors
+    /// The first byte that does not fit. Nothing behind it may be read.
+    #[inline]
+    pub fn next(&mut self, piece: &mut Piece<'_>) -> Result<Option<Event>, StreamFault> {
         while let Some(&byte) = piece.rest.first() {
             let event = match self.token {
                 Token::Between => self.between(byte, piece)?,
                 Token::String => self.string(piece)?,
                 Token::Escape => self.escape(byte, piece)?,
-                Token::Hex { digits_left, code } => self.hex(byte, digits_left, code, piece)?,
+                Token::Hex { digits_left } => self.hex(byte, digits_left, piece)?,
                 Token::Number(number) => self.number(number, piece)?,
                 Token::Literal { kind, rest } => self.literal(kind, rest, byte, piece)?,
             };
@@ -165,23 +180,27 @@ impl Reader {
         Ok(None)
     }
 
-    /// Close the document, which ends at `offset`.
-    pub(super) fn finish(&self, offset: u64) -> Result<(), RequestFault> {
+    /// Closes the document, which ends at `offset`.
+    ///
+    /// # Errors
+    /// The document ends too early.
+    pub fn finish(&self, offset: u64) -> Result<(), StreamFault> {
         let what = match (self.token, self.expect) {
             (Token::Between, Expect::End) => return Ok(()),
-            (Token::Between, Expect::Document) => "the body is empty; send a JSON object",
-            (Token::String | Token::Escape | Token::Hex { .. }, _) => "the body ends in a string",
-            _ => "the body ends before its object does",
+            (Token::Between, Expect::Document) => "nothing was sent; send a JSON object",
+            (Token::String | Token::Escape | Token::Hex { .. }, _) => "it ends inside a string",
+            _ => "it ends before its object does",
         };
-        Err(RequestFault::InvalidJson { offset, what })
+        Err(StreamFault::Invalid { offset, what })
     }
 
-    fn between(&mut self, byte: u8, piece: &mut Piece<'_>) -> Result<Option<Event>, RequestFault> {
+    #[inline]
+    fn between(&mut self, byte: u8, piece: &mut Piece<'_>) -> Step {
         let at = piece.offset();
         let event = match (byte, self.expect) {
             (b' ' | b'\t' | b'\n' | b'\r', _) => None,
-            (b'"', Expect::FirstKey | Expect::Key) => self.begin_string(at, true),
-            (b'"', Expect::FirstValue | Expect::Value) => self.begin_string(at, false),
+            (b'"', Expect::FirstKey | Expect::Key) => self.begin(Token::String, true, at),
+            (b'"', Expect::FirstValue | Expect::Value) => self.begin(Token::String, false, at),
             (b':', Expect::Colon) => self.expecting(Expect::Value),
             (b',', Expect::CommaOrClose) => match self.open.last() {
                 Some(Container::Object) => self.expecting(Expect::Key),
@@ -205,38 +224,35 @@ impl Reader {
         Ok(event)
     }
 
+    #[inline]
     fn expecting(&mut self, expect: Expect) -> Option<Event> {
         self.expect = expect;
         None
     }
 
-    fn begin_string(&mut self, at: u64, is_key: bool) -> Option<Event> {
-        self.token = Token::String;
-        self.is_key = is_key;
-        self.begin_text(at);
+    #[inline]
+    fn begin(&mut self, token: Token, is_key: bool, at: u64) -> Option<Event> {
+        (self.token, self.is_key, self.start) = (token, is_key, at);
+        self.text.begin();
         None
     }
 
-    fn begin_text(&mut self, at: u64) {
-        self.start = at;
-        self.text.clear();
-    }
-
-    fn begin_plain(&mut self, byte: u8, at: u64) -> Result<Option<Event>, RequestFault> {
-        self.token = match byte {
-            b'-' | b'0'..=b'9' => Token::Number(Number::Start),
+    #[inline]
+    fn begin_plain(&mut self, byte: u8, at: u64) -> Step {
+        let token = match byte {
+            b'-' | b'0'..=b'9' => Token::Number(Grammar::Start),
             b't' => Token::Literal { kind: Scalar::True, rest: b"rue" },
             b'f' => Token::Literal { kind: Scalar::False, rest: b"alse" },
             b'n' => Token::Literal { kind: Scalar::Null, rest: b"ull" },
             _ => return Err(unexpected(byte, self.expect, at)),
         };
-        self.begin_text(at);
-        Ok(None)
+        Ok(self.begin(token, false, at))
     }
 
-    fn open(&mut self, container: Container, at: u64) -> Result<Option<Event>, RequestFault> {
+    #[inline]
+    fn open(&mut self, container: Container, at: u64) -> Step {
         if self.open.len() >= self.depth_max {
-            return Err(RequestFault::TooDeep { offset: at, depth_max: self.depth_max });
+            return Err(StreamFault::TooDeep { offset: at, depth_max: self.depth_max });
         }
         let told = self.is_told();
         self.open.push(container);
@@ -247,10 +263,11 @@ impl Reader {
         Ok(told.then_some(Event::Open { container, inside: at + 1 }))
     }
 
-    fn close(&mut self, container: Container, at: u64) -> Result<Option<Event>, RequestFault> {
+    #[inline]
+    fn close(&mut self, container: Container, at: u64) -> Step {
         if self.open.last() != Some(&container) {
             let what = "the bracket closes what is not open";
-            return Err(RequestFault::InvalidJson { offset: at, what });
+            return Err(StreamFault::Invalid { offset: at, what });
         }
         let empty = matches!(self.expect, Expect::FirstKey | Expect::FirstValue);
         let told = self.is_told();
@@ -262,23 +279,26 @@ impl Reader {
         Ok(told.then_some(Event::Close { empty }))
     }
 
+    #[inline]
     fn is_told(&self) -> bool {
         self.open.len() <= self.told_depth
     }
 
+    #[inline]
     fn end_scalar(&mut self, kind: Scalar, end: u64) -> Option<Event> {
         self.token = Token::Between;
         self.expect = Expect::CommaOrClose;
         self.is_told().then_some(Event::Scalar { kind, start: self.start, end })
     }
 
+    #[inline]
     fn literal(
         &mut self,
         kind: Scalar,
         rest: &'static [u8],
         byte: u8,
         piece: &mut Piece<'_>,
-    ) -> Result<Option<Event>, RequestFault> {
+    ) -> Step {
         match rest.split_first() {
             Some((&expected, rest)) if expected == byte => {
                 piece.advance(1);
@@ -292,12 +312,15 @@ impl Reader {
         }
     }
 
-    fn string(&mut self, piece: &mut Piece<'_>) -> Result<Option<Event>, RequestFault> {
-        let completed = self.bytes.complete(piece.rest)?;
-        self.keep(piece.rest.get(..completed).unwrap_or_default());
-        piece.advance(completed);
+    #[inline]
+    fn string(&mut self, piece: &mut Piece<'_>) -> Step {
+        if self.bytes.is_begun() {
+            let completed = self.bytes.complete(piece.rest)?;
+            self.keep(piece.rest.get(..completed).unwrap_or_default());
+            piece.advance(completed);
+        }
         let window = piece.rest.get(..WIDE_BYTES).unwrap_or(piece.rest);
-        let narrow = plain_length(window.get(..NARROW_BYTES).unwrap_or(window));
+        let narrow = ascii_length(window.get(..NARROW_BYTES).unwrap_or(window));
         let run_length = match window.get(narrow) {
             None | Some(b'"' | b'\\') => narrow,
             Some(_) => {
@@ -326,8 +349,11 @@ impl Reader {
         }
     }
 
+    #[inline]
     fn end_string(&mut self, end: u64) -> Option<Event> {
-        self.text.end_surrogate();
+        if self.is_told() {
+            self.text.end();
+        }
         if !self.is_key {
             return self.end_scalar(Scalar::String, end);
         }
@@ -336,72 +362,43 @@ impl Reader {
         self.is_told().then_some(Event::Key)
     }
 
-    fn escape(&mut self, byte: u8, piece: &mut Piece<'_>) -> Result<Option<Event>, RequestFault> {
-        let plain = match byte {
-            b'"' | b'\\' | b'/' => byte,
-            b'b' => 0x08,
-            b'f' => 0x0c,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                self.token = Token::Hex { digits_left: 4, code: 0 };
-                piece.advance(1);
-                return Ok(None);
-            }
-            _ => {
-                let what = "no such escape in a string";
-                return Err(RequestFault::InvalidJson { offset: piece.offset(), what });
-            }
+    fn escape(&mut self, letter: u8, piece: &mut Piece<'_>) -> Step {
+        self.token = match letter {
+            b'u' => Token::Hex { digits_left: 4 },
+            _ if simple_escape(letter).is_some() => Token::String,
+            _ => return Err(piece.invalid("no such escape in a string")),
         };
-        self.keep(&[plain]);
-        self.token = Token::String;
+        if self.is_told() {
+            self.text.is_escaped = true;
+            self.text.keep(&[b'\\', letter]);
+        }
         piece.advance(1);
         Ok(None)
     }
 
-    fn hex(
-        &mut self,
-        byte: u8,
-        digits_left: u8,
-        code: u16,
-        piece: &mut Piece<'_>,
-    ) -> Result<Option<Event>, RequestFault> {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            b'A'..=b'F' => byte - b'A' + 10,
-            _ => {
-                let what = "a \\u escape takes four hexadecimal digits";
-                return Err(RequestFault::InvalidJson { offset: piece.offset(), what });
-            }
-        };
-        let code = (code << 4) | u16::from(digit);
+    fn hex(&mut self, byte: u8, digits_left: u8, piece: &mut Piece<'_>) -> Step {
+        if !byte.is_ascii_hexdigit() {
+            return Err(piece.invalid("a \\u escape takes four hexadecimal digits"));
+        }
         self.token = match digits_left {
-            1 => {
-                if self.is_told() {
-                    self.text.keep_code_unit(code);
-                }
-                Token::String
-            }
-            _ => Token::Hex { digits_left: digits_left - 1, code },
+            1 => Token::String,
+            _ => Token::Hex { digits_left: digits_left - 1 },
         };
+        self.keep(&[byte]);
         piece.advance(1);
         Ok(None)
     }
 
-    /// Keep what belongs to a text that is told of.
+    /// Keeps what belongs to a text that is told of.
+    #[inline]
     fn keep(&mut self, bytes: &[u8]) {
         if self.is_told() {
             self.text.keep(bytes);
         }
     }
 
-    fn number(
-        &mut self,
-        mut number: Number,
-        piece: &mut Piece<'_>,
-    ) -> Result<Option<Event>, RequestFault> {
+    #[inline]
+    fn number(&mut self, mut number: Grammar, piece: &mut Piece<'_>) -> Step {
         let mut length = 0;
         let mut next = None;
         for &byte in piece.rest {
@@ -418,20 +415,20 @@ impl Reader {
         self.token = Token::Number(number);
         match next {
             None => Ok(None),
-            Some(_) if number.is_whole() => Ok(self.end_scalar(Scalar::Number, piece.offset())),
-            Some(_) => {
-                let what = "a digit is missing in the number";
-                Err(RequestFault::InvalidJson { offset: piece.offset(), what })
+            Some(_) if number.may_end() => {
+                self.text.end();
+                Ok(self.end_scalar(Scalar::Number, piece.offset()))
             }
+            Some(_) => Err(piece.invalid("a digit is missing in the number")),
         }
     }
 }
 
-fn unexpected(byte: u8, expect: Expect, offset: u64) -> RequestFault {
+fn unexpected(byte: u8, expect: Expect, offset: u64) -> StreamFault {
     let what = match (byte, expect) {
-        (0xef, Expect::Document) => "a byte order mark; send the body without it",
+        (0xef, Expect::Document) => "a byte order mark; send it without one",
         (0x00 | 0xfe | 0xff, _) => NOT_UTF8,
-        (_, Expect::Document) => "the body must be a JSON object",
+        (_, Expect::Document) => "it must be a JSON object",
         (_, Expect::FirstKey) => "expected a key in quotes or `}`",
         (_, Expect::Key) => "expected a key in quotes",
         (_, Expect::Colon) => "expected `:` after the key",
@@ -440,5 +437,5 @@ fn unexpected(byte: u8, expect: Expect, offset: u64) -> RequestFault {
         (_, Expect::CommaOrClose) => "expected `,` or the closing bracket",
         (_, Expect::End) => "bytes after the end of the object",
     };
-    RequestFault::InvalidJson { offset, what }
+    StreamFault::Invalid { offset, what }
 }

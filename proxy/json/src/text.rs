@@ -1,0 +1,194 @@
+//! A string as it is written, and the characters that it means.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+/// A part of a document: a string without its quotes, or another value as it is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Text<'a> {
+    raw: &'a [u8],
+    escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// A string without escapes.
+    #[must_use]
+    pub const fn plain(raw: &'a [u8]) -> Self {
+        Self { raw, escaped: false }
+    }
+
+    /// A string with escapes.
+    pub(crate) const fn escaped(raw: &'a [u8]) -> Self {
+        Self { raw, escaped: true }
+    }
+
+    /// Whether escapes are written in it.
+    #[must_use]
+    pub const fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+
+    /// Whether nothing is written there.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// The bytes as they are written.
+    #[must_use]
+    pub const fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// Whether it reads `word`.
+    #[must_use]
+    pub fn is(&self, word: &str) -> bool {
+        if self.escaped { self.decode() == word } else { self.raw == word.as_bytes() }
+    }
+
+    /// Where it begins and ends in the document that it was read from.
+    #[must_use]
+    pub fn place_in(&self, document: &[u8]) -> Option<(usize, usize)> {
+        let from = self.raw.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
+        let to = from + self.raw.len();
+        (document.get(from..to)? == self.raw).then_some((from, to))
+    }
+
+    /// The characters that it means. What means none (a lone surrogate, broken UTF-8, an unknown
+    /// escape) becomes U+FFFD.
+    #[must_use]
+    pub fn decode(&self) -> Cow<'a, str> {
+        if !self.escaped {
+            return str::from_utf8(self.raw)
+                .map_or_else(|_| String::from_utf8_lossy(self.raw), Cow::Borrowed);
+        }
+        let mut decoded = String::with_capacity(self.raw.len());
+        let mut rest = self.raw;
+        while let Some(at) = memchr(b'\\', rest) {
+            let (plain, escape) = rest.split_at_checked(at).unwrap_or((rest, &[]));
+            decoded.push_str(&String::from_utf8_lossy(plain));
+            let (meant, tail) = unescape(escape);
+            decoded.push(meant.unwrap_or(char::REPLACEMENT_CHARACTER));
+            rest = tail;
+        }
+        decoded.push_str(&String::from_utf8_lossy(rest));
+        Cow::Owned(decoded)
+    }
+
+    /// The same, if every byte and every escape is as RFC 8259 says.
+    #[must_use]
+    pub fn decode_strictly(&self) -> Option<Cow<'a, str>> {
+        let text = str::from_utf8(self.raw).ok()?;
+        if self.has_control() {
+            return None;
+        }
+        let mut rest = self.raw;
+        while let Some(at) = memchr(b'\\', rest).filter(|_| self.escaped) {
+            let (meant, tail) = unescape(rest.get(at..)?);
+            meant?;
+            rest = tail;
+        }
+        Some(if self.escaped { self.decode() } else { Cow::Borrowed(text) })
+    }
+
+    /// Whether it has a control character, which RFC 8259 wants escaped.
+    #[must_use]
+    pub fn has_control(&self) -> bool {
+        self.raw.iter().fold(false, |found, byte| found | (*byte < b' '))
+    }
+}
+
+/// The character that the escape at the front means, if any, and what follows the escape.
+fn unescape(escape: &[u8]) -> (Option<char>, &[u8]) {
+    match escape {
+        [b'\\', b'u', tail @ ..] => unescape_unicode(tail),
+        [b'\\', letter, tail @ ..] => (simple_escape(*letter).map(char::from), tail),
+        _ => (None, &[]),
+    }
+}
+
+/// The byte that a backslash and `letter` mean.
+pub(crate) const fn simple_escape(letter: u8) -> Option<u8> {
+    Some(match letter {
+        b'"' | b'\\' | b'/' => letter,
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        _ => return None,
+    })
+}
+
+fn unescape_unicode(digits: &[u8]) -> (Option<char>, &[u8]) {
+    let Some((high, tail)) = hex4(digits) else { return (None, digits) };
+    if let (0xd800..=0xdbff, [b'\\', b'u', low @ ..]) = (high, tail)
+        && let Some((low @ 0xdc00..=0xdfff, tail)) = hex4(low)
+    {
+        return (char::from_u32(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)), tail);
+    }
+    (char::from_u32(high), tail)
+}
+
+fn hex4(digits: &[u8]) -> Option<(u32, &[u8])> {
+    let (four, tail) = digits.split_at_checked(4)?;
+    let value = four
+        .iter()
+        .try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))?;
+    Some((value, tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Reader;
+
+    fn decoded(document: &[u8]) -> String {
+        Reader::new(document).text().unwrap().unwrap().decode().into_owned()
+    }
+
+    fn strictly_decoded(document: &[u8]) -> Option<String> {
+        Reader::new(document).text().ok()??.decode_strictly().map(Cow::into_owned)
+    }
+
+    #[test]
+    fn escapes_decode_as_json_says() {
+        assert_eq!(decoded(br#""a\"\\\/\b\f\n\r\t\u00e9""#), "a\"\\/\u{8}\u{c}\n\r\té");
+        assert_eq!(decoded(br#""\ud83d\ude95""#), "🚕");
+    }
+
+    #[test]
+    fn what_means_no_character_becomes_the_replacement_character() {
+        for (document, expected) in [
+            (&br#""a\ud83d""#[..], "a\u{fffd}"),
+            (br#""\ude95b""#, "\u{fffd}b"),
+            (br#""\ud83d\u0041""#, "\u{fffd}A"),
+            (br#""\u12""#, "\u{fffd}12"),
+            (br#""\x""#, "\u{fffd}"),
+            (b"\"a\xff\"", "a\u{fffd}"),
+            (b"\"a\xff\\n\"", "a\u{fffd}\n"),
+        ] {
+            assert_eq!(decoded(document), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_serde_json_writes_is_read(text: String) {
+            let written = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(decoded(written.as_bytes()), text);
+        }
+
+        #[test]
+        fn what_is_read_strictly_is_what_serde_json_reads(
+            written in "(\\\\[\"\\\\/bfnrtux]|\\\\u[dD][89a-fA-F][0-9a-f]{2}|\\\\u[0-9a-e]{0,4}|[ -!#-\\[\\]-~\u{1}\u{e9}]){0,8}",
+        ) {
+            let document = format!("\"{written}\"");
+            let expected = serde_json::from_str::<String>(&document).ok();
+            prop_assert_eq!(strictly_decoded(document.as_bytes()), expected);
+        }
+    }
+}
