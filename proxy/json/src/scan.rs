@@ -129,7 +129,8 @@ mod tests {
         #[test]
         fn blanks_end_at_the_first_byte_that_is_none(blanks in "[ \n\r\t]{0,9} {0,20}", rest: Vec<u8>) {
             let behind = [b"x", &*rest].concat();
-            prop_assert_eq!(behind_blanks(&[blanks.as_bytes(), &behind].concat()), &*behind);
+            let bytes = [blanks.as_bytes(), &behind].concat();
+            prop_assert_eq!(behind_blanks(&bytes), &*behind);
             prop_assert!(behind_blanks(blanks.as_bytes()).is_empty());
         }
 
