@@ -58,6 +58,13 @@ fn far_quote_or_escape(bytes: &[u8], from: usize) -> Option<usize> {
     memchr2(b'"', b'\\', bytes.get(from..)?).map(|at| from + at)
 }
 
+/// Whether there is a control character.
+pub(crate) fn has_control(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    words.iter().any(|word| below(b' ', u64::from_le_bytes(*word)) != 0)
+        || rest.iter().any(|byte| *byte < b' ')
+}
+
 /// What follows the blanks at the front.
 pub(crate) fn behind_blanks(mut bytes: &[u8]) -> &[u8] {
     loop {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use crate::scan::has_control;
+
 /// A part of a document: a string without its quotes, or another value as it is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Text<'a> {
@@ -95,7 +97,7 @@ impl<'a> Text<'a> {
     /// Whether it has a control character, which RFC 8259 wants escaped.
     #[must_use]
     pub fn has_control(&self) -> bool {
-        self.raw.iter().fold(false, |found, byte| found | (*byte < b' '))
+        has_control(self.raw)
     }
 }
 
