@@ -5,42 +5,39 @@
 
 use taximeter_json::Reader;
 
-/// The members called `names` of the object, as they are written; `None` for one that is not there.
-/// What follows the last of them is not looked at.
+/// Readers before the values of the members called `names`; `None` for one that is not there. The
+/// last one that is found is not read, and what follows it neither.
 ///
 /// `None` altogether where a parser is needed to tell.
 pub(crate) fn members<'a, const N: usize>(
-    object: &'a [u8],
+    mut reader: Reader<'a>,
     names: [&str; N],
-) -> Option<[Option<&'a [u8]>; N]> {
-    let mut found = [None; N];
+) -> Option<[Option<Reader<'a>>; N]> {
+    let mut found = [const { None }; N];
     let mut missing = N;
-    let mut reader = Reader::compact(object);
     reader.enter(b'{').ok()?;
     while let Some(key) = reader.next_key().ok()? {
         if key.is_escaped() {
             return None;
         }
         let slot = names.iter().zip(&mut found).find(|(name, _)| name.as_bytes() == key.raw());
-        let Some((_, slot)) = slot else {
-            reader.skip().ok()?;
-            continue;
-        };
-        if slot.replace(reader.verbatim().ok()?.raw()).is_some() {
-            return None;
+        if let Some((_, slot)) = slot {
+            if slot.replace(reader.clone()).is_some() {
+                return None;
+            }
+            missing -= 1;
+            if missing == 0 {
+                break;
+            }
         }
-        missing -= 1;
-        if missing == 0 {
-            return Some(found);
-        }
+        reader.skip().ok()?;
     }
-    reader.end().ok()?;
     Some(found)
 }
 
-/// The text that a value is; `None` where it is none, or has escapes.
-pub(crate) fn text(value: &[u8]) -> Option<&str> {
-    let text = Reader::compact(value).text().ok()??;
+/// The text that comes next; `None` where it is none, or has escapes.
+pub(crate) fn text<'a>(mut reader: Reader<'a>) -> Option<&'a str> {
+    let text = reader.text().ok()??;
     if text.is_escaped() { None } else { str::from_utf8(text.raw()).ok() }
 }
 
@@ -49,8 +46,9 @@ mod tests {
     use super::*;
 
     fn found<'a>(object: &'a str, names: [&str; 2]) -> Option<[Option<&'a str>; 2]> {
-        let found = members(object.as_bytes(), names)?;
-        Some(found.map(|value| value.map(|value| str::from_utf8(value).unwrap())))
+        let found = members(Reader::compact(object.as_bytes()), names)?;
+        let value = |mut reader: Reader<'a>| reader.verbatim().unwrap().raw();
+        Some(found.map(|reader| reader.map(|reader| str::from_utf8(value(reader)).unwrap())))
     }
 
     #[test]
@@ -72,7 +70,6 @@ mod tests {
             "[1]",
             r#"{"a" :1}"#,
             r#"{"a":1,}"#,
-            r#"{"a":1}x"#,
             r#"{"a":1,"a":2}"#,
             r#"{"\u0061":1}"#,
             r#"{"x":"1}"#,
@@ -82,6 +79,7 @@ mod tests {
         ] {
             assert_eq!(found(object, ["a", "b"]), None, "{object}");
         }
+        let text = |value: &'static [u8]| text(Reader::compact(value));
         assert_eq!([text(b"\"a\""), text(b"\"\\n\""), text(b"1")], [Some("a"), None, None]);
     }
 }

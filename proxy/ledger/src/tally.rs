@@ -8,6 +8,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Deserialize;
+use taximeter_json::Reader;
 
 use crate::entry::{Checkpoint, Entry};
 use crate::frame::Kind;
@@ -80,12 +81,12 @@ impl Change<'_> {
 }
 
 /// What a text says.
-fn read<T: FromStr>(value: &[u8]) -> Option<T> {
+fn read<T: FromStr>(value: Reader<'_>) -> Option<T> {
     text(value)?.parse().ok()
 }
 
 impl<'a> Money<'a> {
-    fn glance(cost: &'a [u8]) -> Option<Self> {
+    fn glance(cost: Reader<'a>) -> Option<Self> {
         let [currency, amount] = members(cost, ["currency", "amount"])?;
         Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)? })
     }
@@ -140,7 +141,7 @@ impl Framed {
 
     /// The same at a fraction of the cost, of an entry that is laid out as we write them.
     pub(crate) fn glance(&self) -> Option<(Timestamp, Change<'_>)> {
-        let payload = &self.payload;
+        let payload = Reader::compact(&self.payload);
         Some(match self.kind {
             Kind::Reserve => {
                 let [id, at] = members(payload, ["id", "started_at"])?;
@@ -149,7 +150,7 @@ impl Framed {
             Kind::Post => {
                 let [id, at, cost] = members(payload, ["id", "ended_at", "cost"])?;
                 let cost = cost
-                    .filter(|cost| *cost != b"null")
+                    .filter(|cost| cost.clone().peek() != Some(b'n'))
                     .map_or(Some(None), |cost| Money::glance(cost).map(Some))?;
                 (read(at?)?, Change::Post(read(id?)?, cost))
             }
