@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use taximeter_billing::{Grouping, Zone};
+use taximeter_store::Feed;
+use taximeter_store::bills::{BillJob, Form, WIDTH};
+use taximeter_store::export::Job;
+use taximeter_store::format::{Format, Written};
+use taximeter_store::terms::Terms;
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
 use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
 use super::period::PeriodArgs;
-use crate::bills::{BillJob, Form, WIDTH};
-use crate::edge::export::Job;
-use crate::edge::store::Feed;
-use crate::format::{Format, Written};
-use crate::terms::Terms;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -5,13 +5,15 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use taximeter_billing::export::{ExportError, FocusVersion};
+use taximeter_store::Store;
+use taximeter_store::export::{
+    Content, ExportFault, Job, Objects, Place, PlaceFault, export, stream,
+};
+use taximeter_store::format::{self, Written};
 
 use super::failure::Failure;
 use super::ledger;
 use super::progress::Progress;
-use crate::edge::export::{Content, ExportFault, Job, Objects, Place, PlaceFault, export, stream};
-use crate::edge::store::Store;
-use crate::format::{self, Written};
 
 /// How exports are written.
 #[derive(Debug, Clone, Args)]
