@@ -22,7 +22,7 @@ use taximeter_config::Config;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::bills::{BillJob, WIDTH};
 use taximeter_store::export::{Content, ExportFault, Job as ExportJob, stream as write_export};
-use taximeter_store::format::{Format, Written};
+use taximeter_store::format::{Format, Rendering};
 use taximeter_store::terms::Terms;
 use taximeter_store::{Location, feeds};
 use taximeter_system::clock;
@@ -154,7 +154,7 @@ impl ExportParams {
     fn job(self, config: &Config) -> Result<Job, Refused> {
         let (now, terms) = (clock::wall(), Terms::of(config));
         match self.written()? {
-            Written::Bill(form) => {
+            Rendering::Bill(form) => {
                 let zone = query::zone(self.zone.as_deref(), config)?;
                 let period = self.period(&zone, now)?;
                 let by = query::read("by", self.by.as_deref(), BY, str::parse)?;
@@ -166,7 +166,7 @@ impl ExportParams {
                 }
                 Ok(Job::Bill(job))
             }
-            Written::Export(content) => {
+            Rendering::Export(content) => {
                 query::read("zone", self.zone.as_deref(), UTC, |zone| {
                     zone.parse().ok().filter(Zone::is_utc).ok_or(())
                 })?;
@@ -177,7 +177,7 @@ impl ExportParams {
         }
     }
 
-    fn written(&self) -> Result<Written, Refused> {
+    fn written(&self) -> Result<Rendering, Refused> {
         let names = Format::value_variants().iter().filter_map(Format::to_possible_value);
         let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
         let allowed = format!("one of {}", names.join(", "));

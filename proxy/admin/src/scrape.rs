@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_telemetry::events::ScrapeShed;
-use taximeter_telemetry::{Exposition, Format};
+use taximeter_telemetry::{Exposition, ExpositionFormat};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -79,7 +79,8 @@ pub(super) async fn scrape(
     };
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let metrics = &gateway.telemetry.metrics;
-    let format = Format::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.scrapes_native);
+    let format =
+        ExpositionFormat::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.scrapes_native);
     let exposition = metrics.exposition(&gateway.vitals(), format);
     // Scrapers may be configured with parameters that mean nothing here.
     let given = Query::<Vec<(String, String)>>::try_from_uri(&uri)

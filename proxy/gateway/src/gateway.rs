@@ -10,7 +10,7 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use taximeter_config::{Config, Upstream};
 use taximeter_journal::Journal;
-use taximeter_journal::room::Room;
+use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_ledger::TenantId;
 use taximeter_meter::Dialect;
 use taximeter_net::crowd::Crowd;
@@ -76,7 +76,7 @@ pub struct Lasting {
     /// How much of it we may take, and whether there is little left.
     pub memory: Arc<Memory>,
     /// How full the data directory is.
-    pub room: Arc<Room>,
+    pub room: Arc<DiskBudget>,
     /// Whether the threads turn that carry requests.
     pub pulse: Pulse,
     /// Metrics, traces and logs.
@@ -448,18 +448,18 @@ fn guarded<T>(telemetry: &Telemetry, count: impl FnOnce() -> T) -> Option<T> {
 mod tests {
     use super::*;
     use taximeter_system::clock;
-    use taximeter_telemetry::Format as Exposed;
-    use taximeter_telemetry::log::{Format, Log};
+    use taximeter_telemetry::ExpositionFormat;
+    use taximeter_telemetry::log::{Log, LogFormat};
 
     #[test]
     fn a_count_that_panics_is_none_and_told_of() {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
         let (emission, _) = config.emission(&|_| None);
-        let log = Log::quiet(Format::Json).unwrap();
+        let log = Log::quiet(LogFormat::Json).unwrap();
         let telemetry = Telemetry::new(log, &config, &emission, "g", clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
-            let metrics = telemetry.metrics.exposition(&vitals, Exposed::Text);
+            let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text);
             let metrics = String::from_utf8(metrics.flatten().collect()).unwrap();
             let mut lines = metrics.lines();
             lines.any(|line| {

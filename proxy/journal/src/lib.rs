@@ -5,6 +5,7 @@
 //! segment is a file; it ends where the next one begins.
 
 mod disk;
+pub mod disk_budget;
 mod error;
 mod examine;
 mod files;
@@ -15,7 +16,6 @@ mod queue;
 mod read;
 mod recover;
 mod retain;
-pub mod room;
 mod salvage;
 mod state;
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub struct Entries {
     from: u64,
     /// The last entry that was read, whether it was yielded or not.
     position: Option<Position>,
-    segment: Option<Segment>,
+    segment: Option<SegmentReader>,
     piece: Vec<u8>,
     is_digesting: bool,
     /// Segments that are not what the ones behind them say.
@@ -50,7 +50,7 @@ pub struct Altered {
 }
 
 #[derive(Debug)]
-struct Segment {
+struct SegmentReader {
     path: PathBuf,
     file: Arc<dyn OpenFile>,
     /// Bytes that were read.
@@ -91,7 +91,11 @@ pub(super) fn last_checkpoint(
 }
 
 /// Reads the segment that has the entry `seq` up to that, or else the last one before it to its end.
-fn up_to(disk: &Arc<dyn Disk>, dir: &Path, seq: u64) -> Result<Option<Segment>, JournalError> {
+fn up_to(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    seq: u64,
+) -> Result<Option<SegmentReader>, JournalError> {
     let mut entries = Entries::new(Arc::clone(disk), dir, seq).digesting();
     entries.next().transpose()?;
     Ok(entries.segment)
@@ -123,7 +127,7 @@ pub struct Extent {
 /// knows what was before it.
 ///
 /// # Errors
-/// `Io`, `Segment`.
+/// `Io`, `SegmentReader`.
 pub fn extent(dir: &Path, last: u64) -> Result<Option<Extent>, JournalError> {
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     Ok(up_to(&disk, dir, last)?.and_then(|segment| segment.extent()))
@@ -190,7 +194,7 @@ impl Entries {
 
     /// What is behind the last entry.
     pub(super) fn tail(&self) -> Option<Tail> {
-        let Segment { path, reader, .. } = self.segment.as_ref()?;
+        let SegmentReader { path, reader, .. } = self.segment.as_ref()?;
         let torn_bytes = match reader.finish() {
             Err(Fault::Torn { bytes, .. }) => bytes,
             _ => 0,
@@ -212,12 +216,16 @@ impl Entries {
             {
                 self.position = Some(segment.reader.position());
             }
-            self.altered.extend(self.segment.as_mut().and_then(Segment::altered));
+            self.altered.extend(self.segment.as_mut().and_then(SegmentReader::altered));
             match outcome {
                 Ok(Some(framed)) => return Ok(Some(framed)),
                 Ok(None) if self.advance()? => {}
                 Ok(None) => {
-                    return self.segment.as_ref().map_or(Ok(()), Segment::rest).map(|()| None);
+                    return self
+                        .segment
+                        .as_ref()
+                        .map_or(Ok(()), SegmentReader::rest)
+                        .map(|()| None);
                 }
                 Err(_) if self.advance()? => {}
                 Err(error) => return Err(error),
@@ -253,12 +261,12 @@ impl Entries {
         let before = self.segment.take();
         let before = before.and_then(|before| Some((before.extent()?, before.path)));
         let path = path.clone();
-        self.segment = Some(Segment { path, file, fed: 0, identity, reader, last, before });
+        self.segment = Some(SegmentReader { path, file, fed: 0, identity, reader, last, before });
         Ok(true)
     }
 }
 
-impl Segment {
+impl SegmentReader {
     fn read(&mut self, piece: &mut [u8]) -> Result<Option<Framed>, JournalError> {
         loop {
             if self.last.is_some_and(|last| last <= self.reader.position().seq) {
@@ -267,7 +275,9 @@ impl Segment {
             match self.reader.next_entry() {
                 Ok(Some(framed)) => return Ok(Some(framed)),
                 Ok(None) => {}
-                Err(fault) => return Err(JournalError::Segment { path: self.path.clone(), fault }),
+                Err(fault) => {
+                    return Err(JournalError::Segment { path: self.path.clone(), fault });
+                }
             }
             let read = self.file.read_at(piece, self.fed);
             let length = read.map_err(JournalError::io("read", &self.path))?;

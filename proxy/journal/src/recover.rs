@@ -21,7 +21,7 @@ use super::promise;
 use super::queue::{Frames, Queue};
 use super::read::{Entries, Tail, digester, last_checkpoint};
 use super::salvage;
-use super::write::{Place, Writer};
+use super::write::{JournalDir, Writer};
 
 /// Damaged places that one start steps over.
 const SALVAGES_MAX: usize = 1000;
@@ -67,7 +67,7 @@ pub(super) fn open(
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
-    let place = Place { dir: dir.to_owned(), disk, _lock: lock };
+    let place = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
     let mut recovery = Recovery::default();
     let found = recovery.read(&place, &options)?;
     let before = found.end;
@@ -109,7 +109,7 @@ pub(super) fn open(
 #[derive(Default)]
 struct Found {
     tally: Tally,
-    open: HashMap<RequestId, Open>,
+    open: HashMap<RequestId, OpenRequest>,
     last_sign_of_life: Timestamp,
     /// The last entry is a checkpoint, or there is none.
     is_checked: bool,
@@ -118,7 +118,7 @@ struct Found {
 }
 
 /// A reservation that is not settled, and the last that was said of it.
-struct Open {
+struct OpenRequest {
     reserve: Framed,
     progress: Option<Framed>,
 }
@@ -126,7 +126,7 @@ struct Open {
 impl Recovery {
     /// Reads the journal; steps over what is damaged where that is wanted, or where nothing was
     /// promised.
-    fn read(&mut self, place: &Place, options: &Options) -> Result<Found, JournalError> {
+    fn read(&mut self, place: &JournalDir, options: &Options) -> Result<Found, JournalError> {
         loop {
             let (path, fault) = match self.read_sound(place) {
                 Err(JournalError::Segment { path, fault }) if self.losses.len() < SALVAGES_MAX => {
@@ -148,8 +148,8 @@ impl Recovery {
 
     /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
     /// known that the checkpoint does not say.
-    fn read_sound(&mut self, place: &Place) -> Result<Found, JournalError> {
-        let Place { dir, disk, .. } = place;
+    fn read_sound(&mut self, place: &JournalDir) -> Result<Found, JournalError> {
+        let JournalDir { dir, disk, .. } = place;
         let checkpoint = last_checkpoint(disk, dir)?;
         self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
             checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
@@ -209,7 +209,7 @@ impl Recovery {
     fn close_open(
         &mut self,
         found: Found,
-        place: &Place,
+        place: &JournalDir,
         options: &Options,
         price: &Price<'_>,
     ) -> Result<(Vec<u8>, Position, Tally), JournalError> {
@@ -256,7 +256,7 @@ impl Found {
         let Some(id) = change.request() else { return Ok(fits) };
         match framed.kind {
             Kind::Reserve => {
-                self.open.entry(id).or_insert(Open { reserve: framed, progress: None });
+                self.open.entry(id).or_insert(OpenRequest { reserve: framed, progress: None });
             }
             Kind::Progress => {
                 if let Some(open) = self.open.get_mut(&id) {
@@ -291,7 +291,7 @@ impl Found {
     }
 }
 
-impl Open {
+impl OpenRequest {
     /// The record of a request that was open when the gateway died: what was last said of it. Where
     /// nothing was and the journal `is_whole`, it had used nothing more than at its admission.
     fn died(&self, at: Timestamp, gateway: &str, is_whole: bool) -> Result<Option<Record>, Fault> {
@@ -306,7 +306,7 @@ impl Open {
 }
 
 /// Says in which file entry `seq` is.
-fn unreadable(place: &Place, seq: u64, fault: Fault) -> JournalError {
+fn unreadable(place: &JournalDir, seq: u64, fault: Fault) -> JournalError {
     let segments = files::list(&place.dir, &*place.disk).unwrap_or_default();
     let segment = segments.into_iter().rfind(|(first, _)| *first <= seq);
     let path = segment.map_or_else(|| place.dir.clone(), |(_, path)| path);

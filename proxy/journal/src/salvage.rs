@@ -14,7 +14,7 @@ use super::disk::Disk;
 use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
 use super::options::Options;
-use super::write::Place;
+use super::write::JournalDir;
 
 /// Where the journal goes on behind the damage.
 struct Next {
@@ -34,7 +34,7 @@ struct Next {
 /// `Segment` when the journal is newer than we are, or was mixed with another one; `Io`. What was
 /// not written then is written by the next attempt.
 pub(super) fn leave_out(
-    place: &Place,
+    place: &JournalDir,
     options: &Options,
     path: &Path,
     fault: Fault,
@@ -100,8 +100,8 @@ struct Damage {
 
 impl Damage {
     /// `None` when it is none that can be left out.
-    fn find(place: &Place, path: &Path, fault: &Fault) -> Result<Option<Self>, JournalError> {
-        let Place { dir, disk, .. } = place;
+    fn find(place: &JournalDir, path: &Path, fault: &Fault) -> Result<Option<Self>, JournalError> {
+        let JournalDir { dir, disk, .. } = place;
         let offset = match fault {
             Fault::Damaged { what: "joining chain", .. } => return Ok(None),
             Fault::Damaged { offset, .. }

@@ -17,7 +17,7 @@ use super::options::{Event, Options};
 use super::queue::{Batch, Queue};
 
 /// Where batches go.
-pub(super) struct Place {
+pub(super) struct JournalDir {
     pub(super) dir: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
     /// Held until the writer has left.
@@ -26,14 +26,14 @@ pub(super) struct Place {
 
 /// Writes what is queued, in order, each entry once.
 pub(super) struct Writer {
-    place: Place,
+    place: JournalDir,
     queue: Arc<Queue>,
     segment: Segment,
     /// Digest of the segment that has the last entry of the last whole batch, up to that.
     digest: Option<Digest>,
 }
 
-impl Place {
+impl JournalDir {
     /// Begins a segment with `frames`, which follow `before`; `follows` is the digest of the segment
     /// that has that.
     pub(super) fn begin(
@@ -68,7 +68,7 @@ impl Place {
 }
 
 impl Writer {
-    pub(super) fn new(place: Place, queue: Arc<Queue>, segment: Segment) -> Self {
+    pub(super) fn new(place: JournalDir, queue: Arc<Queue>, segment: Segment) -> Self {
         let digest = segment.digest();
         Self { place, queue, segment, digest }
     }
@@ -171,7 +171,7 @@ impl Writer {
         let doubtful = self.queue.doubtful(last, self.digest);
         let Some((before, follows, frames)) = doubtful else { return Ok(()) };
         self.segment = self.place.begin(&self.queue.options, before, follows, &frames)?;
-        let Place { dir, disk, .. } = &self.place;
+        let JournalDir { dir, disk, .. } = &self.place;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
                 disk.remove(&path)?;

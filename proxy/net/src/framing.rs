@@ -36,10 +36,10 @@ pub struct Broken {
 /// Reads along with one direction of a connection.
 #[derive(Debug)]
 pub struct Framing {
-    kind: Kind,
+    kind: Direction,
     head_bytes_max: usize,
     fields_max: usize,
-    place: Place,
+    place: State,
     line: Line,
     head: Head,
     request: RequestHead,
@@ -48,13 +48,13 @@ pub struct Framing {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Direction {
     Requests,
     Answers,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum State {
     /// A request begins with the next byte; of answers none is expected, and what comes is not
     /// looked at.
     #[default]
@@ -78,7 +78,7 @@ enum Place {
 /// The only transfer coding that is read.
 const CHUNKED: &[u8] = b"chunked";
 /// Before the first digit of a chunk's size.
-const CHUNK: Place = Place::ChunkSize { digits: 0, size: 0 };
+const CHUNK: State = State::ChunkSize { digits: 0, size: 0 };
 
 /// What a head says of its message's end.
 #[derive(Debug, Default)]
@@ -106,16 +106,16 @@ struct Line {
 impl Framing {
     /// Requests, one after the other, with heads of so many bytes and fields.
     pub fn requests(head_bytes_max: usize, fields_max: usize) -> Self {
-        Self::new(Kind::Requests, head_bytes_max, fields_max)
+        Self::new(Direction::Requests, head_bytes_max, fields_max)
     }
 
     /// Answers with heads of so many bytes, of which none is expected yet.
     pub fn answers(head_bytes_max: usize) -> Self {
         // How many fields they have is hyper's to judge.
-        Self::new(Kind::Answers, head_bytes_max, usize::MAX)
+        Self::new(Direction::Answers, head_bytes_max, usize::MAX)
     }
 
-    fn new(kind: Kind, head_bytes_max: usize, fields_max: usize) -> Self {
+    fn new(kind: Direction, head_bytes_max: usize, fields_max: usize) -> Self {
         let (place, line, head, request, first_line) = Default::default();
         Self { kind, head_bytes_max, fields_max, place, line, head, request, first_line }
     }
@@ -123,7 +123,7 @@ impl Framing {
     /// How the message begins that is being read: of its first line what is kept.
     pub fn first_line(&self) -> &[u8] {
         match self.place {
-            Place::FirstLine => self.line.kept(),
+            State::FirstLine => self.line.kept(),
             _ => self.first_line.kept(),
         }
     }
@@ -136,7 +136,7 @@ impl Framing {
 
     fn begin(&mut self) {
         let new = Self::new(self.kind, self.head_bytes_max, self.fields_max);
-        *self = Self { place: Place::FirstLine, ..new };
+        *self = Self { place: State::FirstLine, ..new };
     }
 
     /// Reads on. Where reads begin and end carries no meaning.
@@ -145,14 +145,14 @@ impl Framing {
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.place == Place::Between && self.kind == Kind::Requests {
+            if self.place == State::Between && self.kind == Direction::Requests {
                 self.begin();
             }
             let taken = match self.place {
-                Place::Between | Place::UntilClose => return Ok(()),
-                Place::Data(left) => Ok(self.skip(left, rest.len())),
-                Place::ChunkSize { digits, size } => self.read_size(digits, size, rest),
-                Place::FirstLine | Place::Fields => self.read_head(rest),
+                State::Between | State::UntilClose => return Ok(()),
+                State::Data(left) => Ok(self.skip(left, rest.len())),
+                State::ChunkSize { digits, size } => self.read_size(digits, size, rest),
+                State::FirstLine | State::Fields => self.read_head(rest),
                 // Nearly all lines in a body are so, and there are two a chunk.
                 place if self.line.is_new() && rest.starts_with(b"\r\n") => {
                     self.place = place.after_line();
@@ -170,9 +170,9 @@ impl Framing {
     fn skip(&mut self, left: u64, there: usize) -> usize {
         let taken = usize::try_from(left).map_or(there, |left| left.min(there));
         self.place = match left - taken as u64 {
-            0 if self.head.chunked => Place::ChunkEnd,
-            0 => Place::Between,
-            left => Place::Data(left),
+            0 if self.head.chunked => State::ChunkEnd,
+            0 => State::Between,
+            left => State::Data(left),
         };
         taken
     }
@@ -188,15 +188,15 @@ impl Framing {
             let digit = char::from(byte).to_digit(16).filter(|_| digits < CHUNK_SIZE_DIGITS_MAX);
             let Some(digit) = digit else {
                 match byte {
-                    b'\r' | b'\n' | b';' if digits > 0 => self.place = Place::ChunkStart(size),
+                    b'\r' | b'\n' | b';' if digits > 0 => self.place = State::ChunkStart(size),
                     _ if digits == before => return Err(FramingFault::ChunkSize),
-                    _ => self.place = Place::ChunkSize { digits, size },
+                    _ => self.place = State::ChunkSize { digits, size },
                 }
                 return Ok(digits - before);
             };
             (digits, size) = (digits + 1, size << 4 | u64::from(digit));
         }
-        self.place = Place::ChunkSize { digits, size };
+        self.place = State::ChunkSize { digits, size };
         Ok(rest.len())
     }
 
@@ -223,16 +223,18 @@ impl Framing {
             (false, _) => {}
         }
         let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
-        if self.place == Place::ChunkEnd && end > 0 {
+        if self.place == State::ChunkEnd && end > 0 {
             return Err(FramingFault::ChunkEnd);
         }
         let piece = rest.get(..end).unwrap_or_default();
         self.line.keep(piece);
         self.line.ending = rest.get(end) == Some(&b'\r');
-        if self.kind == Kind::Requests && matches!(self.place, Place::FirstLine | Place::Fields) {
+        if self.kind == Direction::Requests
+            && matches!(self.place, State::FirstLine | State::Fields)
+        {
             self.request.read(piece, self.fields_max)?;
             // Empty lines before a request mean nothing (RFC 9112 §2.2).
-            if self.line.ending && (self.place == Place::Fields || self.line.len > 0) {
+            if self.line.ending && (self.place == State::Fields || self.line.len > 0) {
                 let old = self.request.line_ended()?;
                 self.head.http10 = old.unwrap_or(self.head.http10);
             }
@@ -240,51 +242,51 @@ impl Framing {
         Ok(end + usize::from(self.line.ending))
     }
 
-    fn line_ended(&mut self) -> Result<Place, FramingFault> {
+    fn line_ended(&mut self) -> Result<State, FramingFault> {
         let line = self.line.kept();
         match self.place {
-            Place::FirstLine if self.kind == Kind::Requests && line.is_empty() => {
-                Ok(Place::FirstLine)
+            State::FirstLine if self.kind == Direction::Requests && line.is_empty() => {
+                Ok(State::FirstLine)
             }
-            Place::FirstLine if self.kind == Kind::Requests => {
+            State::FirstLine if self.kind == Direction::Requests => {
                 self.first_line = self.line;
-                Ok(Place::Fields)
+                Ok(State::Fields)
             }
-            Place::FirstLine => {
+            State::FirstLine => {
                 self.head.status_line(line).ok_or(FramingFault::StatusLine)?;
-                Ok(Place::Fields)
+                Ok(State::Fields)
             }
-            Place::Fields if line.is_empty() => Ok(self.head_ended()),
-            Place::Fields => {
+            State::Fields if line.is_empty() => Ok(self.head_ended()),
+            State::Fields => {
                 self.head.field(self.kind, line, self.line.is_whole())?;
-                Ok(Place::Fields)
+                Ok(State::Fields)
             }
-            Place::Trailers if !line.is_empty() => Ok(Place::Trailers),
+            State::Trailers if !line.is_empty() => Ok(State::Trailers),
             place => Ok(place.after_line()),
         }
     }
 
     /// What follows a head (RFC 9112 §6.3).
-    fn head_ended(&mut self) -> Place {
+    fn head_ended(&mut self) -> State {
         let head = &self.head;
-        let requests = self.kind == Kind::Requests;
+        let requests = self.kind == Direction::Requests;
         match (head.status, head.length) {
-            (101, _) => Place::UntilClose,
+            (101, _) => State::UntilClose,
             (100..200, _) => {
                 self.head = Head { to_head: head.to_head, bytes: head.bytes, ..Head::default() };
-                Place::FirstLine
+                State::FirstLine
             }
-            (204 | 304, _) | (_, Some(0)) => Place::Between,
-            _ if head.to_head => Place::Between,
-            (_, Some(length)) => Place::Data(length),
+            (204 | 304, _) | (_, Some(0)) => State::Between,
+            _ if head.to_head => State::Between,
+            (_, Some(length)) => State::Data(length),
             (_, None) if head.chunked => CHUNK,
-            (_, None) if requests => Place::Between,
-            (_, None) => Place::UntilClose,
+            (_, None) if requests => State::Between,
+            (_, None) => State::UntilClose,
         }
     }
 }
 
-impl Place {
+impl State {
     /// Behind a line of a body, which is empty where trailers end.
     const fn after_line(self) -> Self {
         match self {
@@ -309,7 +311,7 @@ impl Head {
         Some(())
     }
 
-    fn field(&mut self, kind: Kind, line: &[u8], whole: bool) -> Result<(), FramingFault> {
+    fn field(&mut self, kind: Direction, line: &[u8], whole: bool) -> Result<(), FramingFault> {
         // Most fields begin with neither.
         if !matches!(line.first(), Some(b'C' | b'c' | b'T' | b't')) {
             return Ok(());
@@ -326,7 +328,7 @@ impl Head {
             let alone = whole && !self.chunked && !self.http10;
             match value {
                 chunked if alone && chunked.eq_ignore_ascii_case(CHUNKED) => self.chunked = true,
-                codings if alone && kind == Kind::Requests && is_encoded(codings) => {
+                codings if alone && kind == Direction::Requests && is_encoded(codings) => {
                     return Err(FramingFault::Encoded);
                 }
                 _ => return Err(FramingFault::TransferEncoding),

@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 
 /// The thread.
 #[derive(Debug)]
-pub struct Sending {
+pub struct SenderThread {
     stop: Arc<Notify>,
     thread: Started,
 }
 
-impl Sending {
+impl SenderThread {
     /// Starts a thread called `name`, which sends from `queue` until it is stopped, wherever it is
     /// then, and sends the `rest` after that.
     ///

@@ -9,7 +9,7 @@ use taximeter_billing::{Grouping, Zone};
 use taximeter_store::Feed;
 use taximeter_store::bills::{BillJob, Form, WIDTH};
 use taximeter_store::export::Job;
-use taximeter_store::format::{Format, Written};
+use taximeter_store::format::{Format, Rendering};
 use taximeter_store::terms::Terms;
 
 use super::export::{self, ExportArgs};
@@ -86,8 +86,8 @@ pub(crate) fn run(
     let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
     let form = match args.export.written(args.format)? {
-        Written::Bill(form) => form,
-        Written::Export(content) => {
+        Rendering::Bill(form) => form,
+        Rendering::Export(content) => {
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
                 return Err(Failure::ExportZone(zone.clone()));
             }

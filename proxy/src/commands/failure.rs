@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use taximeter_billing::{BillError, PeriodError, TooLarge, Zone};
 use taximeter_config::Invalid;
 use taximeter_store::StoreError;
-use taximeter_store::export::{ExportFault, ObjectFault, PlaceFault};
+use taximeter_store::export::{DestinationFault, ExportFault, ObjectFault};
 use taximeter_top::{AdminFault, TopError};
 
 use super::count::against::AgainstError;
@@ -161,7 +161,8 @@ impl Failure {
                 ..
             }) => 2,
             Self::Load(_) | Self::PriceFile(_) => 64,
-            Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
+            Self::Export(ExportFault::Destination(DestinationFault::Objects(fault))) => match fault
+            {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
                 _ => 69,
             },

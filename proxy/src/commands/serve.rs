@@ -29,8 +29,8 @@ use taximeter_system::look::Look;
 use taximeter_system::memory;
 use taximeter_system::panics;
 use taximeter_system::signals::{Hangup, Stop};
-use taximeter_telemetry::events::{CertificateReloaded, EntryRejected, LedgerTold, Panicked};
-use taximeter_telemetry::log::{Format, Log};
+use taximeter_telemetry::events::{CertificateReloaded, EntryRejected, JournalChanged, Panicked};
+use taximeter_telemetry::log::{Log, LogFormat};
 use taximeter_telemetry::pusher;
 use taximeter_telemetry::{LogEvent, Telemetry};
 use tokio::runtime::Runtime;
@@ -82,7 +82,7 @@ pub(crate) struct ServeArgs {
     data_dir: Option<String>,
     /// How log lines look on stderr.
     #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
-    log_format: Format,
+    log_format: LogFormat,
 }
 
 /// Runs until told to stop.
@@ -267,7 +267,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
-    Box::new(move |event| telemetry.emit(&LedgerTold(event)))
+    Box::new(move |event| telemetry.emit(&JournalChanged(event)))
 }
 
 /// Name of this gateway on records: the host's.

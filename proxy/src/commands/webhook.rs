@@ -14,7 +14,7 @@ use taximeter_net::tls::{Files, Tls};
 use taximeter_sidecar::Reviewer;
 use taximeter_system::signals::Stop;
 use taximeter_telemetry::events::CertificateReloaded;
-use taximeter_telemetry::log::{Format, Log};
+use taximeter_telemetry::log::{Log, LogFormat};
 use taximeter_telemetry::{Event as _, LogEvent};
 
 use super::sidecar::SidecarArgs;
@@ -60,7 +60,7 @@ pub(crate) struct WebhookArgs {
     namespace: Option<String>,
     /// How log lines look on stderr.
     #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
-    log_format: Format,
+    log_format: LogFormat,
     #[command(flatten)]
     sidecar: SidecarArgs,
 }

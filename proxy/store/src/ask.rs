@@ -11,9 +11,9 @@ use uuid::Uuid;
 use super::Store;
 use super::batch::Hours;
 use super::cursor::{Cursor, Order};
-use super::database::{Filter, Place, Written};
+use super::database::{AdmissionKey, Filter, Written};
 use super::error::StoreError;
-use super::grain::Grain;
+use super::grain::Granularity;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
 /// up for longer.
@@ -77,7 +77,7 @@ impl Store {
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        grain: Grain<'_>,
+        grain: Granularity<'_>,
         mut visit: impl FnMut(&HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let [before, whole, after] = period.by_hours();
@@ -101,7 +101,7 @@ impl Store {
     ) -> Result<(), E> {
         let mut current = Hours::default();
         heard(|outcome| {
-            self.database.hours(hours, tenant, Grain::HOURS, &mut |key, hour| {
+            self.database.hours(hours, tenant, Granularity::HOURS, &mut |key, hour| {
                 if current.first().is_some_and(|first| first != key.hour) {
                     *outcome = show(&mut current, visit);
                 }
@@ -206,7 +206,7 @@ impl Store {
         limit: Option<u32>,
         mut visit: impl FnMut(&Record) -> Result<(), E>,
     ) -> Result<(), E> {
-        let all = Place { at: filter.since(), id: Vec::new() };
+        let all = AdmissionKey { at: filter.since(), id: Vec::new() };
         let mut start = match limit {
             None => all,
             Some(0) => return Ok(()),
@@ -232,7 +232,7 @@ impl Store {
         newest: i64,
         mut visit: impl FnMut(Written) -> Result<Written, E>,
     ) -> Result<(), E> {
-        let mut start = Place { at: filter.since(), id: Vec::new() };
+        let mut start = AdmissionKey { at: filter.since(), id: Vec::new() };
         let mut page = Written::default();
         loop {
             let limit = PAGE_RECORDS_MAX;
@@ -259,9 +259,9 @@ impl Store {
         let (order, cursor) = from;
         let newest = cursor.map_or_else(|| self.newest(), |cursor| Ok(cursor.newest))?;
         let mut place = match (order, cursor) {
-            (_, Some(Cursor { at, id, .. })) => Place { at, id: id.0.as_bytes().to_vec() },
-            (Order::OldestFirst, None) => Place { at: filter.since(), id: Vec::new() },
-            (Order::NewestFirst, None) => Place { at: filter.before(), id: Vec::new() },
+            (_, Some(Cursor { at, id, .. })) => AdmissionKey { at, id: id.0.as_bytes().to_vec() },
+            (Order::OldestFirst, None) => AdmissionKey { at: filter.since(), id: Vec::new() },
+            (Order::NewestFirst, None) => AdmissionKey { at: filter.before(), id: Vec::new() },
         };
         let mut page = Page::default();
         let mut looked_at = 0;

@@ -12,9 +12,9 @@ use taximeter_system::lanes::Lanes;
 use super::Store;
 use super::ask::PAGE_RECORDS_MAX;
 use super::batch::Hours;
-use super::database::{Filter, Place, Written};
+use super::database::{AdmissionKey, Filter, Written};
 use super::error::StoreError;
-use super::grain::Grain;
+use super::grain::Granularity;
 use super::post::Post;
 
 /// Sums that are gathered before they are compared, and those of one hour more.
@@ -46,7 +46,7 @@ pub struct Sum<'a> {
 }
 
 /// Some requests that follow each other.
-struct Page<T> {
+struct AuditPage<T> {
     posts: usize,
     gathered: T,
     /// What they add up to.
@@ -55,7 +55,7 @@ struct Page<T> {
 }
 
 /// Where an audit stands.
-struct Standing {
+struct AuditProgress {
     /// What the requests from `from` on add up to, as far as they have been read.
     due: Hours,
     from: Timestamp,
@@ -74,7 +74,7 @@ impl Store {
         gather: impl Fn(&mut T, &Post<'_>) + Sync,
         mut visit: impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
-        let work = |page: Written| (Page::read(&page, &gather), page);
+        let work = |page: Written| (AuditPage::read(&page, &gather), page);
         self.at_one_moment(|store| {
             thread::scope(|scope| store.audit_held(Lanes::new(scope, &work), &mut visit))
         })
@@ -82,14 +82,14 @@ impl Store {
 
     fn audit_held<T: Send>(
         &mut self,
-        mut lanes: Lanes<Written, (Page<T>, Written)>,
+        mut lanes: Lanes<Written, (AuditPage<T>, Written)>,
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         let newest = self.newest()?;
         let all = Filter::default();
-        let mut start = Place { at: all.since(), id: Vec::new() };
+        let mut start = AdmissionKey { at: all.since(), id: Vec::new() };
         let (from, last) = (Timestamp::MIN, Timestamp::MIN);
-        let mut standing = Standing { due: Hours::default(), from, last };
+        let mut standing = AuditProgress { due: Hours::default(), from, last };
         let mut written = Written::default();
         loop {
             let limit = PAGE_RECORDS_MAX;
@@ -105,14 +105,14 @@ impl Store {
         for (page, _) in lanes {
             self.audit_page(page, &mut standing, visit)?;
         }
-        let Standing { mut due, from, .. } = standing;
+        let AuditProgress { mut due, from, .. } = standing;
         self.audit_sums((from, Timestamp::MAX), &mut due, visit)
     }
 
     fn audit_page<T>(
         &mut self,
-        mut page: Page<T>,
-        standing: &mut Standing,
+        mut page: AuditPage<T>,
+        standing: &mut AuditProgress,
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         visit(Audited::Posts(page.posts, page.gathered));
@@ -120,7 +120,7 @@ impl Store {
             visit(Audited::Unreadable(seq, fault));
         }
         for (key, parts) in page.due.take() {
-            let Standing { due, from, last } = standing;
+            let AuditProgress { due, from, last } = standing;
             if key.hour != *last && due.len() >= SUMS_MAX {
                 self.audit_sums((*from, key.hour), due, visit)?;
                 *from = key.hour;
@@ -146,7 +146,7 @@ impl Store {
             ControlFlow::Continue(())
         })?;
         let mut kept = Hours::default();
-        self.database.hours(period, None, Grain::HOURS, &mut |key, hour| {
+        self.database.hours(period, None, Granularity::HOURS, &mut |key, hour| {
             kept.add(key, hour);
             ControlFlow::Continue(())
         })?;
@@ -166,7 +166,7 @@ impl Store {
     }
 }
 
-impl<T: Default> Page<T> {
+impl<T: Default> AuditPage<T> {
     fn read(page: &Written, gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
         let mut read = Self {
             posts: page.len(),

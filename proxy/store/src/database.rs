@@ -13,7 +13,7 @@ use taximeter_ledger::{Correction, Position, Record};
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
-use super::grain::Grain;
+use super::grain::Granularity;
 use super::post::Post;
 
 /// A database that keeps requests, corrections, and what both add up to by the hour.
@@ -61,7 +61,7 @@ pub(super) trait Database: fmt::Debug + Send {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        grain: Grain<'_>,
+        grain: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
@@ -79,10 +79,10 @@ pub(super) trait Database: fmt::Debug + Send {
         &mut self,
         filter: &Filter,
         newest: i64,
-        start: &Place,
+        start: &AdmissionKey,
         limit: u32,
         page: &mut Written,
-    ) -> Result<Option<Place>, StoreError>;
+    ) -> Result<Option<AdmissionKey>, StoreError>;
 
     /// Shows each correction of a request that was admitted in `period` and is here, beside its
     /// request; of one request in the order in which they were written.
@@ -103,9 +103,9 @@ pub(super) trait Database: fmt::Debug + Send {
         &mut self,
         filter: &Filter,
         newest: i64,
-        start: &Place,
+        start: &AdmissionKey,
         limit: u32,
-    ) -> Result<Vec<(Place, Record)>, StoreError>;
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError>;
 
     /// The last `limit` records in order of admission with a number up to `newest`, before `end`;
     /// the last one first.
@@ -113,9 +113,9 @@ pub(super) trait Database: fmt::Debug + Send {
         &mut self,
         filter: &Filter,
         newest: i64,
-        end: &Place,
+        end: &AdmissionKey,
         limit: u32,
-    ) -> Result<Vec<(Place, Record)>, StoreError>;
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError>;
 
     /// Where the last `count` of what `admitted` shows begin; `None` when there are fewer.
     fn place_of_last(
@@ -123,7 +123,7 @@ pub(super) trait Database: fmt::Debug + Send {
         filter: &Filter,
         newest: i64,
         count: u32,
-    ) -> Result<Option<Place>, StoreError>;
+    ) -> Result<Option<AdmissionKey>, StoreError>;
 
     /// The first `limit` records in order of arrival with a number above `after` and up to
     /// `newest`.
@@ -210,14 +210,14 @@ impl Filter {
 
 /// A place in the order of admission, of a record or between two.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct AdmissionKey {
     /// Admission, in microseconds since 1970.
     pub(super) at: i64,
     /// Id, as bytes; a prefix of it is before it.
     pub(super) id: Vec<u8>,
 }
 
-impl Place {
+impl AdmissionKey {
     /// The first place behind it: nothing lies between an id and the same with a zero byte more.
     pub(super) fn next(mut self) -> Self {
         self.id.push(0);

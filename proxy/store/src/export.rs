@@ -14,6 +14,6 @@ mod stream;
 pub use content::Content;
 pub use job::{ExportFault, Job};
 pub use objects::{ObjectFault, Objects};
-pub use place::{Place, PlaceFault};
+pub use place::{Destination, DestinationFault};
 pub use run::export;
 pub use stream::stream;

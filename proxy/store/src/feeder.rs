@@ -49,7 +49,7 @@ impl Feeding {
 }
 
 /// Opens the store.
-type Open = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
+type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
 
 /// A thread that keeps the store up with the journals.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Bell {
 }
 
 fn feed_until_stopped(
-    mut open: Open,
+    mut open: OpenStore,
     mut feeds: Vec<Feed<'_>>,
     mut told: impl FnMut(Result<Fed, StoreError>),
     signals: &Signals,

@@ -39,7 +39,7 @@ pub enum Format {
 
 /// What is written in a format.
 #[derive(Debug, Clone)]
-pub enum Written {
+pub enum Rendering {
     /// Sums, with what is owed.
     Bill(Form),
     /// What other programs take.
@@ -53,12 +53,12 @@ impl Format {
     }
 
     /// What it is of; `version` and `issuer` are FOCUS's.
-    pub fn written(self, version: FocusVersion, issuer: &str) -> Written {
+    pub fn written(self, version: FocusVersion, issuer: &str) -> Rendering {
         let focus = |parquet| Content::Focus { parquet, version, issuer: issuer.to_owned() };
-        Written::Export(match self {
-            Self::Table => return Written::Bill(Form::Table),
-            Self::Csv => return Written::Bill(Form::Csv),
-            Self::Json => return Written::Bill(Form::Json),
+        Rendering::Export(match self {
+            Self::Table => return Rendering::Bill(Form::Table),
+            Self::Csv => return Rendering::Bill(Form::Csv),
+            Self::Json => return Rendering::Bill(Form::Json),
             Self::Focus => focus(false),
             Self::FocusParquet => focus(true),
             Self::Parquet => Content::Parquet,

@@ -15,7 +15,7 @@ const ROWS_MAX: u32 = 1 << 16;
 
 /// What is told apart.
 #[derive(Clone, Copy)]
-pub struct Grain<'a> {
+pub struct Granularity<'a> {
     /// In order. Hours that begin before one of them are in other sums than those from it on.
     pub cuts: &'a [Timestamp],
     /// Whether of such a key every hour is told apart.
@@ -31,7 +31,7 @@ pub(super) struct Numbered {
 
 /// Adds rows up as they come, in order of time.
 pub(super) struct Gathering<'a> {
-    grain: Grain<'a>,
+    grain: Granularity<'a>,
     /// By the number of the combination.
     gathered: HashMap<i64, Gathered>,
     /// How many cuts are behind.
@@ -47,9 +47,9 @@ struct Gathered {
     sums: Vec<(Timestamp, Numbered)>,
 }
 
-impl Grain<'_> {
+impl Granularity<'_> {
     /// Every hour by itself.
-    pub(super) const HOURS: Self = Grain { cuts: &[], is_hourly: &|_| true };
+    pub(super) const HOURS: Self = Granularity { cuts: &[], is_hourly: &|_| true };
 }
 
 impl Numbered {
@@ -58,7 +58,7 @@ impl Numbered {
     /// Errors: it is none.
     pub(super) fn new(sums: Sums, quantities: &str) -> Result<Self, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(quantities);
-        let quantities = json.deserialize_map(Quantities)?;
+        let quantities = json.deserialize_map(QuantityVisitor)?;
         json.end()?;
         Ok(Self { sums, quantities })
     }
@@ -94,9 +94,9 @@ impl Numbered {
 }
 
 /// Reads them into a list, which is cheaper than a map and read a hundred thousand times.
-struct Quantities;
+struct QuantityVisitor;
 
-impl<'de> Visitor<'de> for Quantities {
+impl<'de> Visitor<'de> for QuantityVisitor {
     type Value = Vec<(i64, Decimal)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,7 +113,7 @@ impl<'de> Visitor<'de> for Quantities {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(grain: Grain<'a>) -> Self {
+    pub(super) fn new(grain: Granularity<'a>) -> Self {
         Self { grain, gathered: HashMap::new(), cut: 0, rows: 0 }
     }
 

@@ -42,7 +42,7 @@ pub use self::database::{Filter, Written};
 pub use self::error::{ReadError, StoreError};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
-pub(crate) use self::grain::Grain;
+pub(crate) use self::grain::Granularity;
 pub use self::journals::{feeds, feeds_with, set_rejected_aside};
 pub use self::post::Post;
 pub use self::sqlite::Held as HeldStore;

@@ -25,9 +25,9 @@ use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
 use super::batch::{Added, Batch};
-use super::database::{Database, Filter, Place, Rebuilt, Refill, Written};
+use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
-use super::grain::Grain;
+use super::grain::Granularity;
 use super::post::Post;
 
 /// How often a change is tried that the server undid.
@@ -184,7 +184,7 @@ impl Database for Postgres {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        grain: Grain<'_>,
+        grain: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|link| match self.held {
@@ -206,10 +206,10 @@ impl Database for Postgres {
         &mut self,
         filter: &Filter,
         newest: i64,
-        start: &Place,
+        start: &AdmissionKey,
         limit: u32,
         page: &mut Written,
-    ) -> Result<Option<Place>, StoreError> {
+    ) -> Result<Option<AdmissionKey>, StoreError> {
         self.ask(|link| ask::written(link, filter, newest, (start, limit), page))
     }
 
@@ -230,9 +230,9 @@ impl Database for Postgres {
         &mut self,
         filter: &Filter,
         newest: i64,
-        start: &Place,
+        start: &AdmissionKey,
         limit: u32,
-    ) -> Result<Vec<(Place, Record)>, StoreError> {
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError> {
         self.ask(|link| ask::admitted(link, filter, newest, start, limit))
     }
 
@@ -240,9 +240,9 @@ impl Database for Postgres {
         &mut self,
         filter: &Filter,
         newest: i64,
-        end: &Place,
+        end: &AdmissionKey,
         limit: u32,
-    ) -> Result<Vec<(Place, Record)>, StoreError> {
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError> {
         self.ask(|link| ask::admitted_before(link, filter, newest, end, limit))
     }
 
@@ -251,7 +251,7 @@ impl Database for Postgres {
         filter: &Filter,
         newest: i64,
         count: u32,
-    ) -> Result<Option<Place>, StoreError> {
+    ) -> Result<Option<AdmissionKey>, StoreError> {
         self.ask(|link| ask::place_of_last(link, filter, newest, count))
     }
 

@@ -20,11 +20,11 @@ use std::time::Duration;
 use taximeter_config::Push;
 use taximeter_journal::PushOutcome;
 use taximeter_net::retry::backoff;
-use taximeter_net::sending::Sending;
+use taximeter_net::sending::SenderThread;
 use tokio::time::{sleep, timeout};
 
-use self::cursor::Cursor;
-use self::fault::Fault;
+use self::cursor::PushCursor;
+use self::fault::PushFault;
 use self::line::{Line, Tell};
 use self::receiver::{Answer, Receiver};
 
@@ -38,7 +38,7 @@ const CORRECTIONS_CURSOR: &str = "push-corrections.json";
 
 /// A thread that sends what is new.
 #[derive(Debug)]
-pub struct Delivery(Sending);
+pub struct Delivery(SenderThread);
 
 impl Delivery {
     /// Starts sending what the journal in `data_dir` gets after entry `newest`, or after the one
@@ -52,7 +52,7 @@ impl Delivery {
         tell: impl Fn(&PushOutcome<'_>) + Send + 'static,
     ) -> io::Result<Self> {
         let file = data_dir.join(CURSOR);
-        let cursor = Cursor::load(&file, || Ok::<_, io::Error>(newest))?.unless_beyond(newest);
+        let cursor = PushCursor::load(&file, || Ok::<_, io::Error>(newest))?.unless_beyond(newest);
         // From now on nothing is dropped that the receiver lacks, also of another journal.
         cursor.save(&file)?;
         let queue = Queue {
@@ -63,7 +63,7 @@ impl Delivery {
             batch_max: config.batch_max,
             tell: Box::new(tell),
         };
-        let sending = Sending::start("push", queue, Queue::send_all, async |queue| {
+        let sending = SenderThread::start("push", queue, Queue::send_all, async |queue| {
             // A receiver that is down now gets it after the next start.
             let _ = timeout(STOP_WAIT, queue.send_rest()).await;
         })?;
@@ -84,7 +84,7 @@ impl Delivery {
 /// Sequence numbers of the last request and the last correction that need not be sent again from
 /// `data_dir`.
 pub fn sent(data_dir: &Path) -> (u64, u64) {
-    (Cursor::sent(&data_dir.join(CURSOR)), Cursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
+    (PushCursor::sent(&data_dir.join(CURSOR)), PushCursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
 }
 
 /// What is still to be sent.
@@ -111,7 +111,7 @@ impl Queue {
                 Err(fault) => {
                     (self.tell)(&PushOutcome::Failed { reason: &fault.to_string() });
                     let asked =
-                        if let Fault::Receiver { wait, .. } = &fault { *wait } else { None };
+                        if let PushFault::Receiver { wait, .. } = &fault { *wait } else { None };
                     sleep(backoff(attempt, asked)).await;
                     attempt += 1;
                 }
@@ -120,7 +120,7 @@ impl Queue {
     }
 
     /// Sends all that the journals have.
-    async fn send_rest(&mut self) -> Result<(), Fault> {
+    async fn send_rest(&mut self) -> Result<(), PushFault> {
         let Self { dir, requests, corrections, receiver, batch_max, tell } = self;
         let corrections = match corrections {
             Some(line) => line,
@@ -146,9 +146,9 @@ impl Queue {
 }
 
 /// Those that are written from the first start on: what was there before is not sent.
-fn open_corrections(dir: &Path) -> Result<Line, Fault> {
+fn open_corrections(dir: &Path) -> Result<Line, PushFault> {
     let (journal, file) = (dir.join(taximeter_journal::CORRECTIONS), dir.join(CORRECTIONS_CURSOR));
-    let cursor = Cursor::load(&file, || line::newest(&journal))?;
+    let cursor = PushCursor::load(&file, || line::newest(&journal))?;
     Ok(Line::new(journal, file, cursor))
 }
 
@@ -161,7 +161,7 @@ struct Sender<'a> {
 
 impl Sender<'_> {
     /// Sends all that is pending, in pieces where the receiver refuses the whole.
-    async fn send(&mut self, line: &mut Line) -> Result<(), Fault> {
+    async fn send(&mut self, line: &mut Line) -> Result<(), PushFault> {
         let mut size = line.pending().len();
         while line.pending().len() > 0 {
             let count = size.min(line.pending().len());
@@ -180,7 +180,7 @@ impl Sender<'_> {
                     line.done(1)?;
                     size = line.pending().len();
                 }
-                Answer::Later { reason, wait } => return Err(Fault::Receiver { reason, wait }),
+                Answer::Later { reason, wait } => return Err(PushFault::Receiver { reason, wait }),
             }
         }
         Ok(())

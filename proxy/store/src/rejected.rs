@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 const DIR: &str = "rejected";
 
 #[derive(Serialize)]
-struct Rejected<'a> {
+struct RejectedEntry<'a> {
     journal: &'a str,
     seq: u64,
     kind: String,
@@ -37,7 +37,7 @@ pub(crate) fn set_aside(
     let Framed { seq, chain, kind, payload, .. } = framed;
     let text = str::from_utf8(payload).ok();
     let hex = || payload.iter().map(|byte| format!("{byte:02x}")).collect();
-    let rejected = Rejected {
+    let rejected = RejectedEntry {
         journal,
         seq: *seq,
         kind: format!("{kind:?}").to_lowercase(),

@@ -21,9 +21,9 @@ use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record};
 
 use super::batch::{Added, Batch};
-use super::database::{Database, Filter, Place, Rebuilt, Refill, Written};
+use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
-use super::grain::Grain;
+use super::grain::Granularity;
 use super::post::Post;
 
 pub use self::hold::Held;
@@ -161,7 +161,7 @@ impl Database for Sqlite {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        grain: Grain<'_>,
+        grain: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|connection| hours::visit(connection, hours, tenant, grain, visit))
@@ -180,10 +180,10 @@ impl Database for Sqlite {
         &mut self,
         filter: &Filter,
         newest: i64,
-        start: &Place,
+        start: &AdmissionKey,
         limit: u32,
         page: &mut Written,
-    ) -> Result<Option<Place>, StoreError> {
+    ) -> Result<Option<AdmissionKey>, StoreError> {
         self.ask(|connection| ask::written(connection, filter, newest, (start, limit), page))
     }
 
@@ -204,9 +204,9 @@ impl Database for Sqlite {
         &mut self,
         filter: &Filter,
         newest: i64,
-        start: &Place,
+        start: &AdmissionKey,
         limit: u32,
-    ) -> Result<Vec<(Place, Record)>, StoreError> {
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError> {
         self.ask(|connection| ask::admitted(connection, filter, newest, start, limit))
     }
 
@@ -214,9 +214,9 @@ impl Database for Sqlite {
         &mut self,
         filter: &Filter,
         newest: i64,
-        end: &Place,
+        end: &AdmissionKey,
         limit: u32,
-    ) -> Result<Vec<(Place, Record)>, StoreError> {
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError> {
         self.ask(|connection| ask::admitted_before(connection, filter, newest, end, limit))
     }
 
@@ -225,7 +225,7 @@ impl Database for Sqlite {
         filter: &Filter,
         newest: i64,
         count: u32,
-    ) -> Result<Option<Place>, StoreError> {
+    ) -> Result<Option<AdmissionKey>, StoreError> {
         self.ask(|connection| ask::place_of_last(connection, filter, newest, count))
     }
 

@@ -11,7 +11,7 @@ use taximeter_billing::{
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, Dated, GpuPrice};
 
-use crate::{Grain, Store, StoreError};
+use crate::{Granularity, Store, StoreError};
 
 /// The longest that a request may run (`limits.request_timeout_seconds`): those that were admitted
 /// this long before a period may have run into it.
@@ -133,7 +133,7 @@ impl Terms {
         let owes_share = |key: &HourKey| self.gpus.iter().any(|gpus| gpus.upstream == key.upstream);
         let is_hourly =
             |key: &HourKey| owes_share(key) || self.allowances.contains_key(&key.tenant);
-        let grain = Grain { cuts: &cuts, is_hourly: &is_hourly };
+        let grain = Granularity { cuts: &cuts, is_hourly: &is_hourly };
         self.less_free(store, scope, Some(grain), |_, key, hour| visit(key, hour))
     }
 
@@ -141,7 +141,7 @@ impl Terms {
         &self,
         store: &mut Store,
         scope: Scope<'_>,
-        grain: Option<Grain<'_>>,
+        grain: Option<Granularity<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<Vec<Credit>, E> {
         let (zone, of) = (scope.zone.clone(), self.allowances.clone());
@@ -164,7 +164,7 @@ impl Terms {
         &self,
         store: &mut Store,
         scope: Scope<'_>,
-        grain: Option<Grain<'_>>,
+        grain: Option<Granularity<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let shares = self.shares(store, scope)?;

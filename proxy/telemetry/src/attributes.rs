@@ -13,7 +13,7 @@ pub(super) const UPSTREAM_PROTOCOL_VERSION: &str = "1.1";
 
 /// What tells one kind of request from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Kind {
+pub(super) struct RequestKind {
     pub(super) tenant: Box<str>,
     pub(super) operation: Box<str>,
     pub(super) upstream: Box<str>,
@@ -30,7 +30,7 @@ pub(super) struct Kind {
     pub(super) status: Option<u16>,
 }
 
-impl Kind {
+impl RequestKind {
     /// Without what clients and engines can choose: what is left is a small fixed set.
     pub(super) fn collapse(&mut self) {
         self.tenant = OTHER.into();
@@ -87,7 +87,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    pub(super) fn new(kind: &Kind, server: Option<&Server>, scheme: &'static str) -> Self {
+    pub(super) fn new(kind: &RequestKind, server: Option<&Server>, scheme: &'static str) -> Self {
         let mut ride = vec![
             label(key::GEN_AI_OPERATION_NAME, &kind.operation),
             label(key::GEN_AI_PROVIDER_NAME, &kind.provider),

@@ -10,7 +10,7 @@ use taximeter_config::Upstream;
 use taximeter_ledger::{Record, RequestId};
 use taximeter_meter::{Measurement, Parameter, Wire};
 
-use super::trace::Place;
+use super::trace::RequestTrace;
 
 /// When the stages before the engine ended, as far as a request came.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,7 +44,7 @@ pub struct Ended<'a> {
     /// Who asks, as far as it is known.
     pub client: IpAddr,
     /// Where it stands in its trace.
-    pub place: Place,
+    pub place: RequestTrace,
     /// When its head was read.
     pub started: Instant,
     /// The same on the wall.

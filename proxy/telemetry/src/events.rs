@@ -17,14 +17,14 @@ use super::log::Log;
 use super::metrics::Metrics;
 use super::names::log_event::LogEvent;
 use super::names::{Instrument, key};
+use super::recorded::RecordedRequest;
 use super::requests::Failed;
-use super::told::Told;
 use super::trace::Found;
 
 pub use self::access::RequestEnded;
 pub use self::config::{ConfigRejected, ConfigReloaded};
-pub use self::ledger::{EntryLost, EntryRejected, LedgerSlow, LedgerTold, StoreFailed};
-pub use self::sent::{OtlpTold, PushTold};
+pub use self::ledger::{EntryLost, EntryRejected, JournalChanged, LedgerSlow, StoreFailed};
+pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
 
 /// An HTTP request, as `http.server.request.duration` has it.
@@ -109,7 +109,7 @@ impl Event for RequestSettled<'_> {
         let Self { method, version, record, measurement, waited, trace } = self;
         let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
         let waited = waited.as_secs_f64();
-        let told = Told { to: &to.instruments, record, measurement, waited, origin };
+        let told = RecordedRequest { to: &to.instruments, record, measurement, waited, origin };
         to.requests.record((method, *version), told);
         let counts = &self.measurement.counts;
         for (kind, count) in [

@@ -7,7 +7,7 @@ use taximeter_config::{Exporter, OtlpProtocol};
 use taximeter_system::clock;
 
 use super::message::chosen;
-use crate::pusher::Told;
+use crate::pusher::ExportOutcome;
 
 /// How the pushing of each signal does.
 #[derive(Debug, Default)]
@@ -59,10 +59,10 @@ impl Exports {
     }
 
     /// Something became of a batch.
-    pub fn told(&self, told: &Told<'_>) {
-        let (Told::Sent { signal, .. }
-        | Told::Failed { signal, .. }
-        | Told::Dropped { signal, .. }) = told
+    pub fn told(&self, told: &ExportOutcome<'_>) {
+        let (ExportOutcome::Sent { signal, .. }
+        | ExportOutcome::Failed { signal, .. }
+        | ExportOutcome::Dropped { signal, .. }) = told
         else {
             return;
         };
@@ -71,18 +71,18 @@ impl Exports {
             return;
         };
         match *told {
-            Told::Sent { items, rejected, .. } => {
+            ExportOutcome::Sent { items, rejected, .. } => {
                 export.sent_at = Some(clock::wall());
                 export.sent += items.saturating_sub(rejected) as u64;
                 export.rejected += rejected as u64;
                 export.failures = 0;
             }
-            Told::Failed { reason, .. } => {
+            ExportOutcome::Failed { reason, .. } => {
                 export.failures += 1;
                 export.last_failure = Some((clock::wall(), chosen(reason)));
             }
-            Told::Dropped { items, .. } => export.dropped += items as u64,
-            Told::Panicked => {}
+            ExportOutcome::Dropped { items, .. } => export.dropped += items as u64,
+            ExportOutcome::Panicked => {}
         }
     }
 

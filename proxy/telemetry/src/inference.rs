@@ -1,33 +1,29 @@
 //! What only the latest generation of the GenAI conventions has of an inference: tokens as
 //! counters, by modality, and its durations under names of its own.
 
-use std::sync::{Arc, OnceLock};
-
 use ::metrics::{CounterFn as _, Label};
 use taximeter_pricing::{ByModality, Modalities};
 
 use super::attributes::Attributes;
 use super::exemplar::Origin;
-use super::instruments::{Buckets, Count, Instruments, Series};
+use super::instruments::{Buckets, Count, Instruments, SeriesSlot};
 use super::names::{Instrument, key};
-use super::told::Told;
+use super::recorded::RecordedRequest;
 
 /// `gen_ai.token.modality`.
 const MODALITIES: [&str; 4] = ["text", "image", "audio", "unknown"];
 
-type Slot<T> = OnceLock<Arc<Series<T>>>;
-
 /// Tokens of one kind, a series for each modality.
-type ByName = [Slot<Count>; MODALITIES.len()];
+type ByName = [SeriesSlot<Count>; MODALITIES.len()];
 
 /// The series of one kind of inference, each made when it is first needed.
 #[derive(Default)]
 pub(super) struct Inference {
-    duration: Slot<Buckets>,
-    first_chunk: Slot<Buckets>,
-    per_chunk: Slot<Buckets>,
-    input_size: Slot<Buckets>,
-    output_size: Slot<Buckets>,
+    duration: SeriesSlot<Buckets>,
+    first_chunk: SeriesSlot<Buckets>,
+    per_chunk: SeriesSlot<Buckets>,
+    input_size: SeriesSlot<Buckets>,
+    output_size: SeriesSlot<Buckets>,
     input: ByName,
     output: ByName,
     cache_read: ByName,
@@ -36,12 +32,12 @@ pub(super) struct Inference {
 }
 
 impl Inference {
-    pub(super) fn record(&self, attributes: &Attributes, told: Told<'_>) {
-        let Told { to, record, measurement, origin, .. } = told;
+    pub(super) fn record(&self, attributes: &Attributes, told: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, measurement, origin, .. } = told;
         if !to.tells(Instrument::InferenceDuration) {
             return;
         }
-        let of = |slot: &Slot<Buckets>, instrument, error: bool, sample: Option<f64>| {
+        let of = |slot: &SeriesSlot<Buckets>, instrument, error: bool, sample: Option<f64>| {
             let error = attributes.error.as_ref().filter(|_| error);
             if let Some(sample) = sample {
                 slot.get_or_init(|| to.buckets(instrument, attributes.with(error.cloned())))

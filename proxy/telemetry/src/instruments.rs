@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ::metrics::{CounterFn, GaugeFn, HistogramFn, Key, Label};
 use metrics_util::registry::{Registry, Storage};
@@ -12,7 +12,7 @@ use taximeter_config::GenAi;
 use taximeter_meter::{Exponential, GapHistogram};
 
 use super::exemplar::{Exemplar, Exemplars, Origin};
-use super::names::{Generation, Instrument, Kind};
+use super::names::{Generation, Instrument, InstrumentKind};
 use super::rooms::Rooms;
 
 /// A number that adds up; floating, since money in metrics is an approximation anyway.
@@ -182,6 +182,9 @@ impl<T> Deref for Series<T> {
     }
 }
 
+/// A series that is made when it is first needed.
+pub(super) type SeriesSlot<T> = OnceLock<Arc<Series<T>>>;
+
 /// Makes the storage of a new series; the bounds come from the table of names.
 struct Atomics {
     has_native: bool,
@@ -202,7 +205,7 @@ impl Storage<Key> for Atomics {
 
     fn histogram(&self, key: &Key) -> Self::Histogram {
         let kind = Instrument::named(key.name()).map(|instrument| instrument.spec().kind);
-        let bounds = if let Some(Kind::Histogram(bounds)) = kind { bounds } else { &[] };
+        let bounds = if let Some(InstrumentKind::Histogram(bounds)) = kind { bounds } else { &[] };
         Series::new(key, Buckets::new(bounds, self.has_native))
     }
 }

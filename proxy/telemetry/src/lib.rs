@@ -24,6 +24,7 @@ pub mod otlp;
 mod prometheus;
 pub mod pusher;
 mod queue;
+mod recorded;
 #[cfg(test)]
 mod reference;
 mod requests;
@@ -31,7 +32,6 @@ mod resource;
 mod rooms;
 mod series;
 pub mod spans;
-mod told;
 pub mod trace;
 mod trace_context;
 mod traces;
@@ -50,14 +50,14 @@ use exports::Exports;
 use log::Log;
 use logs::Logs;
 use spans::Spans;
-use trace::{Fate, Found, Place, SERVER};
+use trace::{Fate, Found, RequestTrace, SERVER};
 
 pub use active::Active;
 pub use event::Event;
 pub use exemplar::Origin;
 pub use metrics::{Metrics, Vitals};
 pub use names::log_event::LogEvent;
-pub use prometheus::{Exposition, Format};
+pub use prometheus::{Exposition, ExpositionFormat};
 pub use requests::Failed;
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
@@ -125,7 +125,7 @@ impl Telemetry {
         let Some(traces) = &self.traces else {
             let keeps = caller.filter(|caller| caller.sampled);
             let found = keeps.map(|caller| Found { trace_id: caller.trace_id, span_id: None });
-            let place = Place::new(request, caller, |_, _| false);
+            let place = RequestTrace::new(request, caller, |_, _| false);
             return Fate { place, found, is_kept: false };
         };
         let place = traces.place(request, caller);

@@ -14,7 +14,7 @@ pub(crate) type Field = (&'static str, Value);
 
 /// How a line looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// One JSON object a line.
     #[default]
     Json,
@@ -46,7 +46,7 @@ impl Line {
     }
 
     /// Appends it as it is written; `lost` lines before it could not be.
-    pub(super) fn render(&self, format: Format, lost: u64, to: &mut Vec<u8>) {
+    pub(super) fn render(&self, format: LogFormat, lost: u64, to: &mut Vec<u8>) {
         let begun = to.len();
         let row = self.event.row();
         let (level, word) = (row.level.as_str(), row.word);
@@ -55,20 +55,20 @@ impl Line {
         let fields = trace.chain(self.fields.iter().cloned()).chain(lost);
         // Writing to memory cannot fail.
         let _ = match format {
-            Format::Json => {
+            LogFormat::Json => {
                 let time = self.at;
                 write!(to, r#"{{"time":"{time}","level":"{level}","event":"{word}""#)
             }
-            Format::Text => write!(to, "{} {level:>8} {word}", self.at),
+            LogFormat::Text => write!(to, "{} {level:>8} {word}", self.at),
         };
         for (name, value) in fields {
             let _ = match format {
-                Format::Json => write!(to, r#","{name}":{value}"#),
-                Format::Text => write!(to, " {name}={value}"),
+                LogFormat::Json => write!(to, r#","{name}":{value}"#),
+                LogFormat::Text => write!(to, " {name}={value}"),
             };
         }
         escape_controls(to, begun);
-        to.extend(if format == Format::Json { &b"}\n"[..] } else { b"\n" });
+        to.extend(if format == LogFormat::Json { &b"}\n"[..] } else { b"\n" });
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
         Line::new(Timestamp::UNIX_EPOCH, LogEvent::RequestRefused, trace, fields, 256)
     }
 
-    fn rendered(line: &Line, format: Format, lost: u64) -> String {
+    fn rendered(line: &Line, format: LogFormat, lost: u64) -> String {
         let mut bytes = Vec::new();
         line.render(format, lost, &mut bytes);
         String::from_utf8(bytes).unwrap()
@@ -124,7 +124,7 @@ mod tests {
     fn a_line_is_one_json_object_whatever_is_in_it() {
         let nasty = "a\nb\u{1b}[31m\"\0".to_owned() + &"é".repeat(300);
         let line = line(None, vec![("message", nasty.into())]);
-        let text = rendered(&line, Format::Json, 0);
+        let text = rendered(&line, LogFormat::Json, 0);
         assert_eq!(text.matches('\n').count(), 1);
         serde_json::from_str::<Value>(&text).unwrap();
     }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn text_keeps_control_characters_escaped() {
-        let text = rendered(&line(None, vec![("message", "a\nb".into())]), Format::Text, 3);
+        let text = rendered(&line(None, vec![("message", "a\nb".into())]), LogFormat::Text, 3);
         let begin = "1970-01-01T00:00:00Z     warn request_refused";
         assert_eq!(text, format!("{begin} message=\"a\\nb\" lost=3\n"));
     }
@@ -151,19 +151,19 @@ mod tests {
     #[test]
     fn no_character_moves_a_terminal_or_reorders_a_line() {
         let nasty = "é\u{7f}\u{80}\u{9b}31m\u{9f}\u{a0}\u{202e}\u{e0041}";
-        for format in [Format::Json, Format::Text] {
+        for format in [LogFormat::Json, LogFormat::Text] {
             let text = rendered(&line(None, vec![("message", nasty.into())]), format, 0);
             let shown = "é\\u007f\\u0080\\u009b31m\\u009f\u{a0}\\u202e\\udb40\\udc41";
             assert!(text.contains(shown), "{text}");
         }
-        let text = rendered(&line(None, vec![("message", nasty.into())]), Format::Json, 0);
+        let text = rendered(&line(None, vec![("message", nasty.into())]), LogFormat::Json, 0);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["message"], nasty);
     }
 
     #[test]
     fn a_line_leads_to_its_span() {
         let found = Found { trace_id: [1; 16], span_id: Some([2; 8]) };
-        let text = rendered(&line(Some(found), vec![("code", "gone".into())]), Format::Json, 0);
+        let text = rendered(&line(Some(found), vec![("code", "gone".into())]), LogFormat::Json, 0);
         let begin = r#"{"time":"1970-01-01T00:00:00Z","level":"warn","event":"request_refused","#;
         let trace = "01010101010101010101010101010101";
         let ids = format!(r#""trace_id":"{trace}","span_id":"0202020202020202","#);

@@ -23,7 +23,7 @@ pub(crate) struct Writer<T> {
 }
 
 struct Shared<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<WriterState<T>>,
     /// There is something to do.
     work: Condvar,
     /// There is nothing to do.
@@ -32,7 +32,7 @@ struct Shared<T> {
     lost: AtomicU64,
 }
 
-struct State<T> {
+struct WriterState<T> {
     /// Lines, each with how many were lost before it.
     waiting: VecDeque<(T, u64)>,
     /// Lines lost since the last one that was not.
@@ -49,7 +49,8 @@ impl<T: Send + 'static> Writer<T> {
         to: impl Write + Send + 'static,
         render: impl Fn(&T, u64, &mut Vec<u8>) + Send + 'static,
     ) -> io::Result<Self> {
-        let state = State { waiting: VecDeque::new(), gap: 0, is_writing: false, is_ended: false };
+        let state =
+            WriterState { waiting: VecDeque::new(), gap: 0, is_writing: false, is_ended: false };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -85,7 +86,7 @@ impl<T> Writer<T> {
     /// Waits until everything is written, but no longer than a second.
     pub(crate) fn flush(&self) {
         let state = self.shared.lock();
-        let is_busy = |state: &mut State<T>| state.is_writing || !state.waiting.is_empty();
+        let is_busy = |state: &mut WriterState<T>| state.is_writing || !state.waiting.is_empty();
         // Whoever does not read by then does not get it.
         let _ = self.shared.idle.wait_timeout_while(state, END_WAIT, is_busy);
     }
@@ -100,7 +101,7 @@ impl<T> Drop for Writer<T> {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, WriterState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +124,7 @@ impl<T> Shared<T> {
         if state.waiting.is_empty() {
             self.idle.notify_all();
         }
-        let is_idle = |state: &mut State<T>| state.waiting.is_empty() && !state.is_ended;
+        let is_idle = |state: &mut WriterState<T>| state.waiting.is_empty() && !state.is_ended;
         state = self.work.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
         let count = state.waiting.len().min(BATCH_LINES_MAX);
         state.is_writing = count > 0;

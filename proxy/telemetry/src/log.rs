@@ -17,7 +17,7 @@ use super::names::log_event::{Level, LogEvent};
 use super::trace::Found;
 use crate::lines::Writer;
 
-pub use super::line::Format;
+pub use super::line::LogFormat;
 
 /// Where lines go.
 pub struct Log {
@@ -39,7 +39,7 @@ impl Log {
     /// Lines to stderr.
     ///
     /// Errors: the system has no thread for it.
-    pub fn new(format: Format) -> io::Result<Self> {
+    pub fn new(format: LogFormat) -> io::Result<Self> {
         let render = move |line: &Arc<Line>, lost, to: &mut Vec<u8>| line.render(format, lost, to);
         let log = Self {
             quiet: false,
@@ -57,7 +57,7 @@ impl Log {
     /// Only what is broken and needs somebody: for a gateway that shares its terminal.
     ///
     /// Errors: as of `new`.
-    pub fn quiet(format: Format) -> io::Result<Self> {
+    pub fn quiet(format: LogFormat) -> io::Result<Self> {
         Ok(Self { quiet: true, ..Self::new(format)? })
     }
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_kind_has_as_many_lines_a_second_as_it_may_and_other_kinds_theirs() {
         for lines_max in [1, 10, 1_000] {
-            let log = Log::quiet(Format::Json).unwrap().pushing(Some(Logs::new(GenAi::V1_41)));
+            let log = Log::quiet(LogFormat::Json).unwrap().pushing(Some(Logs::new(GenAi::V1_41)));
             log.limit(&Limits {
                 log_lines_per_kind_per_second_max: lines_max,
                 ..Limits::default()

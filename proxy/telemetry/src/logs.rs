@@ -31,11 +31,11 @@ const BATCH_LINES_MAX: usize = 512;
 /// Lines on their way.
 pub struct Logs {
     genai: GenAi,
-    queue: Arc<Queue<Item>>,
+    queue: Arc<Queue<QueuedLog>>,
 }
 
 /// What waits.
-enum Item {
+enum QueuedLog {
     Line(Arc<Line>),
     Details(Box<Details>),
 }
@@ -48,13 +48,13 @@ impl Logs {
     /// Puts a line on its way, if it is for collectors and not too many wait already.
     pub(super) fn queue(&self, line: &Arc<Line>) {
         if line.event.is_pushed() {
-            self.queue.push(Item::Line(line.clone()), 1);
+            self.queue.push(QueuedLog::Line(line.clone()), 1);
         }
     }
 
     /// Puts what was said to an engine on its way.
     pub(super) fn queue_details(&self, details: Details) {
-        self.queue.push(Item::Details(Box::new(details)), 1);
+        self.queue.push(QueuedLog::Details(Box::new(details)), 1);
     }
 
     /// How many wait.
@@ -77,10 +77,10 @@ impl Logs {
 /// Lines as a source of batches.
 struct LinesSource {
     genai: GenAi,
-    queue: Arc<Queue<Item>>,
+    queue: Arc<Queue<QueuedLog>>,
     resource: Resource,
     /// What is left of the round.
-    round: VecDeque<Item>,
+    round: VecDeque<QueuedLog>,
     /// Lines of the batch that is being made.
     making: usize,
 }
@@ -98,8 +98,8 @@ impl Source for LinesSource {
             let Some(item) = self.round.pop_front() else { break };
             self.making += 1;
             log_records.push(match item {
-                Item::Line(line) => record(&line, self.genai),
-                Item::Details(details) => {
+                QueuedLog::Line(line) => record(&line, self.genai),
+                QueuedLog::Details(details) => {
                     let (record, bytes) = details.record();
                     said += bytes;
                     record

@@ -13,7 +13,7 @@ use super::active::{Active, ActiveRequests};
 use super::attributes::Server;
 use super::instruments::{Instruments, Number, Reading, Series};
 use super::names::{Instrument, key};
-use super::prometheus::{Exposition, Format};
+use super::prometheus::{Exposition, ExpositionFormat};
 use super::requests::Requests;
 use super::resource::resource;
 
@@ -181,7 +181,7 @@ impl Metrics {
     }
 
     /// A scrape.
-    pub fn exposition(&self, vitals: &Vitals, format: Format) -> Exposition {
+    pub fn exposition(&self, vitals: &Vitals, format: ExpositionFormat) -> Exposition {
         let scope = self.scope_labels.then_some(self.genai);
         Exposition::new(format, scope, &self.resource, self.readings(vitals))
     }

@@ -17,7 +17,7 @@ use taximeter_config::GenAi;
 
 /// What an instrument is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum InstrumentKind {
     Counter,
     /// Goes up and down, and adds up over gateways.
     UpDownCounter,
@@ -51,7 +51,7 @@ impl Generation {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spec {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: InstrumentKind,
     /// UCUM, as OpenTelemetry writes it.
     pub unit: &'static str,
     pub generation: Generation,
@@ -101,7 +101,7 @@ macro_rules! instruments {
     };
 }
 
-use Kind::{Counter, Gauge, Histogram, UpDownCounter};
+use InstrumentKind::{Counter, Gauge, Histogram, UpDownCounter};
 
 instruments! {
     TokenUsage: metric::GEN_AI_CLIENT_TOKEN_USAGE, Histogram(TOKENS), "{token}", V1_41,
@@ -366,7 +366,7 @@ mod tests {
         for instrument in Instrument::ALL {
             let spec = instrument.spec();
             assert_eq!(Instrument::named(spec.name), Some(*instrument));
-            if let Kind::Histogram(bounds) = spec.kind {
+            if let InstrumentKind::Histogram(bounds) = spec.kind {
                 assert!(bounds.is_sorted(), "{instrument:?}");
             }
             for key in spec.attributes.concat() {

@@ -21,7 +21,7 @@ use taximeter_meter::Exponential;
 use super::exemplar::Exemplar;
 use super::instruments::{Distribution, Reading, Value};
 use super::message::{self, nanoseconds, pair, scope, text};
-use super::names::{Instrument, Kind, Spec, key};
+use super::names::{Instrument, InstrumentKind, Spec, key};
 use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
 use crate::pusher::{Batch, Source};
 
@@ -83,7 +83,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
             HistogramBuckets::Explicit => reading.value(),
             HistogramBuckets::Exponential => reading.value_with_native(),
         };
-        let counts = matches!(spec.kind, Kind::Counter | Kind::Histogram(_));
+        let counts = matches!(spec.kind, InstrumentKind::Counter | InstrumentKind::Histogram(_));
         if self.temporality == Temporality::Cumulative || !counts {
             return Some(self.point_since(self.since, reading, value));
         }
@@ -214,11 +214,11 @@ fn empty(spec: &Spec, temporality: Temporality, histograms: HistogramBuckets) ->
         })
     };
     let data = match spec.kind {
-        Kind::Counter => sum(true, preferred),
+        InstrumentKind::Counter => sum(true, preferred),
         // What goes up and down is told as it is, whatever is preferred for the rest.
-        Kind::UpDownCounter => sum(false, AggregationTemporality::Cumulative as i32),
-        Kind::Gauge => metric::Data::Gauge(proto::Gauge::default()),
-        Kind::Histogram(_) => match histograms {
+        InstrumentKind::UpDownCounter => sum(false, AggregationTemporality::Cumulative as i32),
+        InstrumentKind::Gauge => metric::Data::Gauge(proto::Gauge::default()),
+        InstrumentKind::Histogram(_) => match histograms {
             HistogramBuckets::Explicit => metric::Data::Histogram(proto::Histogram {
                 data_points: Vec::new(),
                 aggregation_temporality: preferred,

@@ -10,7 +10,7 @@ use taximeter_config::GenAi;
 
 use super::exemplar::Exemplar;
 use super::instruments::{Distribution, Reading, Value};
-use super::names::{Instrument, Kind, Spec, escaped};
+use super::names::{Instrument, InstrumentKind, Spec, escaped};
 use super::resource::{SCOPE, VERSION, schema_url};
 use super::trace::Found;
 
@@ -21,7 +21,7 @@ const MESSAGE_SERIES_MAX: usize = 64;
 
 /// How a scrape is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     /// Text, version 0.0.4: every Prometheus reads it.
     Text,
     /// OpenMetrics 1.0: the same with units and exemplars.
@@ -30,7 +30,7 @@ pub enum Format {
     Protobuf,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// The one that `accept` prefers; text where it says nothing of either. Protobuf only where it
     /// has something that the others have not.
     pub fn accepted(accept: &str, has_native: bool) -> Self {
@@ -79,7 +79,7 @@ impl Format {
 
 /// One scrape: pieces of it, each series with its value when its turn comes.
 pub struct Exposition {
-    format: Format,
+    format: ExpositionFormat,
     /// The scope, where each series names it.
     scope: Vec<(&'static str, &'static str)>,
     /// Families and series in a fixed order.
@@ -92,7 +92,7 @@ pub struct Exposition {
 impl Exposition {
     /// Of these readings, each with the scope of this generation's names as labels, where there is one.
     pub(super) fn new(
-        format: Format,
+        format: ExpositionFormat,
         scope_of: Option<GenAi>,
         resource: &BTreeMap<String, String>,
         readings: Vec<(Instrument, Reading)>,
@@ -125,9 +125,9 @@ impl Exposition {
     fn write_target(&mut self, resource: &BTreeMap<String, String>) {
         let pairs = resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let (name, kind) = match self.format {
-            Format::Text => ("target_info", "gauge"),
-            Format::OpenMetrics => ("target", "info"),
-            Format::Protobuf => return protobuf::write_target(&mut self.piece, pairs),
+            ExpositionFormat::Text => ("target_info", "gauge"),
+            ExpositionFormat::OpenMetrics => ("target", "info"),
+            ExpositionFormat::Protobuf => return protobuf::write_target(&mut self.piece, pairs),
         };
         let labels = labels(pairs);
         // Writing to memory cannot fail.
@@ -181,16 +181,18 @@ impl Exposition {
     /// What stands above a family; the name of its samples.
     fn write_head(&mut self, spec: &Spec) -> String {
         let family = spec.prometheus();
-        let total = if spec.kind == Kind::Counter { "_total" } else { "" };
+        let total = if spec.kind == InstrumentKind::Counter { "_total" } else { "" };
         let sample = format!("{family}{total}");
         let (named, unit) = match self.format {
-            Format::Text => (&sample, ""),
-            Format::OpenMetrics | Format::Protobuf => (&family, spec.unit_word()),
+            ExpositionFormat::Text => (&sample, ""),
+            ExpositionFormat::OpenMetrics | ExpositionFormat::Protobuf => {
+                (&family, spec.unit_word())
+            }
         };
         let kind = match spec.kind {
-            Kind::Counter => "counter",
-            Kind::UpDownCounter | Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
+            InstrumentKind::Counter => "counter",
+            InstrumentKind::UpDownCounter | InstrumentKind::Gauge => "gauge",
+            InstrumentKind::Histogram(_) => "histogram",
         };
         // Writing to memory cannot fail.
         let _ = writeln!(self.piece, "# HELP {named} {}\n# TYPE {named} {kind}", spec.help);
@@ -207,15 +209,17 @@ impl Iterator for Exposition {
     fn next(&mut self) -> Option<Vec<u8>> {
         while self.piece.len() < PIECE_BYTES {
             let Some((instrument, reading)) = self.readings.next() else {
-                if self.format == Format::OpenMetrics && !self.ended {
+                if self.format == ExpositionFormat::OpenMetrics && !self.ended {
                     self.piece.extend_from_slice(b"# EOF\n");
                 }
                 self.ended = true;
                 break;
             };
             match self.format {
-                Format::Text | Format::OpenMetrics => self.write(instrument, &reading),
-                Format::Protobuf => self.write_message(instrument, &reading),
+                ExpositionFormat::Text | ExpositionFormat::OpenMetrics => {
+                    self.write(instrument, &reading)
+                }
+                ExpositionFormat::Protobuf => self.write_message(instrument, &reading),
             }
         }
         let piece = std::mem::take(&mut self.piece);
@@ -238,7 +242,7 @@ impl std::fmt::Display for Braces<'_> {
 
 fn write_histogram(
     out: &mut Vec<u8>,
-    format: Format,
+    format: ExpositionFormat,
     name: &str,
     labels: &str,
     read: &Distribution,
@@ -248,14 +252,16 @@ fn write_histogram(
         below += count;
         let le = match (read.bounds.get(bucket), format) {
             (None, _) => "le=\"+Inf\"".to_owned(),
-            (Some(bound), Format::Text) => format!("le=\"{bound}\""),
+            (Some(bound), ExpositionFormat::Text) => format!("le=\"{bound}\""),
             // OpenMetrics writes whole numbers with a point too.
-            (Some(bound), Format::OpenMetrics | Format::Protobuf) => format!("le=\"{bound:?}\""),
+            (Some(bound), ExpositionFormat::OpenMetrics | ExpositionFormat::Protobuf) => {
+                format!("le=\"{bound:?}\"")
+            }
         };
         // Writing to memory cannot fail.
         let _ = write!(out, "{name}_bucket{} {below}", Braces(labels, &le));
         let exemplar = read.exemplars.iter().find(|exemplar| exemplar.bucket == bucket);
-        if let Some(exemplar) = exemplar.filter(|_| format == Format::OpenMetrics) {
+        if let Some(exemplar) = exemplar.filter(|_| format == ExpositionFormat::OpenMetrics) {
             write_exemplar(out, exemplar);
         }
         out.push(b'\n');

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use taximeter_config::Exporter;
 use taximeter_net::retry::backoff;
-use taximeter_net::sending::Sending;
+use taximeter_net::sending::SenderThread;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::answer::Answer;
@@ -56,7 +56,7 @@ pub trait Source: Send {
 
 /// Something that became of a batch.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Told<'a> {
+pub enum ExportOutcome<'a> {
     /// The collector has it.
     Sent {
         /// Which signal.
@@ -88,11 +88,11 @@ pub enum Told<'a> {
     Panicked,
 }
 
-type Tell = Box<dyn Fn(&Told<'_>) + Send>;
+type Tell = Box<dyn Fn(&ExportOutcome<'_>) + Send>;
 
 /// A thread that pushes.
 #[derive(Debug)]
-pub struct Pusher(Sending);
+pub struct Pusher(SenderThread);
 
 impl Pusher {
     /// Starts a round of `source` at each `period`.
@@ -103,7 +103,7 @@ impl Pusher {
         signal: Signal,
         period: Duration,
         source: impl Source + 'static,
-        tell: impl Fn(&Told<'_>) + Send + 'static,
+        tell: impl Fn(&ExportOutcome<'_>) + Send + 'static,
     ) -> io::Result<Self> {
         // A push has its time even where rounds follow each other faster.
         let limit = period.max(exporter.timeout);
@@ -116,7 +116,7 @@ impl Pusher {
         };
         let rest = async |rounds: &mut Rounds<_>| rounds.last().await;
         let run = async move |rounds: &mut Rounds<_>| rounds.run(period, limit).await;
-        Sending::start("otlp", rounds, run, rest).map(Self)
+        SenderThread::start("otlp", rounds, run, rest).map(Self)
     }
 
     /// Sends a last round if the collector takes it soon, then ends the thread; does not wait for it.
@@ -165,7 +165,7 @@ impl<S: Source> Rounds<S> {
             Ok(Ok(())) => {}
             Ok(Err(_)) => self.drop_rest("the next round begins"),
             Err(_) => {
-                (self.tell)(&Told::Panicked);
+                (self.tell)(&ExportOutcome::Panicked);
                 self.drop_rest("panicked");
             }
         }
@@ -192,18 +192,18 @@ impl<S: Source> Rounds<S> {
                 Answer::Taken { rejected, message } => {
                     self.source.taken();
                     let (items, message) = (batch.items, message.as_str());
-                    (self.tell)(&Told::Sent { signal, items, rejected, message });
+                    (self.tell)(&ExportOutcome::Sent { signal, items, rejected, message });
                     return;
                 }
                 Answer::Refused { reason } => {
                     let (items, reason) = (batch.items, reason.as_str());
-                    (self.tell)(&Told::Dropped { signal, items, reason });
+                    (self.tell)(&ExportOutcome::Dropped { signal, items, reason });
                     return;
                 }
                 Answer::Later { reason, wait } => (reason, wait),
             };
             let (reason, wait) = failed;
-            (self.tell)(&Told::Failed { signal, reason: &reason });
+            (self.tell)(&ExportOutcome::Failed { signal, reason: &reason });
             sleep(backoff(attempt, wait)).await;
             attempt += 1;
         }
@@ -217,7 +217,7 @@ impl<S: Source> Rounds<S> {
     }
 
     fn tell_dropped(&self, items: usize, reason: &str) {
-        (self.tell)(&Told::Dropped { signal: self.signal, items, reason });
+        (self.tell)(&ExportOutcome::Dropped { signal: self.signal, items, reason });
     }
 }
 

@@ -6,19 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A bounded queue that is emptied at once; what does not fit is lost, and counted.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     max: usize,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     waiting: VecDeque<T>,
     lost: usize,
 }
 
 impl<T> Queue<T> {
     pub(super) const fn new(max: usize) -> Self {
-        Self { state: Mutex::new(State { waiting: VecDeque::new(), lost: 0 }), max }
+        Self { state: Mutex::new(QueueState { waiting: VecDeque::new(), lost: 0 }), max }
     }
 
     /// Puts something of so many items on its way, if there is room.
@@ -42,7 +42,7 @@ impl<T> Queue<T> {
         self.lock().waiting.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::names::{Generation, Instrument, Kind, RIDE, Spec, key};
+use super::names::{Generation, Instrument, InstrumentKind, RIDE, Spec, key};
 
 const HEAD: &str = "\
 # Metrics
@@ -67,7 +67,7 @@ fn page() -> String {
     page.push_str("\n## Buckets\n\n| of | upper bounds |\n|---|---|\n");
     for instrument in Instrument::ALL {
         let spec = instrument.spec();
-        if let Kind::Histogram(bounds) = spec.kind {
+        if let InstrumentKind::Histogram(bounds) = spec.kind {
             let bounds: Vec<_> = bounds.iter().map(f64::to_string).collect();
             let _ = writeln!(page, "| `{}` | {} |", spec.name, bounds.join(", "));
         }
@@ -81,13 +81,13 @@ fn is_genai(spec: &Spec) -> bool {
 
 fn row(spec: &Spec) -> String {
     let kind = match spec.kind {
-        Kind::Counter => "counter",
-        Kind::UpDownCounter => "up-down counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram(_) => "histogram",
+        InstrumentKind::Counter => "counter",
+        InstrumentKind::UpDownCounter => "up-down counter",
+        InstrumentKind::Gauge => "gauge",
+        InstrumentKind::Histogram(_) => "histogram",
     };
     let keys: Vec<_> = spec.attributes.iter().map(|group| keys(group)).collect();
-    let total = if spec.kind == Kind::Counter { "_total" } else { "" };
+    let total = if spec.kind == InstrumentKind::Counter { "_total" } else { "" };
     let Spec { name, unit, help, .. } = spec;
     let (attributes, prometheus) = (keys.join(" "), spec.prometheus());
     format!("| `{name}` | {kind} | `{unit}` | {attributes} | {help} | `{prometheus}{total}` |\n")

@@ -8,13 +8,13 @@ use ::metrics::Label;
 use dashmap::DashMap;
 use http::{Method, Version};
 
-use super::attributes::{Attributes, Kind, Server, http_client, http_server, method_label};
+use super::attributes::{Attributes, RequestKind, Server, http_client, http_server, method_label};
 use super::bounded::Bounded;
 use super::exemplar::Origin;
 use super::instruments::Instruments;
 use super::names::key;
+use super::recorded::RecordedRequest;
 use super::series::KindSeries;
-use super::told::Told;
 
 /// Model names that get a label of their own.
 const MODELS_MAX: usize = 200;
@@ -44,7 +44,7 @@ pub struct Failed<'a> {
 
 /// The series of all kinds of requests seen so far.
 pub(super) struct Requests {
-    kinds: DashMap<Kind, Arc<KindSeries>>,
+    kinds: DashMap<RequestKind, Arc<KindSeries>>,
     /// Kinds that have series of their own.
     kinds_max: usize,
     tenants: Bounded,
@@ -112,7 +112,7 @@ impl Requests {
     }
 
     /// Records one request everywhere.
-    pub(super) fn record(&self, (method, version): (&Method, Version), told: Told<'_>) {
+    pub(super) fn record(&self, (method, version): (&Method, Version), told: RecordedRequest<'_>) {
         let record = told.record;
         // Names that no engine has answered to never become a label.
         let served = record.status.is_some_and(|status| status < 400);
@@ -122,7 +122,7 @@ impl Requests {
                 if served { self.models.label(name) } else { known(name) }.into()
             })
         };
-        let kind = Kind {
+        let kind = RequestKind {
             tenant: self.tenants.label(record.tenant.as_str()).into(),
             operation: record.operation.as_str().into(),
             upstream: record.upstream.as_str().into(),
@@ -149,7 +149,7 @@ impl Requests {
         took: Duration,
         origin: Origin,
     ) {
-        let kind = Kind {
+        let kind = RequestKind {
             tenant: self.tenants.label(tenant).into(),
             operation: failed.operation.into(),
             upstream: failed.upstream.into(),
@@ -167,7 +167,7 @@ impl Requests {
         self.series(kind).fail(to, [took, failed.called, failed.sent], origin);
     }
 
-    fn series(&self, mut kind: Kind) -> Arc<KindSeries> {
+    fn series(&self, mut kind: RequestKind) -> Arc<KindSeries> {
         if let Some(series) = self.kinds.get(&kind) {
             return series.clone();
         }

@@ -20,7 +20,7 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// Room for `series_max` series of each instrument.
+    /// DiskBudget for `series_max` series of each instrument.
     pub(super) fn new(series_max: usize) -> Self {
         Self { taken: Mutex::default(), series_max }
     }

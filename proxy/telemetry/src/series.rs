@@ -1,6 +1,5 @@
 //! The series of one kind of request, recorded by a few additions.
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::metrics::{CounterFn as _, Label};
@@ -10,9 +9,9 @@ use taximeter_pricing::{Flag, Member, Source};
 use super::attributes::{Attributes, Work, words};
 use super::exemplar::Origin;
 use super::inference::Inference;
-use super::instruments::{Buckets, Count, Instruments, Number, Series};
+use super::instruments::{Buckets, Count, Instruments, Number, SeriesSlot};
 use super::names::{Instrument, key};
-use super::told::Told;
+use super::recorded::RecordedRequest;
 
 /// `gen_ai.token.type`.
 const INPUT: &str = "input";
@@ -22,38 +21,35 @@ const SOURCES: [Source; 3] = [Source::Reported, Source::Counted, Source::Unknown
 /// How many flags there are.
 const FLAGS: usize = Flag::Pending as usize + 1;
 
-/// A series that is made when it is first needed.
-type Slot<T> = OnceLock<Arc<Series<T>>>;
-
 /// One kind of request's series, each made when it is first needed.
 pub(super) struct KindSeries {
     attributes: Attributes,
     /// Those that only the latest generation has, for inference.
     inference: Option<Inference>,
-    http_server: Slot<Buckets>,
-    http_client: Slot<Buckets>,
+    http_server: SeriesSlot<Buckets>,
+    http_client: SeriesSlot<Buckets>,
     /// Input and output.
-    usage: [Slot<Buckets>; 2],
-    operation: Slot<Buckets>,
-    embeddings: Slot<Buckets>,
-    embeddings_input: Slot<Buckets>,
-    server: Slot<Buckets>,
-    first_chunk: Slot<Buckets>,
-    per_chunk: Slot<Buckets>,
-    first_token: Slot<Buckets>,
-    per_token: Slot<Buckets>,
-    gateway: Slot<Buckets>,
-    requests: Slot<Count>,
+    usage: [SeriesSlot<Buckets>; 2],
+    operation: SeriesSlot<Buckets>,
+    embeddings: SeriesSlot<Buckets>,
+    embeddings_input: SeriesSlot<Buckets>,
+    server: SeriesSlot<Buckets>,
+    first_chunk: SeriesSlot<Buckets>,
+    per_chunk: SeriesSlot<Buckets>,
+    first_token: SeriesSlot<Buckets>,
+    per_token: SeriesSlot<Buckets>,
+    gateway: SeriesSlot<Buckets>,
+    requests: SeriesSlot<Count>,
     /// Input and output, each reported and counted.
-    tokens: [[Slot<Count>; 2]; 2],
+    tokens: [[SeriesSlot<Count>; 2]; 2],
     /// Input and output, each by where it is known from.
-    sources: [[Slot<Count>; SOURCES.len()]; 2],
-    flags: [Slot<Count>; FLAGS],
+    sources: [[SeriesSlot<Count>; SOURCES.len()]; 2],
+    flags: [SeriesSlot<Count>; FLAGS],
     /// Input and output, each as reported and otherwise.
-    recounts: [[Slot<Count>; 2]; 2],
-    parts: [Slot<Count>; 3],
-    cost: Slot<Number>,
-    unpriced: Slot<Count>,
+    recounts: [[SeriesSlot<Count>; 2]; 2],
+    parts: [SeriesSlot<Count>; 3],
+    cost: SeriesSlot<Number>,
+    unpriced: SeriesSlot<Count>,
 }
 
 impl KindSeries {
@@ -61,32 +57,32 @@ impl KindSeries {
         Self {
             inference: (attributes.work == Work::Inference).then(Inference::default),
             attributes,
-            http_server: Slot::new(),
-            http_client: Slot::new(),
+            http_server: SeriesSlot::new(),
+            http_client: SeriesSlot::new(),
             usage: Default::default(),
-            operation: Slot::new(),
-            embeddings: Slot::new(),
-            embeddings_input: Slot::new(),
-            server: Slot::new(),
-            first_chunk: Slot::new(),
-            per_chunk: Slot::new(),
-            first_token: Slot::new(),
-            per_token: Slot::new(),
-            gateway: Slot::new(),
-            requests: Slot::new(),
+            operation: SeriesSlot::new(),
+            embeddings: SeriesSlot::new(),
+            embeddings_input: SeriesSlot::new(),
+            server: SeriesSlot::new(),
+            first_chunk: SeriesSlot::new(),
+            per_chunk: SeriesSlot::new(),
+            first_token: SeriesSlot::new(),
+            per_token: SeriesSlot::new(),
+            gateway: SeriesSlot::new(),
+            requests: SeriesSlot::new(),
             tokens: Default::default(),
             sources: Default::default(),
             flags: Default::default(),
             recounts: Default::default(),
             parts: Default::default(),
-            cost: Slot::new(),
-            unpriced: Slot::new(),
+            cost: SeriesSlot::new(),
+            unpriced: SeriesSlot::new(),
         }
     }
 
     /// Records a request that is on record.
-    pub(super) fn record(&self, told: Told<'_>) {
-        let Told { to, record, origin, .. } = told;
+    pub(super) fn record(&self, told: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, origin, .. } = told;
         self.record_http(told);
         let whole = record.timing.duration;
         self.record_durations(to, whole, told.called(whole), origin);
@@ -133,8 +129,8 @@ impl KindSeries {
         self.attributes.with(more)
     }
 
-    fn record_http(&self, told: Told<'_>) {
-        let Told { to, record, origin, .. } = told;
+    fn record_http(&self, told: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, origin, .. } = told;
         let timing = &record.timing;
         // A refusal of ours is counted as an HTTP request where it is answered.
         let left = matches!(record.end, End::ClientLeft | End::ClientStalled | End::Shutdown);
@@ -158,7 +154,7 @@ impl KindSeries {
 
     /// How long it took, whole and since its engine was called, in every generation's words.
     fn record_durations(&self, to: &Instruments, whole: f64, called: f64, origin: Origin) {
-        let of = |slot: &Slot<Buckets>, instrument, seconds| {
+        let of = |slot: &SeriesSlot<Buckets>, instrument, seconds| {
             if to.tells(instrument) {
                 slot.get_or_init(|| {
                     to.buckets(instrument, self.with(self.attributes.error.clone()))
@@ -176,10 +172,10 @@ impl KindSeries {
         of(&self.server, Instrument::ServerRequestDuration, whole);
     }
 
-    fn record_stream(&self, told: Told<'_>) {
-        let Told { to, record, measurement, origin, .. } = told;
+    fn record_stream(&self, told: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, measurement, origin, .. } = told;
         let timing = &record.timing;
-        let plain = |slot: &Slot<Buckets>, instrument, seconds: Option<f64>| {
+        let plain = |slot: &SeriesSlot<Buckets>, instrument, seconds: Option<f64>| {
             if let Some(seconds) = seconds.filter(|_| to.tells(instrument)) {
                 slot.get_or_init(|| to.buckets(instrument, self.with([])))
                     .record_from(seconds, origin);
@@ -199,8 +195,8 @@ impl KindSeries {
         }
     }
 
-    fn record_tokens(&self, told: Told<'_>) {
-        let Told { to, record, origin, .. } = told;
+    fn record_tokens(&self, told: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, origin, .. } = told;
         self.gateway
             .get_or_init(|| to.buckets(Instrument::GatewayDuration, self.with([])))
             .record_from(record.timing.gateway, origin);
@@ -271,7 +267,7 @@ impl KindSeries {
     fn record_source(
         &self,
         to: &Instruments,
-        slots: &[Slot<Count>; SOURCES.len()],
+        slots: &[SeriesSlot<Count>; SOURCES.len()],
         kind: &'static str,
         source: Source,
     ) {

@@ -436,7 +436,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::super::ended::Laps;
-    use super::super::trace::Place;
+    use super::super::trace::RequestTrace;
     use super::*;
     use taximeter_system::clock;
 
@@ -449,7 +449,7 @@ mod tests {
             request,
             request_id: "r",
             client: [127, 0, 0, 1].into(),
-            place: Place::new(request, None, |_, _| true),
+            place: RequestTrace::new(request, None, |_, _| true),
             started,
             started_at: Timestamp::UNIX_EPOCH,
             ended_at: at(9),

@@ -19,7 +19,7 @@ pub struct Found {
 #[derive(Debug, Clone, Copy)]
 pub struct Fate {
     /// Where it stands in its trace.
-    pub place: Place,
+    pub place: RequestTrace,
     /// By its own spans, or where its caller has it and keeps it.
     pub found: Option<Found>,
     /// Whether it has spans.
@@ -38,7 +38,7 @@ pub(super) const STAGES: u64 = 2;
 
 /// Where a request stands in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RequestTrace {
     request: RequestId,
     /// The id of the trace.
     pub trace_id: [u8; 16],
@@ -48,7 +48,7 @@ pub struct Place {
     pub(crate) sampled: bool,
 }
 
-impl Place {
+impl RequestTrace {
     /// In the caller's trace, or in one that begins here; the other decides whether that is kept.
     pub(super) fn new(
         request: RequestId,
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn an_engine_is_told_the_span_that_calls_it() {
         let request = RequestId(Uuid::from_u128(u128::MAX));
-        let place = Place::new(request, None, |caller, _| caller.is_none());
+        let place = RequestTrace::new(request, None, |caller, _| caller.is_none());
         let trace = "ffffffffffffffffffffffffffffffff";
         assert_eq!(place.traceparent(SERVER), format!("00-{trace}-ffffffffffffffff-01"));
         // Zero is no id.

@@ -18,7 +18,7 @@ use super::content::{BATCH_CONTENT_BYTES_MAX, Captured, Waiting};
 use super::message::{resource, scope};
 use super::queue::Queue;
 use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
-use super::trace::Place;
+use super::trace::RequestTrace;
 use super::trace_context::TraceContext;
 use crate::pusher::{Batch, Source};
 
@@ -31,18 +31,18 @@ const BATCH_REQUESTS_MAX: usize = 200;
 pub struct Traces {
     sampling: Sampling,
     pub(super) genai: GenAi,
-    queue: Arc<Queue<Told>>,
+    queue: Arc<Queue<QueuedSpans>>,
     /// Bytes of content that wait.
     pub(super) content_bytes: Arc<AtomicUsize>,
 }
 
 /// What is told of one request.
-struct Told {
+struct QueuedSpans {
     spans: Vec<Span>,
     said: Option<(Captured, Waiting)>,
 }
 
-impl Told {
+impl QueuedSpans {
     /// Adds its spans to `spans`; how many bytes of content they have.
     fn tell(mut self, spans: &mut Vec<Span>) -> usize {
         let client = self.spans.iter_mut().find(|span| span.kind() == SpanKind::Client);
@@ -63,15 +63,20 @@ impl Traces {
     }
 
     /// Where a request stands, whose caller said `caller`.
-    pub fn place(&self, request: RequestId, caller: Option<TraceContext>) -> Place {
-        Place::new(request, caller, |caller, trace_id| match caller {
+    pub fn place(&self, request: RequestId, caller: Option<TraceContext>) -> RequestTrace {
+        RequestTrace::new(request, caller, |caller, trace_id| match caller {
             Some(keeps) if self.sampling.heeds_parent => keeps,
             _ => self.sampling.ratio.keeps(trace_id),
         })
     }
 
     /// Whether the spans of a request are kept, now that it has ended.
-    pub(super) fn keeps(&self, place: &Place, failed: bool, timing: Option<&RecordTiming>) -> bool {
+    pub(super) fn keeps(
+        &self,
+        place: &RequestTrace,
+        failed: bool,
+        timing: Option<&RecordTiming>,
+    ) -> bool {
         let always = &self.sampling.always;
         let is_over = |seconds: Option<f64>, limit: Duration| {
             seconds.is_some_and(|seconds| seconds > limit.as_secs_f64())
@@ -94,7 +99,7 @@ impl Traces {
             Some((said, waiting))
         });
         let is_kept = said.is_some() == is_said;
-        self.queue.push(Told { spans, said }, items);
+        self.queue.push(QueuedSpans { spans, said }, items);
         is_kept
     }
 
@@ -118,10 +123,10 @@ impl Traces {
 /// Spans as a source of batches.
 struct SpansSource {
     genai: GenAi,
-    queue: Arc<Queue<Told>>,
+    queue: Arc<Queue<QueuedSpans>>,
     resource: Resource,
     /// What is left of the round.
-    round: VecDeque<Told>,
+    round: VecDeque<QueuedSpans>,
     /// Spans of the batch that is being made.
     making: usize,
 }

@@ -22,7 +22,7 @@ use taximeter_net::framing::FramingFault;
 use taximeter_telemetry::TraceContext;
 use taximeter_telemetry::ended::{Laps, Onward};
 use taximeter_telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
-use taximeter_telemetry::trace::{self, Place};
+use taximeter_telemetry::trace::{self, RequestTrace};
 use uuid::Uuid;
 
 use super::refuse::{Refusal, Shape};
@@ -228,7 +228,7 @@ fn told_trace(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 /// Lets the engine's spans hang from ours.
-fn carry_on(headers: &mut HeaderMap, place: &Place, caller: Option<TraceContext>) {
+fn carry_on(headers: &mut HeaderMap, place: &RequestTrace, caller: Option<TraceContext>) {
     // What is said of a trace means nothing in another one.
     if caller.is_none() {
         headers.remove(&TRACESTATE);

@@ -13,7 +13,7 @@ use crate::disk::OpenFile;
 /// When syncs are slower than that, the oldest are only in the file.
 const UNSYNCED_BYTES_MAX: usize = 16 << 20;
 
-/// Room of batches that is kept for others, in bytes: more of it is left from an outage.
+/// DiskBudget of batches that is kept for others, in bytes: more of it is left from an outage.
 const SPARE_BYTES_MAX: usize = 1 << 20;
 
 /// What is written, and may not be on the disk yet.
@@ -21,7 +21,7 @@ const SPARE_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Unsynced {
     pub(super) batches: VecDeque<Batch>,
     bytes: usize,
-    /// Room of batches that are not needed any longer, each as large as a batch grew.
+    /// DiskBudget of batches that are not needed any longer, each as large as a batch grew.
     spares: Vec<Vec<u8>>,
     /// How much room that is.
     spare_bytes: usize,
@@ -111,7 +111,7 @@ impl Unsynced {
         }
     }
 
-    /// Room for a batch.
+    /// DiskBudget for a batch.
     pub(super) fn take_spare(&mut self) -> Vec<u8> {
         let spare = self.spares.pop().unwrap_or_default();
         self.spare_bytes -= spare.capacity();

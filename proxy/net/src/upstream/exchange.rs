@@ -123,12 +123,12 @@ pub enum SendFault {
 }
 
 /// A body on its way: tells when the last of it has been given to hyper.
-struct Sending {
+struct SendingBody {
     body: RequestBody,
     progress: Arc<Progress>,
 }
 
-impl Body for Sending {
+impl Body for SendingBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -154,8 +154,8 @@ impl Body for Sending {
 
 /// A connection to an engine.
 pub struct Link {
-    sender: http1::SendRequest<Sending>,
-    driver: http1::Connection<TokioIo<Wire>, Sending>,
+    sender: http1::SendRequest<SendingBody>,
+    driver: http1::Connection<TokioIo<Wire>, SendingBody>,
     progress: Arc<Progress>,
     /// The connection future has finished and must not be polled again.
     over: bool,
@@ -211,7 +211,7 @@ impl Link {
         self.requests += 1;
         let Self { sender, driver, over, progress, .. } = self;
         progress.begin(request.method() == Method::HEAD, request.body().is_end_stream());
-        let request = request.map(|body| Sending { body, progress: progress.clone() });
+        let request = request.map(|body| SendingBody { body, progress: progress.clone() });
         let mut answer = pin!(sender.try_send_request(request));
         let answer = poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use taximeter_config::Config;
 use taximeter_ledger::{Entry, Record, RequestId};
 use taximeter_system::clock;
-use taximeter_telemetry::log::{Format, Log};
+use taximeter_telemetry::log::{Log, LogFormat};
 
 use super::live::LiveRow;
 use crate::commands::{bill, serve};
@@ -52,7 +52,7 @@ impl Gateway {
         let config = Config::from_yaml(text, "demo", &|_| None, &none)
             .map_err(|mistakes| anyhow::anyhow!("{mistakes}"))?;
         let data_dir = config.data_dir.clone();
-        let running = serve::start(config, Log::quiet(Format::Json)?)?;
+        let running = serve::start(config, Log::quiet(LogFormat::Json)?)?;
         Ok(Self { running, data_dir, measured: Mutex::default() })
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::Retention;
-use taximeter_journal::room::{self, Turn};
+use taximeter_journal::disk_budget::{self, Turn};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push;
 use taximeter_store::{Fed, Location, StoreError, feeds_with};
@@ -40,7 +40,7 @@ pub(super) fn watch_room(gateway: &Arc<Gateway>) {
             Turn::Emptied => log.tell(LogEvent::LedgerHasRoom, fields),
         }
     };
-    gateway.background.spawn(room::watch(room, dir, most, told));
+    gateway.background.spawn(disk_budget::watch(room, dir, most, told));
 }
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.

@@ -8,7 +8,7 @@ use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::PushOutcome;
 use taximeter_store::push::Delivery;
 use taximeter_system::clock;
-use taximeter_telemetry::events::{OtlpTold, PushTold};
+use taximeter_telemetry::events::{EventsPushed, TelemetryPushed};
 use taximeter_telemetry::otlp::MetricsSource;
 use taximeter_telemetry::pusher;
 
@@ -17,7 +17,7 @@ pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery
     let Some(push) = &gateway.config.export.push else { return Ok(None) };
     let telemetry = gateway.telemetry.clone();
     let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
-    let tell = move |told: &PushOutcome<'_>| telemetry.emit(&PushTold(told));
+    let tell = move |told: &PushOutcome<'_>| telemetry.emit(&EventsPushed(told));
     Ok(Some(Delivery::start(dir, push, newest, tell)?))
 }
 
@@ -28,9 +28,9 @@ pub(super) fn otlp(
 ) -> anyhow::Result<Vec<pusher::Pusher>> {
     let tell = || {
         let telemetry = gateway.telemetry.clone();
-        move |told: &pusher::Told<'_>| {
+        move |told: &pusher::ExportOutcome<'_>| {
             telemetry.exports.told(told);
-            telemetry.emit(&OtlpTold(told));
+            telemetry.emit(&TelemetryPushed(told));
         }
     };
     let begin =

@@ -6,7 +6,7 @@ use taximeter_billing::{BillError, Period, PeriodError};
 
 use super::content::Content;
 use super::partitions::PartFault;
-use super::place::PlaceFault;
+use super::place::DestinationFault;
 use crate::terms::{Scope, Terms};
 use crate::{Filter, StoreError};
 
@@ -43,7 +43,7 @@ pub enum ExportFault {
     Period(#[from] PeriodError),
     /// Where it goes says no.
     #[error(transparent)]
-    Place(#[from] PlaceFault),
+    Destination(#[from] DestinationFault),
     /// Half an hour in a folder of hours would take the place of the whole one.
     #[error(
         "a folder of Parquet files has one folder for each hour, and the period {0} does not begin \
@@ -56,7 +56,7 @@ impl From<PartFault> for ExportFault {
     fn from(fault: PartFault) -> Self {
         match fault {
             PartFault::Write(fault) => fault.into(),
-            PartFault::Place(fault) => fault.into(),
+            PartFault::Destination(fault) => fault.into(),
         }
     }
 }

@@ -122,27 +122,27 @@ impl Objects {
                 let _ = upload.abort().await;
             }
             sent.map_err(|fault| match fault {
-                PartFault::Unread(source) => unread(source),
-                PartFault::Refused(source) => refused(source),
+                UploadFault::Unread(source) => unread(source),
+                UploadFault::Refused(source) => refused(source),
             })
         })
     }
 }
 
-enum PartFault {
+enum UploadFault {
     Unread(io::Error),
     Refused(object_store::Error),
 }
 
-async fn send_parts(upload: &mut dyn MultipartUpload, file: &File) -> Result<(), PartFault> {
+async fn send_parts(upload: &mut dyn MultipartUpload, file: &File) -> Result<(), UploadFault> {
     loop {
-        let body = part(file).map_err(PartFault::Unread)?;
+        let body = part(file).map_err(UploadFault::Unread)?;
         if body.is_empty() {
             break;
         }
-        upload.put_part(body.into()).await.map_err(PartFault::Refused)?;
+        upload.put_part(body.into()).await.map_err(UploadFault::Refused)?;
     }
-    upload.complete().await.map_err(PartFault::Refused)?;
+    upload.complete().await.map_err(UploadFault::Refused)?;
     Ok(())
 }
 

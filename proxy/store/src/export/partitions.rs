@@ -9,7 +9,7 @@ use taximeter_billing::export::{
 };
 use taximeter_billing::hour_of;
 
-use super::place::{Draft, Place, PlaceFault};
+use super::place::{Destination, DestinationFault, Draft};
 use crate::Written;
 
 /// What each folder's file is called: a second export of the same hour takes the first one's place.
@@ -19,7 +19,7 @@ const HELD_BYTES_MAX: usize = 128 << 20;
 
 /// The files of one hour while they are written; records come in the order of admission.
 pub(super) struct Partitions<'a> {
-    place: &'a Place,
+    place: &'a Destination,
     layout: Layout,
     hour: Option<Timestamp>,
     open: BTreeMap<String, Part>,
@@ -41,7 +41,7 @@ pub(super) enum PartFault {
     #[error(transparent)]
     Write(#[from] ExportError),
     #[error(transparent)]
-    Place(#[from] PlaceFault),
+    Destination(#[from] DestinationFault),
 }
 
 impl<'a> Partitions<'a> {
@@ -49,7 +49,7 @@ impl<'a> Partitions<'a> {
     pub(super) const TENANTS_MAX: usize = 256;
 
     /// No file yet, of so many tenants.
-    pub(super) fn new(place: &'a Place, tenants: usize) -> Self {
+    pub(super) fn new(place: &'a Destination, tenants: usize) -> Self {
         let layout =
             if tenants > Self::TENANTS_MAX { Layout::DateFirst } else { Layout::TenantFirst };
         let (open, files, tally) = (BTreeMap::new(), Vec::new(), Tally::default());

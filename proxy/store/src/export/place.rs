@@ -17,7 +17,7 @@ const FILE_MODE: u32 = 0o666;
 
 /// Where the files of an export go.
 #[derive(Debug)]
-pub enum Place {
+pub enum Destination {
     /// A folder; made where it is not there.
     Folder(PathBuf),
     /// A bucket, below a path.
@@ -27,7 +27,7 @@ pub enum Place {
 /// Why files cannot go there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlaceFault {
+pub enum DestinationFault {
     /// The file system says no.
     #[error("cannot write {}: {source}", path.display())]
     File {
@@ -57,9 +57,9 @@ pub struct Published {
     pub sha256: String,
 }
 
-impl Place {
+impl Destination {
     /// A file to be written. In a folder it lies on the same file system as it will at the end.
-    pub fn draft(&self) -> Result<Draft, PlaceFault> {
+    pub fn draft(&self) -> Result<Draft, DestinationFault> {
         let mut builder = Builder::new();
         builder.prefix(".taximeter-").suffix(".partial");
         let file = match self {
@@ -75,7 +75,7 @@ impl Place {
 
     /// Puts a whole file where it belongs, in one step: whoever looks sees all of it or none.
     /// `name` may have folders in it, with `/` between them.
-    pub fn publish(&self, draft: Draft, name: &str) -> Result<Published, PlaceFault> {
+    pub fn publish(&self, draft: Draft, name: &str) -> Result<Published, DestinationFault> {
         let Draft { file, sha256, bytes } = draft;
         let fault = |source| self.fault(name, source);
         let file = file.into_inner().map_err(|error| fault(error.into_error()))?;
@@ -86,12 +86,12 @@ impl Place {
         Ok(Published { bytes, sha256: hex(&sha256.finalize()) })
     }
 
-    fn fault(&self, name: &str, source: io::Error) -> PlaceFault {
+    fn fault(&self, name: &str, source: io::Error) -> DestinationFault {
         let path = match self {
             Self::Folder(folder) => folder.join(name),
             Self::Objects(_) => std::env::temp_dir(),
         };
-        PlaceFault::File { path, source }
+        DestinationFault::File { path, source }
     }
 }
 

@@ -10,7 +10,7 @@ use super::beside::written_beside;
 use super::content::Content;
 use super::job::{ExportFault, Job};
 use super::partitions::Partitions;
-use super::place::{Draft, Place, Published};
+use super::place::{Destination, Draft, Published};
 use super::stream::stream;
 use crate::{Store, StoreError, Written};
 
@@ -22,7 +22,7 @@ use crate::{Store, StoreError, Written};
 pub fn export(
     store: &mut Store,
     job: &Job,
-    place: &Place,
+    place: &Destination,
     file: Option<&str>,
     step: &mut dyn FnMut(),
 ) -> Result<Manifest, ExportFault> {
@@ -100,7 +100,7 @@ fn write(draft: &mut Draft, bytes: &[u8]) -> Result<(), ExportFault> {
 fn partitioned(
     store: &mut Store,
     job: &Job,
-    place: &Place,
+    place: &Destination,
     manifest: &mut Manifest,
     step: &mut dyn FnMut(),
 ) -> Result<(), ExportFault> {

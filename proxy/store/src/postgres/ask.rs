@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use crate::database::{Filter, Place, Written};
+use crate::database::{AdmissionKey, Filter, Written};
 use crate::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE gateway = $1 AND journal = $2";
@@ -137,9 +137,9 @@ pub(super) fn admitted(
     link: &Link,
     filter: &Filter,
     newest: i64,
-    start: &Place,
+    start: &AdmissionKey,
     limit: u32,
-) -> Result<Vec<(Place, Record)>, Fault> {
+) -> Result<Vec<(AdmissionKey, Record)>, Fault> {
     let mut admitted = Vec::new();
     each_admitted(link, filter, newest, (start, limit), |row| {
         admitted.push((place(row)?, record(row, 2, 3)?));
@@ -152,9 +152,9 @@ pub(super) fn written(
     link: &Link,
     filter: &Filter,
     newest: i64,
-    (start, limit): (&Place, u32),
+    (start, limit): (&AdmissionKey, u32),
     page: &mut Written,
-) -> Result<Option<Place>, Fault> {
+) -> Result<Option<AdmissionKey>, Fault> {
     let mut next = None;
     page.clear();
     each_admitted(link, filter, newest, (start, limit), |row| {
@@ -171,7 +171,7 @@ fn each_admitted(
     link: &Link,
     filter: &Filter,
     newest: i64,
-    (start, limit): (&Place, u32),
+    (start, limit): (&AdmissionKey, u32),
     visit: impl FnMut(&Row) -> Result<ControlFlow<()>, Fault>,
 ) -> Result<(), Fault> {
     let (at, id) = from_place(start);
@@ -191,9 +191,9 @@ pub(super) fn admitted_before(
     link: &Link,
     filter: &Filter,
     newest: i64,
-    end: &Place,
+    end: &AdmissionKey,
     limit: u32,
-) -> Result<Vec<(Place, Record)>, Fault> {
+) -> Result<Vec<(AdmissionKey, Record)>, Fault> {
     let (at, id) = from_place(end);
     let (since, before) = (filter.since(), filter.before());
     let (tenant, limit) = (tenant(filter), i64::from(limit));
@@ -214,7 +214,7 @@ pub(super) fn place_of_last(
     filter: &Filter,
     newest: i64,
     count: u32,
-) -> Result<Option<Place>, Fault> {
+) -> Result<Option<AdmissionKey>, Fault> {
     let (since, before) = (filter.since(), filter.before());
     let (tenant, offset) = (tenant(filter), i64::from(count.saturating_sub(1)));
     let given: [Given<'_>; 5] = [
@@ -289,7 +289,7 @@ fn tenant(filter: &Filter) -> Option<Cow<'_, str>> {
 }
 
 /// The first request that may be at `start` or behind it.
-fn from_place(start: &Place) -> (i64, Uuid) {
+fn from_place(start: &AdmissionKey) -> (i64, Uuid) {
     let mut id = [0; 16];
     let known = start.id.len().min(id.len());
     for (to, from) in id.iter_mut().zip(&start.id) {
@@ -303,8 +303,8 @@ fn from_place(start: &Place) -> (i64, Uuid) {
     }
 }
 
-fn place(row: &Row) -> Result<Place, Fault> {
-    Ok(Place { at: row.try_get(0)?, id: row.try_get::<_, Uuid>(1)?.as_bytes().to_vec() })
+fn place(row: &Row) -> Result<AdmissionKey, Fault> {
+    Ok(AdmissionKey { at: row.try_get(0)?, id: row.try_get::<_, Uuid>(1)?.as_bytes().to_vec() })
 }
 
 /// A post, from the first columns: its number in the journal, and its JSON.

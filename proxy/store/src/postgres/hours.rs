@@ -16,7 +16,7 @@ use super::ask::{ask, storable, tokens};
 use super::fault::Fault;
 use super::link::{Given, Link};
 use crate::batch::Hours;
-use crate::grain::{Gathering, Grain, Numbered};
+use crate::grain::{Gathering, Granularity, Numbered};
 
 const COMBINATIONS: &str = "
     SELECT digest, number FROM combinations WHERE digest = ANY ($1)";
@@ -80,7 +80,7 @@ const HOURS: &str = "
     ORDER BY hour, combination, part";
 
 /// Where the sums of an hour stand: hour, combination, part.
-type Place = (i64, i64, i64);
+type HourPart = (i64, i64, i64);
 /// Quantities by the number of their line, as they are kept.
 type Quantities = BTreeMap<i64, Decimal>;
 
@@ -114,7 +114,7 @@ pub(super) fn visit(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
-    grain: Grain<'_>,
+    grain: Granularity<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     link.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
@@ -128,7 +128,7 @@ pub(super) fn visit_held(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
-    grain: Grain<'_>,
+    grain: Granularity<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     let lines: HashMap<i64, LineKey> = texts(link, ALL_LINES, &[])?;
@@ -165,7 +165,7 @@ pub(super) fn visit_held(
 fn last_parts(
     link: &Link,
     asked: impl Iterator<Item = (Timestamp, i64)>,
-) -> Result<BTreeMap<Place, Hour>, Fault> {
+) -> Result<BTreeMap<HourPart, Hour>, Fault> {
     let asked = asked.map(|(hour, combination)| (hour.as_microsecond(), combination));
     let (hours, combinations): (Vec<_>, Vec<_>) = asked.unzip();
     let given = [(&hours as _, Type::INT8_ARRAY), (&combinations as _, Type::INT8_ARRAY)];
@@ -210,14 +210,14 @@ fn with_lines(row: Numbered, lines: &HashMap<i64, LineKey>) -> Result<Hour, Faul
     Ok(Hour { sums, lines: quantities.into_iter().map(line).collect::<Result<_, Fault>>()? })
 }
 
-fn write(link: &Link, sums: &BTreeMap<Place, Hour>) -> Result<(), Fault> {
+fn write(link: &Link, sums: &BTreeMap<HourPart, Hour>) -> Result<(), Fault> {
     let numbers = line_numbers(link, sums.values().flat_map(|hour| hour.lines.keys()))?;
     let quantities = sums.values().map(|hour| {
         let numbered = hour.lines.iter().filter_map(|(l, q)| Some((*numbers.get(l)?, *q)));
         json(&numbered.collect::<Quantities>())
     });
     let quantities = quantities.collect::<Result<Vec<_>, _>>()?;
-    let place = |of: fn(&Place) -> i64| sums.keys().map(of).collect::<Vec<_>>();
+    let place = |of: fn(&HourPart) -> i64| sums.keys().map(of).collect::<Vec<_>>();
     let places = [place(|place| place.0), place(|place| place.1), place(|place| place.2)];
     let count = |of: fn(&Sums) -> u64| {
         sums.values().map(|hour| of(&hour.sums).cast_signed()).collect::<Vec<_>>()

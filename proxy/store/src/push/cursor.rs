@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 /// The last entry that need not be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cursor {
+pub(super) struct PushCursor {
     seq: u64,
     /// Tells this journal from another; unknown where nothing was sent yet.
     chain: Option<u32>,
@@ -31,7 +31,7 @@ pub(super) enum Found {
     Other,
 }
 
-impl Cursor {
+impl PushCursor {
     /// Before the first entry.
     pub(super) const START: Self = Self { seq: 0, chain: None };
 
@@ -85,7 +85,7 @@ impl Cursor {
         if self.chain.is_some() { self.seq } else { self.seq + 1 }
     }
 
-    /// What it means that the journal begins with `first`, read from [`Cursor::first`] on.
+    /// What it means that the journal begins with `first`, read from [`PushCursor::first`] on.
     pub(super) fn check(self, first: Option<Position>) -> Found {
         match (first, self.chain) {
             (None, _) => Found::Nothing,
@@ -108,23 +108,23 @@ impl Cursor {
 mod tests {
     use super::*;
 
-    const SENT: Cursor = Cursor { seq: 7, chain: Some(9) };
+    const SENT: PushCursor = PushCursor { seq: 7, chain: Some(9) };
 
-    fn load(file: &Path, newest: u64) -> Cursor {
-        Cursor::load(file, || Ok::<_, io::Error>(newest)).unwrap().unless_beyond(newest)
+    fn load(file: &Path, newest: u64) -> PushCursor {
+        PushCursor::load(file, || Ok::<_, io::Error>(newest)).unwrap().unless_beyond(newest)
     }
 
     #[test]
     fn it_is_where_it_was_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("push.json");
-        assert_eq!(Cursor::sent(&file), 0);
-        let first = Cursor { seq: 5, chain: None };
+        assert_eq!(PushCursor::sent(&file), 0);
+        let first = PushCursor { seq: 5, chain: None };
         assert_eq!(load(&file, 5), first);
         assert_eq!(load(&file, 9), first, "what came before anything was sent is not left out");
         SENT.save(&file).unwrap();
         assert_eq!(load(&file, 20), SENT);
-        assert_eq!(Cursor::sent(&file), 7);
+        assert_eq!(PushCursor::sent(&file), 7);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 
@@ -133,10 +133,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("push.json");
         SENT.save(&file).unwrap();
-        assert_eq!(load(&file, 6), Cursor::START);
+        assert_eq!(load(&file, 6), PushCursor::START);
         fs::write(&file, "{").unwrap();
-        assert_eq!(Cursor::sent(&file), 0);
-        assert_eq!(load(&file, 20), Cursor::START);
+        assert_eq!(PushCursor::sent(&file), 0);
+        assert_eq!(load(&file, 20), PushCursor::START);
     }
 
     #[test]
@@ -148,6 +148,9 @@ mod tests {
         assert_eq!(SENT.check(at(8, 1)), Found::Next);
         assert_eq!(SENT.check(at(11, 1)), Found::Gap { first: 8, last: 10 });
         assert_eq!(SENT.check(None), Found::Nothing);
-        assert_eq!((Cursor::START.first(), Cursor::START.check(at(1, 5))), (1, Found::Next));
+        assert_eq!(
+            (PushCursor::START.first(), PushCursor::START.check(at(1, 5))),
+            (1, Found::Next)
+        );
     }
 }

@@ -8,7 +8,7 @@ use taximeter_journal::JournalError;
 
 /// Why nothing goes on; it is tried again.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum PushFault {
     #[error("{reason}")]
     Receiver {
         reason: String,

@@ -10,8 +10,8 @@ use taximeter_billing::export::{CloudEvent, Item};
 use taximeter_journal::PushOutcome;
 use taximeter_ledger::{Entry, Framed, Position, RequestId};
 
-use super::cursor::{Cursor, Found};
-use super::fault::Fault;
+use super::cursor::{Found, PushCursor};
+use super::fault::PushFault;
 
 /// Who hears what becomes of events.
 pub(super) type Tell = Box<dyn Fn(&PushOutcome<'_>) + Send>;
@@ -21,7 +21,7 @@ pub(super) struct Line {
     journal: PathBuf,
     /// The cursor's file.
     file: PathBuf,
-    cursor: Cursor,
+    cursor: PushCursor,
     entries: Option<taximeter_journal::Entries>,
     pending: VecDeque<Event>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Event {
 
 impl Line {
     /// The journal in the directory `journal`, from where the file says that sending stopped.
-    pub(super) const fn new(journal: PathBuf, file: PathBuf, cursor: Cursor) -> Self {
+    pub(super) const fn new(journal: PathBuf, file: PathBuf, cursor: PushCursor) -> Self {
         Self { journal, file, cursor, entries: None, pending: VecDeque::new() }
     }
 
@@ -50,14 +50,14 @@ impl Line {
     pub(super) fn done(&mut self, count: usize) -> io::Result<()> {
         let sent = self.pending.drain(..count.min(self.pending.len()));
         if let Some(last) = sent.filter_map(|event| event.position).next_back() {
-            self.cursor = Cursor::at(last);
+            self.cursor = PushCursor::at(last);
             self.cursor.save(&self.file)?;
         }
         Ok(())
     }
 
     /// Fills what is pending up to `batch_max` events, or one entry more.
-    pub(super) fn read(&mut self, batch_max: usize, tell: &Tell) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, batch_max: usize, tell: &Tell) -> Result<(), PushFault> {
         while self.pending.len() < batch_max {
             let Some(framed) = self.next(tell)? else { return Ok(()) };
             let position = framed.position();
@@ -79,14 +79,14 @@ impl Line {
         Ok(())
     }
 
-    fn push(&mut self, id: RequestId, event: &impl Serialize) -> Result<(), Fault> {
+    fn push(&mut self, id: RequestId, event: &impl Serialize) -> Result<(), PushFault> {
         let json = serde_json::to_vec(event).map_err(io::Error::from)?;
         self.pending.push_back(Event { id, position: None, json });
         Ok(())
     }
 
     /// The next entry that was not sent.
-    fn next(&mut self, tell: &Tell) -> Result<Option<Framed>, Fault> {
+    fn next(&mut self, tell: &Tell) -> Result<Option<Framed>, PushFault> {
         if let Some(entries) = &mut self.entries {
             return match entries.next().transpose() {
                 Ok(next) => Ok(next),
@@ -118,7 +118,7 @@ impl Line {
             }
             Found::Other => {
                 tell(&PushOutcome::Replaced);
-                self.cursor = Cursor::START;
+                self.cursor = PushCursor::START;
                 Ok(None)
             }
         }
@@ -126,7 +126,7 @@ impl Line {
 }
 
 /// The number of the last entry of the journal in a directory; 0 where there is none.
-pub(super) fn newest(journal: &Path) -> Result<u64, Fault> {
+pub(super) fn newest(journal: &Path) -> Result<u64, PushFault> {
     let mut newest = 0;
     for entry in taximeter_journal::read(journal, 0) {
         newest = entry?.seq;

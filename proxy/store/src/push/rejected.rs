@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 const FILE: &str = "push-rejected.ndjson";
 
 #[derive(Serialize)]
-struct Rejected<'a> {
+struct RejectedEvent<'a> {
     reason: &'a str,
     event: &'a RawValue,
 }
@@ -19,7 +19,7 @@ struct Rejected<'a> {
 /// Keeps an event, and why it was refused; on the disk when this returns.
 pub(super) fn set_aside(dir: &Path, event: &[u8], reason: &str) -> io::Result<()> {
     let event = serde_json::from_slice(event)?;
-    let mut line = serde_json::to_vec(&Rejected { reason, event })?;
+    let mut line = serde_json::to_vec(&RejectedEvent { reason, event })?;
     line.push(b'\n');
     let mut file = OpenOptions::new().append(true).create(true).open(dir.join(FILE))?;
     file.write_all(&line)?;

@@ -9,7 +9,7 @@ use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
 use taximeter_ledger::{Correction, Position, Record};
 
-use crate::database::{Filter, Place, Written};
+use crate::database::{AdmissionKey, Filter, Written};
 use crate::post::{Post, gateway};
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
@@ -130,9 +130,9 @@ pub(super) fn admitted(
     connection: &Connection,
     filter: &Filter,
     newest: i64,
-    start: &Place,
+    start: &AdmissionKey,
     limit: u32,
-) -> rusqlite::Result<Vec<(Place, Record)>> {
+) -> rusqlite::Result<Vec<(AdmissionKey, Record)>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
     query.query_map(asked, |row| Ok((place(row)?, record(row, 2, 3)?)))?.collect()
@@ -142,9 +142,9 @@ pub(super) fn written(
     connection: &Connection,
     filter: &Filter,
     newest: i64,
-    (start, limit): (&Place, u32),
+    (start, limit): (&AdmissionKey, u32),
     page: &mut Written,
-) -> rusqlite::Result<Option<Place>> {
+) -> rusqlite::Result<Option<AdmissionKey>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut next = None;
     page.clear();
@@ -162,9 +162,9 @@ pub(super) fn admitted_before(
     connection: &Connection,
     filter: &Filter,
     newest: i64,
-    end: &Place,
+    end: &AdmissionKey,
     limit: u32,
-) -> rusqlite::Result<Vec<(Place, Record)>> {
+) -> rusqlite::Result<Vec<(AdmissionKey, Record)>> {
     let (since, before) = (filter.since(), filter.before());
     let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED_BEFORE)?;
@@ -176,7 +176,7 @@ pub(super) fn place_of_last(
     filter: &Filter,
     newest: i64,
     count: u32,
-) -> rusqlite::Result<Option<Place>> {
+) -> rusqlite::Result<Option<AdmissionKey>> {
     let offset = count.saturating_sub(1);
     let asked = params![filter.since(), filter.before(), filter.tenant, newest, offset];
     connection.prepare_cached(PLACE_OF_LAST)?.query_row(asked, place).optional()
@@ -219,8 +219,8 @@ fn to(period: Period) -> i64 {
     period.to().as_microsecond()
 }
 
-fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
-    Ok(Place { at: row.get(0)?, id: row.get(1)? })
+fn place(row: &Row<'_>) -> rusqlite::Result<AdmissionKey> {
+    Ok(AdmissionKey { at: row.get(0)?, id: row.get(1)? })
 }
 
 /// A post, from the columns of its number in the journal and its JSON.

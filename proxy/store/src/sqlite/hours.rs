@@ -10,7 +10,7 @@ use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
 
 use super::ask::{money, tokens, unreadable};
 use crate::batch::Hours;
-use crate::grain::{Gathering, Grain, Numbered};
+use crate::grain::{Gathering, Granularity, Numbered};
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
 const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";
@@ -79,7 +79,7 @@ pub(super) fn visit(
     connection: &Connection,
     hours: Period,
     tenant: Option<&str>,
-    grain: Grain<'_>,
+    grain: Granularity<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let (from, to) = (hours.from().as_microsecond(), hours.to().as_microsecond());

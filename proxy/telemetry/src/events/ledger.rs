@@ -9,9 +9,9 @@ use crate::names::Instrument;
 use crate::names::log_event::LogEvent;
 
 /// The ledger's own thread has something to say.
-pub struct LedgerTold<'a>(pub &'a taximeter_journal::Event<'a>);
+pub struct JournalChanged<'a>(pub &'a taximeter_journal::Event<'a>);
 
-impl Event for LedgerTold<'_> {
+impl Event for JournalChanged<'_> {
     fn count(&self, to: &Metrics) {
         match self.0 {
             taximeter_journal::Event::EntryLost { .. } => to.count(Instrument::EntriesLost, 1, &[]),

@@ -11,9 +11,9 @@ use crate::names::log_event::LogEvent;
 use crate::names::{Instrument, key};
 
 /// What became of events for the receiver.
-pub struct PushTold<'a>(pub &'a PushOutcome<'a>);
+pub struct EventsPushed<'a>(pub &'a PushOutcome<'a>);
 
-impl Event for PushTold<'_> {
+impl Event for EventsPushed<'_> {
     fn count(&self, to: &Metrics) {
         let events = |count, outcome| {
             to.count(Instrument::PushedEvents, count, &[(key::OUTCOME, outcome)]);
@@ -50,32 +50,34 @@ impl Event for PushTold<'_> {
 }
 
 /// What became of what was pushed by OTLP.
-pub struct OtlpTold<'a>(pub &'a pusher::Told<'a>);
+pub struct TelemetryPushed<'a>(pub &'a pusher::ExportOutcome<'a>);
 
-impl Event for OtlpTold<'_> {
+impl Event for TelemetryPushed<'_> {
     fn count(&self, to: &Metrics) {
         let items = |signal, outcome, count| {
             let labels = [(key::SIGNAL, signal), (key::OUTCOME, outcome)];
             to.count(Instrument::OtlpItems, count, &labels);
         };
         match *self.0 {
-            pusher::Told::Sent { signal, items: count, rejected, .. } => {
+            pusher::ExportOutcome::Sent { signal, items: count, rejected, .. } => {
                 items(signal, "sent", count.saturating_sub(rejected));
                 if rejected > 0 {
                     items(signal, "rejected", rejected);
                 }
             }
-            pusher::Told::Failed { signal, .. } => {
+            pusher::ExportOutcome::Failed { signal, .. } => {
                 to.count(Instrument::OtlpFaults, 1, &[(key::SIGNAL, signal)]);
             }
-            pusher::Told::Dropped { signal, items: count, .. } => items(signal, "dropped", count),
-            pusher::Told::Panicked => to.count(Instrument::OtlpRestarts, 1, &[]),
+            pusher::ExportOutcome::Dropped { signal, items: count, .. } => {
+                items(signal, "dropped", count)
+            }
+            pusher::ExportOutcome::Panicked => to.count(Instrument::OtlpRestarts, 1, &[]),
         }
     }
 
     fn line(&self, to: &Log) {
         match *self.0 {
-            pusher::Told::Sent { signal, rejected, message, .. } => {
+            pusher::ExportOutcome::Sent { signal, rejected, message, .. } => {
                 if rejected > 0 || !message.is_empty() {
                     let fields = [
                         ("signal", signal.into()),
@@ -85,17 +87,17 @@ impl Event for OtlpTold<'_> {
                     to.tell(LogEvent::OtlpRejected, fields);
                 }
             }
-            pusher::Told::Failed { signal, reason } => {
+            pusher::ExportOutcome::Failed { signal, reason } => {
                 to.tell(
                     LogEvent::OtlpFailed,
                     [("signal", signal.into()), ("reason", reason.into())],
                 );
             }
-            pusher::Told::Dropped { signal, items, reason } => to.tell(
+            pusher::ExportOutcome::Dropped { signal, items, reason } => to.tell(
                 LogEvent::OtlpDropped,
                 [("signal", signal.into()), ("items", items.into()), ("reason", reason.into())],
             ),
-            pusher::Told::Panicked => to.tell(LogEvent::OtlpPanicked, []),
+            pusher::ExportOutcome::Panicked => to.tell(LogEvent::OtlpPanicked, []),
         }
     }
 }

@@ -7,7 +7,7 @@ use taximeter_meter::Exponential;
 
 use crate::exemplar;
 use crate::instruments::{Distribution, Reading, Value};
-use crate::names::{Kind, Spec, escaped};
+use crate::names::{InstrumentKind, Spec, escaped};
 use crate::trace::Found;
 
 /// Samples of one name. A name may come in several messages, so that none grows with the series.
@@ -38,11 +38,11 @@ struct Metric {
     #[prost(message, repeated, tag = "1")]
     label: Vec<LabelPair>,
     #[prost(message, optional, tag = "2")]
-    gauge: Option<Number>,
+    gauge: Option<NumberMessage>,
     #[prost(message, optional, tag = "3")]
-    counter: Option<Number>,
+    counter: Option<NumberMessage>,
     #[prost(message, optional, tag = "7")]
-    histogram: Option<Histogram>,
+    histogram: Option<HistogramMessage>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -55,14 +55,14 @@ struct LabelPair {
 
 /// `Gauge`, and `Counter`.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Number {
+struct NumberMessage {
     #[prost(double, tag = "1")]
     value: f64,
 }
 
 /// With the buckets of the conventions, and native ones.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Histogram {
+struct HistogramMessage {
     #[prost(uint64, tag = "1")]
     sample_count: u64,
     #[prost(double, tag = "2")]
@@ -90,7 +90,7 @@ struct Bucket {
     #[prost(double, tag = "2")]
     upper_bound: f64,
     #[prost(message, optional, tag = "3")]
-    exemplar: Option<Exemplar>,
+    exemplar: Option<ExemplarMessage>,
 }
 
 /// Native buckets that follow each other.
@@ -104,7 +104,7 @@ struct BucketSpan {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct Exemplar {
+struct ExemplarMessage {
     #[prost(message, repeated, tag = "1")]
     label: Vec<LabelPair>,
     #[prost(double, tag = "2")]
@@ -128,11 +128,11 @@ pub(super) struct Message(MetricFamily);
 impl Message {
     /// None yet.
     pub(super) fn of(spec: &Spec) -> Self {
-        let total = if spec.kind == Kind::Counter { "_total" } else { "" };
+        let total = if spec.kind == InstrumentKind::Counter { "_total" } else { "" };
         let kind = match spec.kind {
-            Kind::Counter => MetricType::Counter,
-            Kind::UpDownCounter | Kind::Gauge => MetricType::Gauge,
-            Kind::Histogram(_) => MetricType::Histogram,
+            InstrumentKind::Counter => MetricType::Counter,
+            InstrumentKind::UpDownCounter | InstrumentKind::Gauge => MetricType::Gauge,
+            InstrumentKind::Histogram(_) => MetricType::Histogram,
         };
         Self(MetricFamily {
             name: spec.prometheus() + total,
@@ -161,7 +161,7 @@ impl Message {
                 None
             }
         };
-        let number = number.map(|value| Number { value });
+        let number = number.map(|value| NumberMessage { value });
         match MetricType::try_from(self.0.kind) {
             Ok(MetricType::Counter) => metric.counter = number,
             _ => metric.gauge = number,
@@ -181,7 +181,7 @@ pub(super) fn write_target<'a>(
     out: &mut Vec<u8>,
     resource: impl Iterator<Item = (&'a str, &'a str)>,
 ) {
-    let gauge = Some(Number { value: 1.0 });
+    let gauge = Some(NumberMessage { value: 1.0 });
     let metric = Metric { label: pairs(resource), gauge, ..Metric::default() };
     let target = MetricFamily {
         name: "target_info".to_owned(),
@@ -194,7 +194,7 @@ pub(super) fn write_target<'a>(
 }
 
 /// A histogram with the samples that its native buckets have: Prometheus takes no others.
-fn histogram(read: &Distribution, native: Exponential) -> Histogram {
+fn histogram(read: &Distribution, native: Exponential) -> HistogramMessage {
     let all = native.count();
     let mut below = 0;
     let bounded = read.bounds.iter().zip(&read.counts).enumerate();
@@ -206,7 +206,7 @@ fn histogram(read: &Distribution, native: Exponential) -> Histogram {
     });
     let bucket = bucket.collect();
     let (positive_span, positive_delta) = spans(native.buckets());
-    Histogram {
+    HistogramMessage {
         sample_count: all,
         sample_sum: read.sum,
         bucket,
@@ -218,7 +218,7 @@ fn histogram(read: &Distribution, native: Exponential) -> Histogram {
     }
 }
 
-fn example(exemplar: &exemplar::Exemplar) -> Exemplar {
+fn example(exemplar: &exemplar::Exemplar) -> ExemplarMessage {
     let exemplar::Exemplar { value, origin, .. } = exemplar;
     let pair = |name: &str, value| LabelPair { name: name.to_owned(), value };
     let mut label = Vec::new();
@@ -229,7 +229,7 @@ fn example(exemplar: &exemplar::Exemplar) -> Exemplar {
     }
     label.push(pair("request_id", origin.request.0.to_string()));
     let (seconds, nanos) = (origin.at.as_second(), origin.at.subsec_nanosecond());
-    Exemplar { label, value: *value, timestamp: Some(Timestamp { seconds, nanos }) }
+    ExemplarMessage { label, value: *value, timestamp: Some(Timestamp { seconds, nanos }) }
 }
 
 fn pairs<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<LabelPair> {

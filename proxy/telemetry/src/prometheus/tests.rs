@@ -8,7 +8,7 @@ use super::super::instruments::Instruments;
 use super::super::names::key;
 use super::*;
 
-fn written(format: Format, scope_labels: bool, instruments: &Instruments) -> String {
+fn written(format: ExpositionFormat, scope_labels: bool, instruments: &Instruments) -> String {
     let resource = [("service.name".to_owned(), "t".to_owned())].into();
     let scope = scope_labels.then_some(GenAi::V1_41);
     text(Exposition::new(format, scope, &resource, instruments.readings()))
@@ -25,7 +25,7 @@ fn the_text_has_one_family_per_instrument() {
     instruments.count(Instrument::BadFraming, labels).increment(2);
     instruments.count(Instrument::BadFraming, vec![Label::new(key::CAUSE, "b")]).increment(1);
     instruments.buckets(Instrument::GatewayDuration, Vec::new()).record(0.002);
-    let text = written(Format::Text, false, &instruments);
+    let text = written(ExpositionFormat::Text, false, &instruments);
     assert_eq!(text.matches("# TYPE").count(), 3);
     assert!(text.starts_with("# HELP target_info "));
     assert!(text.contains("\ntarget_info{service_name=\"t\"} 1\n"));
@@ -46,7 +46,7 @@ fn a_scrape_of_some_names_has_these_families_alone() {
     let of = |names: &[&str]| -> String {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let readings = instruments.readings();
-        text(Exposition::new(Format::Text, None, &BTreeMap::new(), readings).only(&names))
+        text(Exposition::new(ExpositionFormat::Text, None, &BTreeMap::new(), readings).only(&names))
     };
     let two = of(&["taximeter_bad_framing_total", "taximeter_gateway_duration_seconds"]);
     assert!(two.contains("\ntaximeter_bad_framing_total{taximeter_cause=\"a\"} 2\n"), "{two}");
@@ -66,7 +66,7 @@ fn openmetrics_has_units_exemplars_and_an_end() {
     buckets.record_from(0.9, Origin { request, trace, at });
     buckets.record_from(99.0, Origin { request, trace: None, at });
     instruments.count(Instrument::StoreFaults, Vec::new()).increment(1);
-    let text = written(Format::OpenMetrics, true, &instruments);
+    let text = written(ExpositionFormat::OpenMetrics, true, &instruments);
     let schema = "otel_scope_schema_url=\"https://opentelemetry.io/schemas/1.41.1\"";
     let scope = format!("otel_scope_name=\"taximeter\",{schema},otel_scope_version=\"{VERSION}\"");
     for line in [
@@ -97,9 +97,13 @@ fn pieces_are_of_one_size_and_lose_nothing() {
         instruments.count(Instrument::BadFraming, labels).increment(1);
     }
     let resource = BTreeMap::new();
-    let pieces: Vec<_> =
-        Exposition::new(Format::Text, Some(GenAi::V1_41), &resource, instruments.readings())
-            .collect();
+    let pieces: Vec<_> = Exposition::new(
+        ExpositionFormat::Text,
+        Some(GenAi::V1_41),
+        &resource,
+        instruments.readings(),
+    )
+    .collect();
     assert!(pieces.len() > 5, "{}", pieces.len());
     assert!(pieces.iter().all(|piece| piece.len() < PIECE_BYTES + 300));
     let text = String::from_utf8(pieces.concat()).unwrap();
@@ -115,17 +119,20 @@ fn the_format_is_what_the_scraper_prefers() {
                         text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
                         text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
     for (accept, format) in [
-        ("", Format::Text),
-        ("*/*", Format::Text),
-        ("text/html", Format::Text),
-        (prometheus_3, Format::OpenMetrics),
-        ("application/openmetrics-text", Format::OpenMetrics),
-        ("application/openmetrics-text; version=2.0.0, text/plain;q=0.1", Format::Text),
-        ("application/openmetrics-text;q=0, */*;q=0.1", Format::Text),
-        ("text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.4", Format::Text),
-        ("application/openmetrics-text;q=high", Format::Text),
+        ("", ExpositionFormat::Text),
+        ("*/*", ExpositionFormat::Text),
+        ("text/html", ExpositionFormat::Text),
+        (prometheus_3, ExpositionFormat::OpenMetrics),
+        ("application/openmetrics-text", ExpositionFormat::OpenMetrics),
+        ("application/openmetrics-text; version=2.0.0, text/plain;q=0.1", ExpositionFormat::Text),
+        ("application/openmetrics-text;q=0, */*;q=0.1", ExpositionFormat::Text),
+        (
+            "text/plain;version=0.0.4;q=0.5, application/openmetrics-text;q=0.4",
+            ExpositionFormat::Text,
+        ),
+        ("application/openmetrics-text;q=high", ExpositionFormat::Text),
     ] {
-        assert_eq!(Format::accepted(accept, false), format, "{accept}");
+        assert_eq!(ExpositionFormat::accepted(accept, false), format, "{accept}");
     }
 }
 
@@ -133,9 +140,9 @@ fn the_format_is_what_the_scraper_prefers() {
 fn protobuf_is_for_those_who_want_it_where_it_says_more() {
     let native = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
                   encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2";
-    assert_eq!(Format::accepted(native, true), Format::Protobuf);
-    assert_eq!(Format::accepted(native, false), Format::OpenMetrics);
-    assert_eq!(Format::accepted("", true), Format::Text);
+    assert_eq!(ExpositionFormat::accepted(native, true), ExpositionFormat::Protobuf);
+    assert_eq!(ExpositionFormat::accepted(native, false), ExpositionFormat::OpenMetrics);
+    assert_eq!(ExpositionFormat::accepted("", true), ExpositionFormat::Text);
     let other = native.replace("encoding=delimited", "encoding=text");
-    assert_eq!(Format::accepted(&other, true), Format::OpenMetrics);
+    assert_eq!(ExpositionFormat::accepted(&other, true), ExpositionFormat::OpenMetrics);
 }

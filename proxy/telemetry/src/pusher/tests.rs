@@ -41,7 +41,7 @@ fn rounds(source: Batches) -> (Rounds<Batches>, Arc<Mutex<Vec<String>>>) {
     };
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = told.clone();
-    let tell = move |told: &Told<'_>| heard.lock().unwrap().push(format!("{told:?}"));
+    let tell = move |told: &ExportOutcome<'_>| heard.lock().unwrap().push(format!("{told:?}"));
     let rounds = Rounds {
         collector: Collector::new(&exporter, TRACES).unwrap(),
         signal: TRACES.name,
@@ -65,9 +65,12 @@ fn what_a_panic_leaves_of_a_round_is_told_as_dropped_and_the_next_round_begins_a
     run(&mut rounds);
     let dropped = |items: usize| {
         let reason = "panicked";
-        format!("{:?}", Told::Dropped { signal: TRACES.name, items, reason })
+        format!("{:?}", ExportOutcome::Dropped { signal: TRACES.name, items, reason })
     };
-    assert_eq!(*told.lock().unwrap(), [format!("{:?}", Told::Panicked), dropped(5 + 3 + 4)]);
+    assert_eq!(
+        *told.lock().unwrap(),
+        [format!("{:?}", ExportOutcome::Panicked), dropped(5 + 3 + 4)]
+    );
     told.lock().unwrap().clear();
     rounds.source.panics_at = None;
     run(&mut rounds);

@@ -14,7 +14,7 @@ use taximeter_telemetry::content::Captured;
 use taximeter_telemetry::ended::{Attempt, Ended};
 use taximeter_telemetry::events::RequestEnded;
 use taximeter_telemetry::spans::Spans;
-use taximeter_telemetry::trace::{Fate, Found, Place};
+use taximeter_telemetry::trace::{Fate, Found, RequestTrace};
 
 use crate::gateway::Gateway;
 use crate::journey::identify::Arrival;
@@ -153,7 +153,7 @@ fn tell(
 /// measured.
 fn ended<'a>(
     open: &'a Open,
-    place: Place,
+    place: RequestTrace,
     answered: Option<(&'a Record, &'a Measurement)>,
     ended_at: Instant,
 ) -> Ended<'a> {

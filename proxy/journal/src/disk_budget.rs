@@ -21,14 +21,14 @@ const BLOCK_BYTES: u64 = 512;
 
 /// How full the data directory is.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct DiskBudget {
     /// 0 before the first look.
     bytes: AtomicU64,
     crowded: AtomicBool,
     full: AtomicBool,
 }
 
-impl Room {
+impl DiskBudget {
     /// What the data directory takes, in bytes; `None` before the first look.
     pub fn bytes(&self) -> Option<u64> {
         Some(self.bytes.load(Relaxed)).filter(|bytes| *bytes > 0)
@@ -67,7 +67,7 @@ pub enum Turn {
 
 /// Looks for ever at what `dir` takes of `most` bytes; `told` hears of each turn, with both.
 pub async fn watch(
-    room: Arc<Room>,
+    room: Arc<DiskBudget>,
     dir: PathBuf,
     most: Option<u64>,
     told: impl Fn(Turn, u64, u64),
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn it_is_crowded_and_then_full_until_there_is_room_again() {
-        let room = Room::default();
+        let room = DiskBudget::default();
         assert_eq!((room.bytes(), room.is_crowded(), room.is_full()), (None, false, false));
         let seen = |bytes| (room.note(bytes, Some(1_000)), room.is_crowded(), room.is_full());
         assert_eq!(seen(799), (None, false, false));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn without_a_maximum_it_is_never_full() {
-        let room = Room::default();
+        let room = DiskBudget::default();
         assert_eq!(room.note(u64::MAX, None), None);
         assert!(!room.is_crowded() && !room.is_full());
     }

@@ -8,7 +8,7 @@ use super::instruments::Instruments;
 
 /// One request that is on record.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
+pub(super) struct RecordedRequest<'a> {
     pub(super) to: &'a Instruments,
     pub(super) record: &'a Record,
     pub(super) measurement: &'a Measurement,
@@ -17,7 +17,7 @@ pub(super) struct Told<'a> {
     pub(super) origin: Origin,
 }
 
-impl Told<'_> {
+impl RecordedRequest<'_> {
     /// What is left of `seconds` from its head, from when its engine was called: as whoever calls an
     /// engine sees it, and as the span of the call has it.
     pub(super) fn called(&self, seconds: f64) -> f64 {
