@@ -18,6 +18,7 @@ pub(crate) mod log;
 mod logs;
 mod message;
 mod metrics;
+pub(crate) mod money;
 mod names;
 pub(crate) mod otlp;
 mod prometheus;

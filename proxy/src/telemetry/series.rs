@@ -11,6 +11,7 @@ use super::attributes::{Attributes, Work, words};
 use super::exemplar::Origin;
 use super::inference::Inference;
 use super::instruments::{Buckets, Count, Instruments, Number, Series};
+use super::money;
 use super::names::{Instrument, key};
 use super::told::Told;
 
@@ -107,7 +108,7 @@ impl KindSeries {
                     let currency = Label::new(key::CURRENCY, cost.currency.clone());
                     to.number(Instrument::Cost, self.with([currency]))
                 })
-                .add(cost.amount.to_string().parse().unwrap_or(0.0)),
+                .add(money::nearest(cost.amount)),
             None => self
                 .unpriced
                 .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))

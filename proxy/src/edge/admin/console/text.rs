@@ -3,9 +3,9 @@
 
 use jiff::SignedDuration;
 use maud::{Markup, html};
-use rust_decimal::prelude::ToPrimitive as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 
+use crate::telemetry::money;
 use crate::visible::is_visible;
 
 /// Longest name shown, in characters.
@@ -191,7 +191,7 @@ pub(super) fn seconds_text(seconds: f64) -> String {
 
 /// For geometry alone: sums stay exact.
 pub(super) fn rough(number: Decimal) -> f64 {
-    number.to_f64().unwrap_or_default()
+    money::nearest(number)
 }
 
 #[cfg(test)]
