@@ -26,6 +26,7 @@ use crate::health::Health;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::live::Live;
+use crate::permits::AdminPermits;
 use crate::pulse::Pulse;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
@@ -82,6 +83,8 @@ pub(crate) struct Lasting {
     loading: AtomicBool,
     /// A place for each answer that is read on although its client has left.
     pub(crate) left_answers: Arc<Semaphore>,
+    /// What the admin address may do at once.
+    pub(crate) admin: AdminPermits,
     pub(crate) started: Instant,
     pub(crate) started_at: Timestamp,
     /// Request bodies held in memory, in bytes.
@@ -138,6 +141,7 @@ impl Gateway {
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
             loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
+            admin: AdminPermits::default(),
             started: clock::now(),
             started_at: clock::wall(),
             bodies_bytes: Arc::default(),

@@ -12,6 +12,7 @@ mod gateway;
 mod health;
 mod journey;
 mod live;
+mod permits;
 mod pulse;
 mod reload;
 mod tariffs;
