@@ -27,8 +27,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Client connections.
     pub connections_max: usize,
-    /// Connections from one client's address.
-    pub connections_per_peer_max: usize,
+    /// Connections from one client's address; `None` is no maximum.
+    pub connections_per_peer_max: Option<usize>,
     /// Requests on one connection; behind the last of them it is closed.
     pub requests_per_connection_max: u32,
     /// Requests of one tenant that run at once, where nothing else is agreed with it; `None` is no
@@ -101,7 +101,7 @@ impl Default for Limits {
             memory_bytes_max: None,
             idle_timeout: Duration::from_secs(75),
             connections_max: 10_000,
-            connections_per_peer_max: 1_000,
+            connections_per_peer_max: None,
             requests_per_connection_max: 10_000,
             requests_per_tenant_max: None,
             http2_streams_max: 100,

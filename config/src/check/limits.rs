@@ -53,7 +53,7 @@ pub(super) fn limits(raw: RawLimits, reader: &mut Reader<'_>) -> Limits {
         memory_bytes_max: raw.memory_bytes_max.given().map(|at| at.value.get()),
         idle_timeout: raw.idle_timeout_seconds.or(default.idle_timeout),
         connections_max: raw.connections_max.or(default.connections_max),
-        connections_per_peer_max: raw.connections_per_peer_max.or(default.connections_per_peer_max),
+        connections_per_peer_max: raw.connections_per_peer_max.given().map(|at| at.value.get()),
         requests_per_connection_max: raw
             .requests_per_connection_max
             .or(default.requests_per_connection_max),

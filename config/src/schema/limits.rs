@@ -34,7 +34,7 @@ keys! {
         idle_timeout_seconds: Optional<At<Duration>>,
         /// Client connections. Default: 10000.
         connections_max: Optional<At<NonZeroUsize>>,
-        /// Connections from one client's address. Default: 1000.
+        /// Connections from one client's address. Default: no maximum.
         connections_per_peer_max: Optional<At<NonZeroUsize>>,
         /// Requests on one connection; behind the last of them it is closed. Default: 10000.
         requests_per_connection_max: Optional<At<NonZeroU32>>,

@@ -8,16 +8,12 @@ use std::time::{Duration, Instant};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::{Location, Store};
 use taximeter_system::clock;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::problem::Refused;
 
-/// Questions at once; more are answered 503.
-const QUESTIONS_AT_ONCE_MAX: usize = 4;
 /// Time for one of them; below that of a whole answer, so that it can say why there is none.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(9);
-
-static PERMITS: Semaphore = Semaphore::const_new(QUESTIONS_AT_ONCE_MAX);
 
 /// When a question is to give up.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +40,10 @@ pub(super) async fn ask<T: Send + 'static>(
     gateway: &Arc<Gateway>,
     question: impl FnOnce(&mut Store, Deadline) -> Result<T, Refused> + Send + 'static,
 ) -> Result<T, Refused> {
-    let permit = PERMITS
-        .try_acquire()
-        .map_err(|_| Refused::Busy(format!("{QUESTIONS_AT_ONCE_MAX} questions are being asked")))?;
+    let permits = &gateway.admin.questions;
+    let permit = permits
+        .take()
+        .ok_or_else(|| Refused::Busy(format!("{} questions are being asked", permits.most)))?;
     let deadline = Deadline(clock::now() + QUESTION_TIMEOUT);
     let location = Location::of(&gateway.config, &gateway.id);
     let (tell, told) = oneshot::channel();

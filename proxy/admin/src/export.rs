@@ -27,14 +27,12 @@ use taximeter_store::terms::Terms;
 use taximeter_store::{Location, feeds};
 use taximeter_system::clock;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use utoipa::IntoParams;
 
 use super::problem::Refused;
 use super::query::{self, Asked, Ends};
 
-/// Exports at once, each on a thread of its own; more are answered 503.
-const EXPORTS_AT_ONCE_MAX: usize = 2;
 /// Bytes handed on at once.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks that wait for the client.
@@ -50,8 +48,6 @@ const WHOLE: &str = "nothing in this format, which is not split; bills (table, c
 const UNVERSIONED: &str = "nothing in this format; focus and focus-parquet have versions";
 /// How long a client may not read before its export ends.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-
-static PERMITS: Semaphore = Semaphore::const_new(EXPORTS_AT_ONCE_MAX);
 
 /// What is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -102,9 +98,10 @@ pub(super) async fn export(
     Asked(asked): Asked<ExportParams>,
 ) -> Result<Response, Refused> {
     let job = asked.job(&gateway.config)?;
-    let permit = PERMITS
-        .try_acquire()
-        .map_err(|_| Refused::Busy(format!("{EXPORTS_AT_ONCE_MAX} exports are running")))?;
+    let permits = &gateway.admin.exports;
+    let permit = permits
+        .take()
+        .ok_or_else(|| Refused::Busy(format!("{} exports are running", permits.most)))?;
     let kind = job.media_type();
     let (chunks, mut written) = mpsc::channel(CHUNKS_MAX);
     let (dir, runtime) = (gateway.config.data_dir.clone(), Handle::current());
@@ -133,7 +130,7 @@ fn run(
     dir: &Path,
     job: &Job,
     mut out: Chunks,
-    _permit: SemaphorePermit<'_>,
+    _permit: OwnedSemaphorePermit,
 ) -> Result<(), Refused> {
     let mut store = location.open()?;
     store.catch_up(&mut feeds(dir))?;

@@ -44,8 +44,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How old a connection grows: longer than exports take.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(3600);
-/// Connections of one address at once: half of the room, so that whoever asks whether we live finds
-/// some.
+/// Connections from one address at once: half of the room, so that a probe for liveness finds some
+/// while another address holds idle connections. It refuses no request: fewer than these run at once.
 const CONNECTIONS_PER_PEER_MAX: usize = 128;
 
 /// Serves the admin address until the runtime ends; the address that was bound.
@@ -62,7 +62,7 @@ pub fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr> {
         if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
             let answer = move |request, caller| answer(app.clone(), request, caller);
             let bounds = Bounds {
-                connections_per_peer_max: CONNECTIONS_PER_PEER_MAX,
+                connections_per_peer_max: Some(CONNECTIONS_PER_PEER_MAX),
                 ..Bounds::of_age(CONNECTION_AGE_MAX)
             };
             Server::new(bounds).serve(listener, tls, heads, answer).await;

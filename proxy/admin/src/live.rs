@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_gateway::live::Ride;
 use taximeter_system::clock;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,14 +25,10 @@ use super::query::{self, Asked};
 const REQUESTS: u32 = 100;
 /// Most requests in an answer.
 const REQUESTS_MAX: u32 = 1000;
-/// Listeners at once; more are answered 503.
-const LISTENERS_MAX: usize = 16;
 /// From one snapshot to the next.
 const SNAPSHOT_PERIOD: Duration = Duration::from_secs(1);
 /// How long a listener may not read before it is let go.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
-
-static LISTENERS: Semaphore = Semaphore::const_new(LISTENERS_MAX);
 
 /// What is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -118,9 +114,10 @@ pub(super) async fn events(
     Asked(asked): Asked<LiveParams>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refused> {
     let look = asked.look()?;
-    let permit = LISTENERS
-        .try_acquire()
-        .map_err(|_| Refused::Busy(format!("{LISTENERS_MAX} listeners are served")))?;
+    let permits = &gateway.admin.listeners;
+    let permit = permits
+        .take()
+        .ok_or_else(|| Refused::Busy(format!("{} listeners are served", permits.most)))?;
     let (tell, mut told) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut ticks = interval(SNAPSHOT_PERIOD);

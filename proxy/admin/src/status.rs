@@ -332,7 +332,7 @@ fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
         memory_bytes_max: _,
         idle_timeout: _,
         connections_max,
-        connections_per_peer_max,
+        connections_per_peer_max: _,
         requests_per_connection_max,
         requests_per_tenant_max: _,
         http2_streams_max,
@@ -369,7 +369,6 @@ fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
         ("bodies_total_bytes_max", gateway.bodies_bytes_max()),
         ("json_depth_max", *json_depth_max),
         ("connections_max", *connections_max),
-        ("connections_per_peer_max", *connections_per_peer_max),
         ("requests_per_connection_max", *requests_per_connection_max as usize),
         ("http2_streams_max", *http2_streams_max as usize),
         ("http2_window_bytes", *http2_window_bytes as usize),
@@ -410,11 +409,17 @@ fn times(limits: &Limits) -> [(&'static str, Duration); 12] {
 
 /// Those that need not be there.
 fn optional(gateway: &Gateway) -> impl Iterator<Item = (&'static str, Number)> {
+    let limits = &gateway.config.limits;
     let memory = gateway.memory_bytes_max().map(Number::from);
-    let tenants = gateway.config.limits.requests_per_tenant_max.map(Number::from);
-    [("memory_bytes_max", memory), ("requests_per_tenant_max", tenants)]
-        .into_iter()
-        .filter_map(|(name, most)| Some((name, most?)))
+    let peers = limits.connections_per_peer_max.map(Number::from);
+    let tenants = limits.requests_per_tenant_max.map(Number::from);
+    [
+        ("memory_bytes_max", memory),
+        ("connections_per_peer_max", peers),
+        ("requests_per_tenant_max", tenants),
+    ]
+    .into_iter()
+    .filter_map(|(name, most)| Some((name, most?)))
 }
 
 fn numbers(

@@ -29,6 +29,7 @@ use crate::health::Health;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::live::Live;
+use crate::permits::AdminPermits;
 use crate::pulse::Pulse;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
@@ -89,6 +90,8 @@ pub struct Lasting {
     loading: AtomicBool,
     /// A place for each answer that is read on although its client has left.
     pub(crate) left_answers: Arc<Semaphore>,
+    /// What the admin address may do at once.
+    pub admin: AdminPermits,
     /// When it started, by the monotonic clock.
     pub started: Instant,
     /// When it started, by the wall clock.
@@ -154,6 +157,7 @@ impl Gateway {
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
             loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
+            admin: AdminPermits::default(),
             started: clock::now(),
             started_at: clock::wall(),
             bodies_bytes: Arc::default(),
@@ -417,7 +421,7 @@ impl HeldBytes {
     /// More of the body has come.
     ///
     /// Errors: `Overloaded` when all bodies together are too large.
-    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Refusal> {
+    pub fn add(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.bytes += bytes;
         if self.total.fetch_add(bytes, Relaxed) + bytes > self.bytes_max {
             return Err(Refusal::Overloaded);
@@ -426,7 +430,7 @@ impl HeldBytes {
     }
 
     /// Hands the count on; nothing is left here.
-    pub(crate) fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 }

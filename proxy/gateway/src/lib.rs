@@ -10,6 +10,7 @@ pub mod health;
 pub mod journey;
 pub mod listen;
 pub mod live;
+pub mod permits;
 pub mod pulse;
 pub mod recognise;
 pub mod reload;

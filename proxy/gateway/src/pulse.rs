@@ -18,7 +18,7 @@ pub struct Pulse {
 
 impl Pulse {
     /// Of so many threads, which are as good as heard `now`.
-    pub(crate) fn new(threads: usize, now: Instant) -> Self {
+    pub fn new(threads: usize, now: Instant) -> Self {
         Self { since: now, heard: (0..threads).map(|_| AtomicU64::new(0)).collect() }
     }
 
@@ -28,7 +28,7 @@ impl Pulse {
     }
 
     /// A thread has nothing more to do, and ends.
-    pub(crate) fn over(&self, thread: usize) {
+    pub fn over(&self, thread: usize) {
         self.note(thread, OVER);
     }
 

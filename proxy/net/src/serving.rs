@@ -44,8 +44,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Bounds {
     /// Connections at once; more wait to be accepted.
     pub connections_max: u16,
-    /// Connections of one address at once; more are closed, so that places are left for others.
-    pub connections_per_peer_max: usize,
+    /// Connections from one address at once; more are closed, so that others find room. `None` is no
+    /// maximum.
+    pub connections_per_peer_max: Option<usize>,
     /// From the connection to a private one.
     pub handshake_timeout: Duration,
     /// For the first request head, from the private connection on.
@@ -61,7 +62,7 @@ impl Bounds {
     pub const fn of_age(age_max: Duration) -> Self {
         Self {
             connections_max: 256,
-            connections_per_peer_max: usize::MAX,
+            connections_per_peer_max: None,
             handshake_timeout: Duration::from_secs(5),
             first_head_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(90),
@@ -114,7 +115,8 @@ impl Server {
                 continue;
             };
             // An address of IPv4 is the same on a socket that takes both.
-            let (address, most) = (peer.ip().to_canonical(), self.bounds.connections_per_peer_max);
+            let address = peer.ip().to_canonical();
+            let most = self.bounds.connections_per_peer_max.unwrap_or(usize::MAX);
             let Some(among) = self.peers.admit(&address, most) else { continue };
             let (tls, answer) = (tls.clone(), answer.clone());
             let draining = self.draining.subscribe();

@@ -19,6 +19,7 @@ pub mod log;
 mod logs;
 mod message;
 mod metrics;
+pub mod money;
 mod names;
 pub mod otlp;
 mod prometheus;

@@ -10,6 +10,7 @@ use super::attributes::{Attributes, Work, words};
 use super::exemplar::Origin;
 use super::inference::Inference;
 use super::instruments::{Buckets, Count, Instruments, Number, SeriesSlot};
+use super::money;
 use super::names::{Instrument, key};
 use super::recorded::RecordedRequest;
 
@@ -103,7 +104,7 @@ impl KindSeries {
                     let currency = Label::new(key::CURRENCY, cost.currency.clone());
                     to.number(Instrument::Cost, self.with([currency]))
                 })
-                .add(cost.amount.to_string().parse().unwrap_or(0.0)),
+                .add(money::nearest(cost.amount)),
             None => self
                 .unpriced
                 .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))

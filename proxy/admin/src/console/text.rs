@@ -3,9 +3,9 @@
 
 use jiff::SignedDuration;
 use maud::{Markup, html};
-use rust_decimal::prelude::ToPrimitive as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 use taximeter_net::visible::is_visible;
+use taximeter_telemetry::money;
 
 /// Longest name shown, in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -190,7 +190,7 @@ pub(super) fn seconds_text(seconds: f64) -> String {
 
 /// For geometry alone: sums stay exact.
 pub(super) fn rough(number: Decimal) -> f64 {
-    number.to_f64().unwrap_or_default()
+    money::nearest(number)
 }
 
 #[cfg(test)]

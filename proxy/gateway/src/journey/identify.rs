@@ -3,6 +3,7 @@
 mod escape;
 mod query_key;
 mod routes;
+mod sockets;
 pub mod tenant;
 
 use std::net::IpAddr;
@@ -170,7 +171,7 @@ pub fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal
 
 /// The call behind a request head, or why there is none. Takes what identifies off the head.
 ///
-/// Errors: unknown route or method, no or wrong credential.
+/// Errors: unknown route or method, a WebSocket, no or wrong credential.
 pub fn call(
     gateway: &Gateway,
     peer: &Peer,
@@ -178,7 +179,11 @@ pub fn call(
     head: &mut Parts,
 ) -> Result<Call, Refusal> {
     let path = head.uri.path();
-    let (route, path_model) = routes::find(&head.method, path, gateway.config.passthrough)?;
+    let found = routes::find(&head.method, path, gateway.config.passthrough);
+    if sockets::asks(head) && (found.is_err() || sockets::are_at(path)) {
+        return Err(Refusal::WebSocket { instead: routes::instead_of_socket(path) });
+    }
+    let (route, path_model) = found?;
     if route.takes_key_in_query() {
         query_key::move_to_header(head)?;
     }

@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE,
+    WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Response, StatusCode};
 use taximeter_meter::{DecodeFault, RequestFault, exception};
@@ -37,6 +38,26 @@ pub enum Refusal {
     UnknownRoute {
         /// The path.
         path: String,
+    },
+    /// The path belongs to an API of WebSockets.
+    #[error(
+        "no route {path}: it belongs to an API of WebSockets, which this gateway does not serve; \
+         send POST {instead} and set `stream` to stream the answer"
+    )]
+    SocketRoute {
+        /// The path.
+        path: String,
+        /// The route to use instead.
+        instead: &'static str,
+    },
+    /// The request asks for a WebSocket.
+    #[error(
+        "this gateway does not serve WebSockets; send each request as POST {instead} over HTTP and \
+         set `stream` to stream the answer"
+    )]
+    WebSocket {
+        /// The route to use instead.
+        instead: &'static str,
     },
     /// The route does not take this method.
     #[error("this route takes {allow}")]
@@ -176,7 +197,7 @@ impl Refusal {
             Self::CredentialsDiffer | Self::Encoding(DecodeFault::Damaged) => "invalid_value",
             Self::InvalidKey => "invalid_api_key",
             Self::MissingKey => "missing_api_key",
-            Self::UnknownRoute { .. } => "unknown_route",
+            Self::UnknownRoute { .. } | Self::SocketRoute { .. } => "unknown_route",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ModelNotFound { .. } => "model_not_found",
             Self::Request(fault) => fault.code(),
@@ -188,7 +209,9 @@ impl Refusal {
                 "headers_too_large"
             }
             Self::Expectation => "expectation_failed",
-            Self::NotSupported | Self::Framing(FramingFault::Encoded) => "not_supported",
+            Self::NotSupported | Self::WebSocket { .. } | Self::Framing(FramingFault::Encoded) => {
+                "not_supported"
+            }
             Self::BodyTimeout => "request_timeout",
             Self::ClientLeft => "client_left",
             Self::BadFraming { .. } | Self::LengthMissing | Self::Framing(_) => "bad_framing",
@@ -229,9 +252,11 @@ impl Refusal {
             | Self::Framing(_)
             | Self::UnknownPrice { .. } => (StatusCode::BAD_REQUEST, INVALID),
             Self::InvalidKey | Self::MissingKey => (StatusCode::UNAUTHORIZED, INVALID),
-            Self::UnknownRoute { .. } | Self::ModelNotFound { .. } => {
+            Self::UnknownRoute { .. } | Self::SocketRoute { .. } | Self::ModelNotFound { .. } => {
                 (StatusCode::NOT_FOUND, INVALID)
             }
+            // Clients that try a socket first, such as Codex, then send requests at once.
+            Self::WebSocket { .. } => (StatusCode::UPGRADE_REQUIRED, INVALID),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, INVALID),
             Self::MediaType | Self::Encoding(DecodeFault::Unknown) => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID)
@@ -315,8 +340,16 @@ impl Refusal {
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
         }
-        if let Self::MethodNotAllowed { allow } = self {
-            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        match self {
+            Self::MethodNotAllowed { allow } => {
+                headers.insert(ALLOW, HeaderValue::from_static(allow));
+            }
+            // A 426 says what to speak instead (RFC 9110 §15.5.22).
+            Self::WebSocket { .. } => {
+                headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            }
+            _ => {}
         }
         if self.closes() {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -396,6 +429,8 @@ mod tests {
             Refusal::InvalidKey,
             Refusal::MissingKey,
             Refusal::UnknownRoute { path: "/x".into() },
+            Refusal::SocketRoute { path: "/x".into(), instead: "/y" },
+            Refusal::WebSocket { instead: "/y" },
             Refusal::MethodNotAllowed { allow: "POST" },
             Refusal::ModelNotFound { model: "m".into() },
             Refusal::MediaType,

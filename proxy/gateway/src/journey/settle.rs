@@ -52,7 +52,7 @@ pub struct Fare(Option<Box<Open>>);
 
 impl Fare {
     /// Opens the settlement of a request that has just been reserved.
-    pub(crate) fn new(
+    pub fn new(
         gateway: Arc<Gateway>,
         peer: Arc<Peer>,
         call: Call,
@@ -111,21 +111,21 @@ impl Fare {
     }
 
     /// It is on the ledger.
-    pub(crate) fn admitted(&mut self, now: Instant) {
+    pub fn admitted(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
             open.call.laps.admitted = Some(now);
         }
     }
 
     /// The client will be told this in place of an answer.
-    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+    pub fn refused(&mut self, refusal: &Refusal) {
         if let Some(open) = &mut self.0 {
             open.refused = Some((refusal.status().0.as_u16(), refusal.code()));
         }
     }
 
     /// The first byte goes upstream now; from here on the engine may do work.
-    pub(crate) fn sent(&mut self, now: Instant) {
+    pub fn sent(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
             open.sent_at = Some(now);
             open.seat.reached(Stage::Sent);
@@ -145,7 +145,7 @@ impl Fare {
     }
 
     /// The engine's head has come.
-    pub(crate) fn answered(&mut self, status: u16, headers: &HeaderMap) {
+    pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if let Some(open) = &mut self.0 {
             open.status = Some(status);
@@ -180,7 +180,7 @@ impl Fare {
     }
 
     /// When the whole request must have ended; `None` once it has.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         let open = self.0.as_ref()?;
         Some(open.call.started + open.gateway.config.limits.request_timeout)
     }
@@ -224,7 +224,7 @@ impl Fare {
     }
 
     /// When it was admitted; `None` once it has ended.
-    pub(crate) fn started(&self) -> Option<Instant> {
+    pub fn started(&self) -> Option<Instant> {
         self.0.as_ref().map(|open| open.call.started)
     }
 
@@ -267,7 +267,7 @@ impl Fare {
 
     /// Settles. The entry is on its way when this returns; the future is ready when the kernel has
     /// it.
-    pub(crate) fn settle(mut self, end: StreamEnd) -> Settling {
+    pub fn settle(mut self, end: StreamEnd) -> Settling {
         match self.0.take() {
             Some(open) => open.settle(end),
             None => Settling::done(),
@@ -275,7 +275,7 @@ impl Fare {
     }
 
     /// Nothing is owed.
-    pub(crate) fn void(mut self, reason: VoidReason) {
+    pub fn void(mut self, reason: VoidReason) {
         if let Some(open) = self.0.take() {
             open.void(reason);
         }

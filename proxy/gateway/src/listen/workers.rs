@@ -164,7 +164,9 @@ async fn accept(
         }
         // An address of IPv4 is the same client on a socket that takes both.
         let address = peer.ip().to_canonical();
-        let Some(place) = crowd.admit(&address, limits.connections_per_peer_max) else {
+        // Counted without a maximum too: a reload may set one while they are open.
+        let most = limits.connections_per_peer_max.unwrap_or(usize::MAX);
+        let Some(place) = crowd.admit(&address, most) else {
             refuse("connections_per_peer_max");
             continue;
         };

@@ -19,7 +19,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 /// Bounds that nobody comes near to.
 const WIDE: Bounds = Bounds {
     connections_max: 16,
-    connections_per_peer_max: 16,
+    connections_per_peer_max: None,
     handshake_timeout: PATIENCE,
     first_head_timeout: PATIENCE,
     head_timeout: PATIENCE,
@@ -115,7 +115,7 @@ async fn who_never_asks_is_let_go_before_one_who_has_asked() {
 
 #[tokio::test]
 async fn silent_clients_of_one_address_leave_places_for_another() {
-    let bounds = Bounds { connections_per_peer_max: 128, ..Bounds::of_age(PATIENCE) };
+    let bounds = Bounds { connections_per_peer_max: Some(128), ..Bounds::of_age(PATIENCE) };
     let Served { address, .. } = served(bounds).await;
     let mut silent = Vec::new();
     for _ in 0..300 {

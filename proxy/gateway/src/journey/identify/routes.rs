@@ -4,7 +4,8 @@ use http::Method;
 use taximeter_meter::{RequestFault, Wire};
 
 use super::escape::unescape;
-use crate::journey::refuse::Refusal;
+use super::sockets;
+use crate::journey::refuse::{Refusal, shown};
 
 /// `gen_ai.operation.name`; values outside the OpenTelemetry registry are ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -349,6 +350,8 @@ static ROUTES: [Route; 125] = [
     route("/model/{model}/count-tokens", Op::CountTokens, Wire::Opaque, Free, Post),
 ];
 
+/// Serves in plain requests what others serve over WebSockets.
+const INSTEAD_OF_SOCKET: &str = "/v1/responses";
 /// The film that it remakes says which model.
 const VIDEO_REMIX: &str = "/v1/videos/{id}/remix";
 const AZURE_CHAT: &str = "/openai/deployments/{model}/chat/completions";
@@ -358,7 +361,7 @@ static PASSED_THROUGH: Route = route("other", Op::Other, Wire::Opaque, Ledger, A
 
 /// The route of a request, and the model if its path names one.
 ///
-/// Errors: `UnknownRoute`, `MethodNotAllowed`; `InvalidValue` where the model's name is none.
+/// Errors: `UnknownRoute`, `SocketRoute`, `MethodNotAllowed`; `InvalidValue` where the model's name is none.
 pub(super) fn find(
     method: &Method,
     path: &str,
@@ -380,8 +383,17 @@ pub(super) fn find(
         }
         true if PASSED_THROUGH.method.takes(method) => Ok((&PASSED_THROUGH, None)),
         true => Err(Refusal::MethodNotAllowed { allow: ANY_HEADER }),
-        false => Err(Refusal::UnknownRoute { path: super::super::refuse::shown(path) }),
+        false if sockets::need(path) => {
+            Err(Refusal::SocketRoute { path: shown(path), instead: INSTEAD_OF_SOCKET })
+        }
+        false => Err(Refusal::UnknownRoute { path: shown(path) }),
     }
+}
+
+/// What serves what a WebSocket at `path` would: the route there that takes a POST, or else OpenAI's.
+pub(super) fn instead_of_socket(path: &str) -> &'static str {
+    let is_posted = |route: &&Route| route.method == Post && route.parameter(path).is_some();
+    ROUTES.iter().find(is_posted).map_or(INSTEAD_OF_SOCKET, |route| route.template)
 }
 
 /// The model that a segment of a path names. What stands for a `:` or a `/` in it is undone.

@@ -21,7 +21,7 @@ const CLOCK_SLEW: i32 = 1000;
 
 /// What a client may be told of its own request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Receipt {
+pub struct Receipt {
     /// `x-taximeter-tokens`.
     pub tokens: Option<String>,
     /// `x-taximeter-cost`.

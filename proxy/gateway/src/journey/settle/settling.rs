@@ -14,7 +14,7 @@ pub(super) type Written = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) type Posted = (Written, Receipt);
 
 /// An entry on its way to the kernel. Dropping it stops the waiting, not the writing.
-pub(crate) struct Settling(State);
+pub struct Settling(State);
 
 enum State {
     Counting(oneshot::Receiver<Posted>),
