@@ -60,10 +60,6 @@ pub struct Content {
 impl Content {
     /// Most bytes of one attribute, unless the file says another number.
     pub(crate) const BYTES_MAX: usize = 32 << 10;
-    /// The largest number that it may say: four such attributes fit into one push.
-    pub(crate) const BYTES_LIMIT: usize = 256 << 10;
-    /// The least: below it hardly a message is left.
-    pub(crate) const BYTES_LEAST: usize = 256;
 
     /// Whether what this tenant says is told.
     #[must_use]
@@ -100,12 +96,10 @@ impl Pattern {
     pub(crate) fn new(text: &str) -> Result<Self, Invalid> {
         let expected = Self::FORM;
         match RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build() {
-            Ok(regex) if regex.is_match("") => {
-                Err(Invalid::new("matches the empty text", expected))
-            }
+            Ok(regex) if regex.is_match("") => Err(Invalid::new("matches an empty text", expected)),
             Ok(regex) => Ok(Self(regex)),
             Err(regex::Error::CompiledTooBig(_)) => Err(Invalid::new("is too large", expected)),
-            Err(_) => Err(Invalid::new("is no regular expression", expected)),
+            Err(_) => Err(Invalid::new("is not a regular expression", expected)),
         }
     }
 
@@ -135,7 +129,7 @@ pub(crate) fn captures(word: &str) -> Result<Capture, Invalid> {
         "false" | "no_content" => Ok(Capture::Off),
         _ => {
             let expected = "span_only, event_only, span_and_event or true; no_content or false";
-            Err(Invalid::new("is not known here", expected))
+            Err(Invalid::new("is not allowed here", expected))
         }
     }
 }

@@ -4,11 +4,12 @@ use std::io;
 use std::path::Path;
 
 use crate::check;
+use crate::json_schema::{Described, Schema};
 use crate::mistake::{Findings, Mistakes};
 use crate::model::Config;
-use crate::reader::{Read, Reader, Spot};
+use crate::reader::{Location, Read, Reader};
+use crate::running;
 use crate::schema::RawConfig;
-use crate::shape;
 use crate::yaml::{self, Kind, Node};
 
 /// Longest configuration that is read, in bytes.
@@ -41,14 +42,19 @@ impl Config {
     /// read; what keys demand of each other only [`from_yaml`](Self::from_yaml) tells.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        shape::file::<RawConfig>()
+        schema().file(&running::effect)
     }
+}
+
+/// Every key that a file may have.
+pub(crate) fn schema() -> Schema {
+    RawConfig::described()
 }
 
 fn tree(text: &str, reader: &mut Reader<'_>) -> Option<Node> {
     if text.len() > CONFIG_BYTES_MAX {
         let hint = format!("expected at most {CONFIG_BYTES_MAX} bytes");
-        reader.report(&Spot { at: 0..0, path: "the file".to_owned() }, "is too long", hint);
+        reader.report(&Location { at: 0..0, path: "the file".to_owned() }, "is too long", hint);
         return None;
     }
     match yaml::parse(text) {
@@ -56,8 +62,8 @@ fn tree(text: &str, reader: &mut Reader<'_>) -> Option<Node> {
         Ok(_) => Some(Node { at: 0..0, kind: Kind::Map(Vec::new()) }),
         Err(error) => {
             reader.findings.mask_line(text, &error.at);
-            let spot = Spot { at: error.at, path: String::new() };
-            reader.report(&spot, error.problem, format!("expected {}", error.expected));
+            let location = Location { at: error.at, path: String::new() };
+            reader.report(&location, error.problem, format!("expected {}", error.expected));
             None
         }
     }

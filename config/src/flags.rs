@@ -6,7 +6,7 @@ use crate::mistake::{Invalid, Mistake, Mistakes};
 use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
 use crate::reader::quoted;
 use crate::tls::admin_problem;
-use crate::values::Value;
+use crate::value::Value;
 
 /// The name of the upstream that `--upstream` gives.
 const UPSTREAM: &str = "upstream";

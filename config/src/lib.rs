@@ -11,6 +11,7 @@ mod content;
 mod described;
 mod file;
 mod flags;
+mod json_schema;
 mod ledger;
 mod limits;
 mod mistake;
@@ -21,16 +22,18 @@ mod otel;
 mod postgres;
 mod prices;
 mod reader;
+#[cfg(test)]
+mod reference;
 mod running;
 mod sampling;
 mod schema;
 mod secret;
-mod shape;
 mod terms;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod upstream;
+mod value;
 mod values;
 mod versions;
 mod yaml;
@@ -41,14 +44,14 @@ pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;
-pub use mistake::{Invalid, Mistake, Mistakes, Place};
+pub use mistake::{Invalid, Mistake, Mistakes, Position};
 pub use model::{
     ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, HistogramBuckets,
     Ledger, ModelPattern, OnClientLeft, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices,
     Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader,
     UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
-pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
+pub use otel::{Emission, Exporter, IgnoredVariable, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use secret::Secret;
 pub use values::is_tenant_name;

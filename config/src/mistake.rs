@@ -38,7 +38,7 @@ impl Invalid {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Where in the file; `None` for a flag.
-    pub place: Option<Place>,
+    pub place: Option<Position>,
     /// The key (`upstreams[0].url`) or the flag (`--listen`); empty for the file as a whole.
     pub subject: String,
     /// What is wrong.
@@ -49,7 +49,7 @@ pub struct Mistake {
 
 /// A place in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
@@ -81,9 +81,9 @@ impl Mistakes {
     /// Each of them in one line, as a log wants it.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.mistakes.iter().map(|Mistake { place, subject, problem, hint }| {
-            let place = place
-                .as_ref()
-                .map(|Place { line, column, .. }| format!("{}:{line}:{column}: ", self.file_name));
+            let place = place.as_ref().map(|Position { line, column, .. }| {
+                format!("{}:{line}:{column}: ", self.file_name)
+            });
             let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
             format!("{}{subject}{problem}; {hint}", place.unwrap_or_default())
         })
@@ -109,14 +109,14 @@ impl fmt::Display for Mistakes {
         match self.mistakes.len().saturating_add(self.untold) {
             1 => f.write_str("1 problem; nothing was started"),
             n if self.untold > 0 => {
-                write!(f, "{n} problems, the first {MISTAKES_MAX} told; nothing was started")
+                write!(f, "{n} problems; the first {MISTAKES_MAX} are shown; nothing was started")
             }
             n => write!(f, "{n} problems; nothing was started"),
         }
     }
 }
 
-impl Place {
+impl Position {
     fn write(&self, f: &mut fmt::Formatter<'_>, file: &str, mistake: &Mistake) -> fmt::Result {
         write!(f, "{file}:{}:{}: ", self.line, self.column)?;
         if !mistake.subject.is_empty() {
@@ -201,7 +201,7 @@ impl Findings {
 }
 
 /// Lines end at `\n`; columns are characters.
-fn place(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Place {
+fn place(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Position {
     let start = clamped(text, at.start);
     let line = line(text, start);
     let shown: Vec<char> = text
@@ -225,7 +225,7 @@ fn place(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Place {
         false => 0,
     };
     let carets = before.saturating_sub(cut);
-    Place {
+    Position {
         line: text.get(..start).map_or(0, |part| part.matches('\n').count()).saturating_add(1),
         column: before.saturating_add(1),
         excerpt: shown.into_iter().skip(cut).take(EXCERPT_CHARS_MAX).collect(),

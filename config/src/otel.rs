@@ -6,7 +6,7 @@
 //! Source: OpenTelemetry specification, configuration/sdk-environment-variables and
 //! protocol/exporter.
 
-mod unheeded;
+mod unsupported;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,8 +20,9 @@ use crate::model::{
 };
 use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
-use crate::values::{Gzip, HeaderText, Receiver, Value};
-use unheeded::UNHEEDED;
+use crate::value::Value;
+use crate::values::{EndpointUrl, Gzip, HeaderText};
+use unsupported::UNSUPPORTED;
 
 /// The port that collectors have for gRPC.
 const GRPC_PORT: u16 = 4317;
@@ -115,7 +116,7 @@ pub(crate) const EVENT_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
 
 /// A variable that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredVariable {
     /// Its name.
     pub variable: String,
     /// What is wrong with its value.
@@ -125,14 +126,17 @@ pub struct Ignored {
 impl Config {
     /// What this configuration emits in this environment, and what was left out of the latter.
     #[must_use]
-    pub fn emission(&self, env: &dyn Fn(&str) -> Option<String>) -> (Emission, Vec<Ignored>) {
+    pub fn emission(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> (Emission, Vec<IgnoredVariable>) {
         let mut env = Environment { env, ignored: Vec::new() };
         let mut resource = resource(&mut env);
         resource.extend(self.resource.clone());
         // What it says is in the configuration; that it says nothing is told here.
         env.read(&[CAPTURE_VARIABLE], captures);
         env.read(&["OTEL_PROPAGATORS"], propagators);
-        env.tell_unheeded();
+        env.report_unsupported();
         let emission = Emission {
             genai: self.telemetry.genai.unwrap_or_else(|| opted_in(&mut env)),
             scope_labels: self.telemetry.scope_labels,
@@ -164,7 +168,7 @@ const LOGS: Signal = Signal { word: "LOGS", path: "/v1/logs", exporters: &["otlp
 /// Variables, and which of them do not do.
 struct Environment<'a> {
     env: &'a dyn Fn(&str) -> Option<String>,
-    ignored: Vec<Ignored>,
+    ignored: Vec<IgnoredVariable>,
 }
 
 impl Environment<'_> {
@@ -188,7 +192,7 @@ impl Environment<'_> {
 
     /// Leaves one out; one that is for all signals is read for each of them.
     fn ignore(&mut self, variable: String, why: Invalid) {
-        let ignored = Ignored { variable, why };
+        let ignored = IgnoredVariable { variable, why };
         if !self.ignored.contains(&ignored) {
             self.ignored.push(ignored);
         }
@@ -211,10 +215,10 @@ impl Environment<'_> {
     }
 
     /// Tells of those that are set and change nothing.
-    fn tell_unheeded(&mut self) {
-        for (name, instead) in UNHEEDED {
-            let unheeded = |_: &str| Err::<(), _>(Invalid::new("changes nothing here", *instead));
-            self.read(&[name], unheeded);
+    fn report_unsupported(&mut self) {
+        for (name, instead) in UNSUPPORTED {
+            let unsupported = |_: &str| Err::<(), _>(Invalid::new("is not supported", *instead));
+            self.read(&[name], unsupported);
         }
     }
 }
@@ -226,7 +230,7 @@ pub(crate) fn is_true(word: &str) -> Result<bool, Invalid> {
     match word.to_ascii_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(Invalid::new("is neither true nor false", "true or false")),
+        _ => Err(Invalid::new("is not true or false", "true or false")),
     }
 }
 
@@ -236,10 +240,7 @@ fn propagators(text: &str) -> Result<(), Invalid> {
     if text.split(',').all(is_ours) {
         Ok(())
     } else {
-        Err(Invalid::new(
-            "changes nothing here",
-            "tracecontext, and baggage, which passes as it is",
-        ))
+        Err(Invalid::new("is not supported", "tracecontext, and baggage, which passes as it is"))
     }
 }
 
@@ -281,7 +282,7 @@ fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport>
             match text.to_ascii_lowercase().as_str() {
                 "cumulative" => Ok(Temporality::Cumulative),
                 "delta" | "lowmemory" => Ok(Temporality::Delta),
-                _ => Err(Invalid::new("is not known here", "cumulative, delta or lowmemory")),
+                _ => Err(Invalid::new("is not allowed here", "cumulative, delta or lowmemory")),
             }
         })
         .unzip();
@@ -291,7 +292,7 @@ fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport>
                 "explicit_bucket_histogram" => Ok(HistogramBuckets::Explicit),
                 "base2_exponential_bucket_histogram" => Ok(HistogramBuckets::Exponential),
                 _ => Err(Invalid::new(
-                    "is not known here",
+                    "is not allowed here",
                     "explicit_bucket_histogram or base2_exponential_bucket_histogram",
                 )),
             }
@@ -343,7 +344,7 @@ fn exporter(
     let protocol = keys.protocol.or(told);
     let variable = format!("OTEL_{}_EXPORTER", signal.word);
     let named = env.read(&[&variable], |text| exporters(text, signal.exporters)).map(first);
-    let told = env.of_signal(signal, "ENDPOINT", Receiver::parse);
+    let told = env.of_signal(signal, "ENDPOINT", EndpointUrl::parse);
     let headers = env.of_signal(signal, "HEADERS", headers).map(first);
     let gzip = env.of_signal(signal, "COMPRESSION", Gzip::parse).map(|(gzip, _)| gzip.0);
     let timeout = env.of_signal(signal, "TIMEOUT", milliseconds).map(first);
@@ -392,7 +393,7 @@ fn client(signal: &Signal, env: &mut Environment<'_>) -> Option<ClientCertificat
         (Some((_, what)), None) | (None, Some((_, what))) => {
             let expected = "a certificate and its key";
             let variable = format!("OTEL_EXPORTER_OTLP_{what}");
-            env.ignore(variable, Invalid::new("stands alone", expected));
+            env.ignore(variable, Invalid::new("has no counterpart", expected));
             None
         }
         (None, None) => None,
@@ -413,14 +414,15 @@ fn local(protocol: Option<OtlpProtocol>) -> UpstreamUrl {
 fn exporters(text: &str, known: &[&str]) -> Result<bool, Invalid> {
     let words: Vec<_> = text.split(',').map(str::trim).collect();
     match words.iter().find(|word| !known.contains(word)) {
-        Some(_) => Err(Invalid::new("names another exporter", known.join(", "))),
+        Some(_) => Err(Invalid::new("names an unsupported exporter", known.join(", "))),
         None => Ok(words.contains(&"otlp")),
     }
 }
 
 fn milliseconds(text: &str) -> Result<Duration, Invalid> {
     let digits = text.parse::<u32>().ok().filter(|number| *number > 0);
-    let number = digits.ok_or_else(|| Invalid::new("is no time", "whole milliseconds above 0"))?;
+    let number =
+        digits.ok_or_else(|| Invalid::new("is not a time", "whole milliseconds above 0"))?;
     Ok(Duration::from_millis(number.into()))
 }
 
@@ -450,17 +452,20 @@ pub(crate) fn header_name(name: &str) -> Result<String, Invalid> {
     let name = name.to_ascii_lowercase();
     let well_formed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || !name.bytes().all(well_formed) {
-        return Err(Invalid::new("is no name of a header", "letters, digits, `-`, `_` and `.`"));
+        return Err(Invalid::new(
+            "is not a valid header name",
+            "letters, digits, `-`, `_` and `.`",
+        ));
     }
     if OURS.contains(&name.as_str()) || name.starts_with("grpc-") {
-        return Err(Invalid::new("has a meaning of its own", "another header"));
+        return Err(Invalid::new("is a header that Taximeter sets itself", "another header"));
     }
     Ok(name)
 }
 
 /// `k=v,k=v`, in which `%` stands before two hexadecimal digits.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, Invalid> {
-    let invalid = || Invalid::new("is no list of pairs", "key=value,key=value, percent-encoded");
+    let invalid = || Invalid::new("is not a list of pairs", "key=value,key=value, percent-encoded");
     let pairs = text.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=')?;
         let (key, value) = (decoded(key.trim())?, decoded(value.trim())?);

@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 use taximeter_pricing::MeterName;
 
 use crate::mistake::{Findings, Found, Invalid};
-use crate::values::Value;
+use crate::value::Value;
 use crate::yaml::{Key, Kind, Node};
 
 /// Where a value stands, and what its key is called from the root on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct Location {
     pub(crate) at: Range<usize>,
     pub(crate) path: String,
 }
 
-/// A value and its spot.
+/// A value and its location.
 #[derive(Debug, Clone)]
-pub(crate) struct At<T> {
+pub(crate) struct Spanned<T> {
     pub(crate) value: T,
-    pub(crate) spot: Spot,
+    pub(crate) location: Location,
     /// As written, for messages: without what `${…}` stands for.
     pub(crate) written: String,
 }
@@ -58,7 +58,7 @@ impl<T> Optional<T> {
     }
 }
 
-impl<T> Optional<At<T>> {
+impl<T> Optional<Spanned<T>> {
     /// The value, or the default; the default too when it is wrong, for nothing will be built then.
     pub(crate) fn or<U: From<T>>(self, default: U) -> U {
         self.given().map_or(default, |at| at.value.into())
@@ -92,29 +92,33 @@ impl Reader<'_> {
     /// Reports a mistake.
     pub(crate) fn report(
         &mut self,
-        spot: &Spot,
+        location: &Location,
         problem: impl Into<String>,
         hint: impl Into<String>,
     ) {
         self.findings.push(Found {
-            at: spot.at.clone(),
-            subject: spot.path.clone(),
+            at: location.at.clone(),
+            subject: location.path.clone(),
             problem: problem.into(),
             hint: hint.into(),
         });
     }
 
-    /// Reports that what is `written` at `spot` does not do as a `T`.
-    pub(crate) fn invalid<T: Value>(&mut self, spot: &Spot, written: &str, why: &Invalid) {
+    /// Reports that what is `written` at `location` does not do as a `T`.
+    pub(crate) fn invalid<T: Value>(&mut self, location: &Location, written: &str, why: &Invalid) {
         let value = match (T::SECRET, why.secret) {
             (true, _) => "the secret".to_owned(),
             (false, true) => "the value".to_owned(),
             (false, false) => quoted(written),
         };
         if why.secret {
-            self.findings.mask(spot.at.clone());
+            self.findings.mask(location.at.clone());
         }
-        self.report(spot, format!("{value} {}", why.problem), format!("expected {}", why.expected));
+        self.report(
+            location,
+            format!("{value} {}", why.problem),
+            format!("expected {}", why.expected),
+        );
     }
 
     /// `path` seen from the folder of the configuration.
@@ -162,21 +166,21 @@ impl Reader<'_> {
     }
 }
 
-impl<T: Value> Read for At<T> {
+impl<T: Value> Read for Spanned<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         if (T::SECRET || has_credentials(node)) && !is_reference(node) {
             mask(node, reader);
         }
         let Kind::Scalar(written) = &node.kind else {
-            wrong_kind(node, path, T::EXPECTED, reader);
+            wrong_kind(node, path, &T::expected(), reader);
             return None;
         };
-        let spot = Spot { at: node.at.clone(), path: path.to_owned() };
+        let location = Location { at: node.at.clone(), path: path.to_owned() };
         let read = reader.interpolate(written).and_then(|text| T::parse(&text));
         match read {
-            Ok(value) => Some(Self { value, spot, written: written.clone() }),
+            Ok(value) => Some(Self { value, location, written: written.clone() }),
             Err(why) => {
-                reader.invalid::<T>(&spot, written, &why);
+                reader.invalid::<T>(&location, written, &why);
                 None
             }
         }
@@ -189,7 +193,7 @@ pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
     /// Whether the file gives it no item, readable or not.
     pub(crate) empty: bool,
-    pub(crate) spot: Spot,
+    pub(crate) location: Location,
 }
 
 impl<T: Read> Read for List<T> {
@@ -203,7 +207,7 @@ impl<T: Read> Read for List<T> {
         Some(Self {
             items,
             empty: nodes.is_empty(),
-            spot: Spot { at: node.at.clone(), path: path.to_owned() },
+            location: Location { at: node.at.clone(), path: path.to_owned() },
         })
     }
 }
@@ -223,7 +227,7 @@ impl<T: Read> Read for OneOrMore<T> {
 
 /// A map with keys of the user's own, which must be what the values are.
 #[derive(Debug)]
-pub(crate) struct Table<T>(pub(crate) BTreeMap<String, At<T>>);
+pub(crate) struct Table<T>(pub(crate) BTreeMap<String, Spanned<T>>);
 
 impl<T: Value> Read for Table<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
@@ -231,10 +235,14 @@ impl<T: Value> Read for Table<T> {
         let read = |(key, value): (&Key, &Node)| {
             let path = join(path, &key.name);
             if let Err(why) = T::parse(&key.name) {
-                let spot = Spot { at: key.at.clone(), path: path.clone() };
-                reader.report(&spot, "is no good name", format!("expected {}", why.expected));
+                let location = Location { at: key.at.clone(), path: path.clone() };
+                reader.report(
+                    &location,
+                    "is not allowed as a name",
+                    format!("expected {}", why.expected),
+                );
             }
-            Some((key.name.clone(), At::read(value, &path, reader)?))
+            Some((key.name.clone(), Spanned::read(value, &path, reader)?))
         };
         Some(Self(entries.into_iter().filter_map(read).collect()))
     }
@@ -242,14 +250,14 @@ impl<T: Value> Read for Table<T> {
 
 /// A map from meters of tokens to values.
 #[derive(Debug)]
-pub(crate) struct ByMeter<T>(pub(crate) BTreeMap<MeterName, At<T>>);
+pub(crate) struct ByMeter<T>(pub(crate) BTreeMap<MeterName, Spanned<T>>);
 
 impl<T: Value> Read for ByMeter<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         let mut keys = Keys::of(node, path, reader)?;
         let meters = || MeterName::ALL.into_iter().filter(|meter| meter.counts_tokens());
         let mut take = |meter: MeterName| {
-            let value: Optional<At<T>> = keys.take(meter.as_str(), reader);
+            let value: Optional<Spanned<T>> = keys.take(meter.as_str(), reader);
             Some((meter, value.given()?))
         };
         let read = Self(meters().filter_map(&mut take).collect());
@@ -262,7 +270,7 @@ impl<T: Value> Read for ByMeter<T> {
 /// The entries of a map that nobody has read yet.
 pub(crate) struct Keys<'node> {
     entries: Vec<(&'node Key, &'node Node)>,
-    spot: Spot,
+    location: Location,
 }
 
 impl<'node> Keys<'node> {
@@ -278,13 +286,13 @@ impl<'node> Keys<'node> {
             if seen.insert(&key.name) {
                 entries.push((key, value));
             } else {
-                let spot = Spot { at: key.at.clone(), path: join(path, &key.name) };
+                let location = Location { at: key.at.clone(), path: join(path, &key.name) };
                 mask(value, reader);
-                reader.report(&spot, "is given twice", "expected each key once");
+                reader.report(&location, "is given twice", "expected each key once");
             }
         }
         let at = all.first().map_or(node.at.clone(), |(key, _)| key.at.clone());
-        Some(Self { entries, spot: Spot { at, path: path.to_owned() } })
+        Some(Self { entries, location: Location { at, path: path.to_owned() } })
     }
 
     /// Reads the value of `name`, if it is there.
@@ -293,7 +301,8 @@ impl<'node> Keys<'node> {
             return Optional::Absent;
         };
         let (_, node) = self.entries.swap_remove(index);
-        T::read(node, &join(&self.spot.path, name), reader).map_or(Optional::Wrong, Optional::Given)
+        T::read(node, &join(&self.location.path, name), reader)
+            .map_or(Optional::Wrong, Optional::Given)
     }
 
     /// Reports what is left: keys that `known` does not have.
@@ -305,46 +314,46 @@ impl<'node> Keys<'node> {
             };
             // A misspelt `credential` still has a secret behind it.
             mask(value, reader);
-            let spot = Spot { at: key.at.clone(), path: join(&self.spot.path, &key.name) };
-            reader.report(&spot, "unknown key", hint);
+            let location =
+                Location { at: key.at.clone(), path: join(&self.location.path, &key.name) };
+            reader.report(&location, "is not a known key", hint);
         }
     }
 }
 
 /// A key of the schema that may be left out, or must be there.
 pub(crate) trait Take: Sized {
-    /// Whether it must be there.
-    const IS_REQUIRED: bool;
     /// Reads the value of `name`.
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self;
 }
 
 impl<T: Read> Take for Optional<T> {
-    const IS_REQUIRED: bool = false;
-
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
         keys.take(name, reader)
     }
 }
 
 impl<T: Read> Take for Required<T> {
-    const IS_REQUIRED: bool = true;
-
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
         let value = keys.take(name, reader);
         if matches!(value, Optional::Absent) {
-            let spot = Spot { at: keys.spot.at.clone(), path: join(&keys.spot.path, name) };
-            reader.report(&spot, "is missing", format!("expected a key `{name}` in this map"));
+            let location =
+                Location { at: keys.location.at.clone(), path: join(&keys.location.path, name) };
+            reader.report(&location, "is missing", format!("add the key `{name}` to this map"));
         }
         Self(value.given())
     }
 }
 
-/// A map with the keys of the schema: the struct, how it is read, and what editors are told of it.
+/// A map with the keys of the schema: the struct, how it is read, and its schema. A key says its
+/// type, and with `= …` its default and an example.
 macro_rules! keys {
     (
         $(#[doc = $about:literal])*
-        $name:ident { $($(#[doc = $key_about:literal])* $key:ident: $kind:ty,)+ }
+        $name:ident { $(
+            $(#[doc = $key_about:literal])*
+            $key:ident $(($key_name:literal))?: $kind:ty = $facts:expr,
+        )+ }
     ) => {
         $(#[doc = $about])*
         #[derive(Debug)]
@@ -352,33 +361,33 @@ macro_rules! keys {
             $($(#[doc = $key_about])* pub(crate) $key: $kind,)+
         }
 
-        impl crate::shape::Described for $name {
-            fn described() -> serde_json::Value {
-                let keys = vec![$(crate::shape::Key {
-                    name: crate::reader::plain(stringify!($key)),
+        impl $crate::json_schema::Described for $name {
+            fn described() -> $crate::json_schema::Schema {
+                let keys = vec![$($crate::json_schema::Key {
+                    name: $crate::reader::key_name!($key $(($key_name))?),
                     about: &[$($key_about),*],
-                    is_required: <$kind as crate::reader::Take>::IS_REQUIRED,
-                    schema: <$kind as crate::shape::Described>::described(),
+                    facts: $facts,
+                    schema: <$kind as $crate::json_schema::Described>::described(),
                 }),+];
-                crate::shape::map(&[$($about),*], keys)
+                $crate::json_schema::Schema::Map { about: &[$($about),*], keys }
             }
         }
 
-        impl crate::reader::Read for $name {
+        impl $crate::reader::Read for $name {
             fn read(
-                node: &crate::yaml::Node,
+                node: &$crate::yaml::Node,
                 path: &str,
-                reader: &mut crate::reader::Reader<'_>,
+                reader: &mut $crate::reader::Reader<'_>,
             ) -> Option<Self> {
-                let mut keys = crate::reader::Keys::of(node, path, reader)?;
+                let mut keys = $crate::reader::Keys::of(node, path, reader)?;
                 let read = Self {
-                    $($key: crate::reader::Take::take(
+                    $($key: $crate::reader::Take::take(
                         &mut keys,
-                        crate::reader::plain(stringify!($key)),
+                        $crate::reader::key_name!($key $(($key_name))?),
                         reader,
                     ),)+
                 };
-                keys.finish(&[$(crate::reader::plain(stringify!($key))),+], reader);
+                keys.finish(&[$($crate::reader::key_name!($key $(($key_name))?)),+], reader);
                 Some(read)
             }
         }
@@ -386,10 +395,16 @@ macro_rules! keys {
 }
 pub(crate) use keys;
 
-/// A key whose name is a word of Rust's, without the mark of that.
-pub(crate) fn plain(key: &'static str) -> &'static str {
-    key.strip_prefix("r#").unwrap_or(key)
+/// The name of a key in the file: that of its field, or the one in brackets.
+macro_rules! key_name {
+    ($key:ident) => {
+        stringify!($key)
+    };
+    ($key:ident ($name:literal)) => {
+        $name
+    };
 }
+pub(crate) use key_name;
 
 fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) {
     let problem = match &node.kind {
@@ -399,8 +414,8 @@ fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) 
         Kind::Map(_) => "is a map".to_owned(),
     };
     let path = if path.is_empty() { "the file" } else { path };
-    let spot = Spot { at: node.at.clone(), path: path.to_owned() };
-    reader.report(&spot, problem, format!("expected {expected}"));
+    let location = Location { at: node.at.clone(), path: path.to_owned() };
+    reader.report(&location, problem, format!("expected {expected}"));
 }
 
 /// Whether the text only says where the value is.

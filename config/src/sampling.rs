@@ -96,8 +96,9 @@ pub(crate) fn sampler(name: &str, ratio: Ratio) -> Result<(Ratio, bool), Invalid
         "parentbased_always_off" => (Ratio::NONE, true),
         "parentbased_traceidratio" => (ratio, true),
         _ => {
-            let expected = "always_on, always_off or traceidratio, or parentbased_ and one of them";
-            return Err(Invalid::new("is no sampler that is known here", expected));
+            let expected =
+                "always_on, always_off, traceidratio, or one of them behind parentbased_";
+            return Err(Invalid::new("is not a supported sampler", expected));
         }
     })
 }

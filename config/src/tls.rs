@@ -4,36 +4,38 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::json_schema::{required, without};
 use crate::mistake::Invalid;
 use crate::model::Tls;
-use crate::reader::{At, Optional, Reader, Required, keys};
+use crate::reader::{Optional, Reader, Required, Spanned, keys};
 
 keys! {
-    /// What clients' connections are secured with. The files are read again when they change, and
-    /// connections that are made then have what is new.
+    /// TLS for client connections. Taximeter reads the files again when they change. Connections that
+    /// are opened then use the new ones.
     RawTls {
-        /// Our certificate and those between it and its authority, in PEM.
-        cert: Required<At<PathBuf>>,
-        /// Its key, in PEM.
-        key: Required<At<PathBuf>>,
-        /// Authorities, in PEM: clients must show a certificate of one of them. Default: clients need
-        /// none.
-        client_ca: Optional<At<PathBuf>>,
+        /// A PEM file with the certificate, and those between it and its authority.
+        cert: Required<Spanned<PathBuf>> = required().example("tls.crt"),
+        /// A PEM file with the key of `cert`.
+        key: Required<Spanned<PathBuf>> = required().example("tls.key"),
+        /// A PEM file with authorities. Clients must show a certificate that one of them has signed.
+        client_ca: Optional<Spanned<PathBuf>> =
+            without("clients need no certificate").example("clients.pem"),
     }
 }
 
 keys! {
-    /// What connections to the admin address are secured with. The files are read again when they
-    /// change, and connections that are made then have what is new.
+    /// TLS for the admin address. Taximeter reads the files again when they change. Connections that
+    /// are opened then use the new ones.
     RawAdminTls {
-        /// Our certificate and those between it and its authority, in PEM.
-        cert: Required<At<PathBuf>>,
-        /// Its key, in PEM.
-        key: Required<At<PathBuf>>,
-        /// Authorities, in PEM: who shows a certificate of one of them needs no `admin_token`, and
-        /// where there is no token, nobody else is answered, but for `/healthz` and `/readyz`.
-        /// Default: certificates do not count.
-        client_ca: Optional<At<PathBuf>>,
+        /// A PEM file with the certificate, and those between it and its authority.
+        cert: Required<Spanned<PathBuf>> = required().example("admin.crt"),
+        /// A PEM file with the key of `cert`.
+        key: Required<Spanned<PathBuf>> = required().example("admin.key"),
+        /// A PEM file with authorities. A caller with a certificate that one of them has signed needs
+        /// no `admin_token`. Without an `admin_token`, only such callers are answered; `/healthz` and
+        /// `/readyz` answer everyone.
+        client_ca: Optional<Spanned<PathBuf>> =
+            without("certificates do not count").example("operators.pem"),
     }
 }
 
@@ -61,12 +63,12 @@ impl RawAdminTls {
 }
 
 fn files(
-    cert: Required<At<PathBuf>>,
-    key: Required<At<PathBuf>>,
-    client_ca: Optional<At<PathBuf>>,
+    cert: Required<Spanned<PathBuf>>,
+    key: Required<Spanned<PathBuf>>,
+    client_ca: Optional<Spanned<PathBuf>>,
     reader: &Reader<'_>,
 ) -> Option<Tls> {
-    let file = |at: At<PathBuf>| reader.resolve(&at.value);
+    let file = |at: Spanned<PathBuf>| reader.resolve(&at.value);
     Some(Tls { cert: file(cert.0?), key: file(key.0?), client_ca: client_ca.given().map(file) })
 }
 
@@ -80,8 +82,8 @@ pub(crate) fn admin_problem(
     let overlap = ours == theirs || ours.is_unspecified() || theirs.is_unspecified();
     if admin.port() == listen.port() && admin.port() != 0 && overlap {
         return Some(Invalid::new(
-            "is where clients connect",
-            "another port than that of `listen`",
+            "is also the address where clients connect",
+            "another port than `listen` has",
         ));
     }
     if !ours.is_loopback() && !is_guarded {

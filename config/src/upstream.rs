@@ -22,7 +22,10 @@ impl ModelPattern {
     /// Errors: `Invalid` when empty, longer than 1024 bytes, or with control characters.
     pub fn new(pattern: &str) -> Result<Self, Invalid> {
         if pattern.is_empty() || pattern.len() > BYTES_MAX || pattern.contains(char::is_control) {
-            return Err(Invalid::new("names no model", "a model's name, or `*` for every model"));
+            return Err(Invalid::new(
+                "is not a model name",
+                "a model name, or `*` for every model",
+            ));
         }
         Ok(Self(pattern.to_owned()))
     }
@@ -71,13 +74,13 @@ impl UpstreamUrl {
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
-            _ => return Err(Invalid::new("has another scheme", "http://… or https://…")),
+            _ => return Err(Invalid::new("has an unsupported scheme", "http://… or https://…")),
         };
         if url.len() > BYTES_MAX
             || !rest.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
         {
             return Err(Invalid::new(
-                "has characters that a URL has not",
+                "has characters that a URL cannot have",
                 "plain ASCII, at most 1024 bytes",
             ));
         }
@@ -88,7 +91,7 @@ impl UpstreamUrl {
         if authority.contains('@') {
             return Err(Invalid::new(
                 "has credentials in it",
-                "the secret under the key `credential`",
+                "the secret in the key `credential`",
             )
             .secret());
         }
@@ -144,12 +147,12 @@ fn prefix(path: &str) -> Result<String, Invalid> {
     let path = path.trim_end_matches('/');
     let mut segments: Vec<&str> = path.split('/').filter(|_| !path.is_empty()).collect();
     if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
-        return Err(Invalid::new("has an empty or dotted path segment", "a plain path"));
+        return Err(Invalid::new("has an empty path segment, or `.` or `..`", "a plain path"));
     }
     if segments.last().is_some_and(|last| ROUTES.contains(last)) {
         return Err(Invalid::new(
-            "goes on to a route",
-            "only what is in front of it, such as https://host/v1",
+            "ends with a route",
+            "the part before the route, such as https://host/v1",
         ));
     }
     segments.pop_if(|last| *last == "v1");

@@ -10,6 +10,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
 use crate::content::{Capture, Pattern};
+use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
@@ -17,7 +18,7 @@ use crate::model::{
     UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::secret::Secret;
-use crate::shape::Shape;
+use crate::value::Value;
 
 /// Longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;
@@ -25,20 +26,6 @@ const NAME_BYTES_MAX: usize = 128;
 const LABEL_BYTES_MAX: usize = 256;
 /// Shortest secret that is worth the name, in characters.
 const TOKEN_CHARS_MIN: usize = 16;
-
-/// A value that one scalar holds.
-pub(crate) trait Value: Sized {
-    /// For messages when there is a list or a map instead.
-    const EXPECTED: &'static str;
-    /// Whether messages must not show it.
-    const SECRET: bool = false;
-    /// The value of `text`.
-    fn parse(text: &str) -> Result<Self, Invalid>;
-    /// What it looks like, for editors.
-    fn shape() -> Shape {
-        Shape::Text
-    }
-}
 
 /// Values that are one of a few words.
 macro_rules! words {
@@ -51,14 +38,14 @@ macro_rules! words {
                     $($($word)|+ => Ok($value),)+
                     // It may be the URL of something else, with a password in it.
                     _ if text.contains('@') => {
-                        Err(Invalid::new("is not known here", $expected).secret())
+                        Err(Invalid::new("is not allowed here", $expected).secret())
                     }
-                    _ => Err(Invalid::new("is not known here", $expected)),
+                    _ => Err(Invalid::new("is not allowed here", $expected)),
                 }
             }
 
-            fn shape() -> Shape {
-                Shape::Words(vec![$($($word),+),+])
+            fn allowed() -> Allowed {
+                Allowed::Words(vec![$($($word),+),+])
             }
         }
     };
@@ -137,7 +124,7 @@ impl Value for Store {
             url if url.contains("://") || url.contains('@') => {
                 Ok(Self::Postgres(Box::new(url.parse()?)))
             }
-            _ => Err(Invalid::new("is not known here", Self::EXPECTED)),
+            _ => Err(Invalid::new("is not allowed here", Self::EXPECTED)),
         }
     }
 }
@@ -149,12 +136,12 @@ impl Value for Dialect {
         Self::deserialize(StrDeserializer::<WordError>::new(text)).map_err(|error| {
             let error = error.to_string();
             let expected = error.split_once("expected one of ").map_or("", |(_, words)| words);
-            Invalid::new("is no known dialect", format!("one of {}", expected.replace('`', "")))
+            Invalid::new("is not a dialect", format!("one of {}", expected.replace('`', "")))
         })
     }
 
-    fn shape() -> Shape {
-        Shape::Words(Self::ALL.iter().map(|dialect| dialect.as_str()).collect())
+    fn allowed() -> Allowed {
+        Allowed::Words(Self::ALL.iter().map(|dialect| dialect.as_str()).collect())
     }
 }
 
@@ -173,7 +160,7 @@ impl Value for SocketAddr {
     const EXPECTED: &'static str = "an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let invalid = |_| Invalid::new("is no address with a port", Self::EXPECTED);
+        let invalid = |_| Invalid::new("is not an address with a port", Self::EXPECTED);
         text.replacen("localhost:", "127.0.0.1:", 1).parse().map_err(invalid)
     }
 }
@@ -186,7 +173,7 @@ impl Value for IpNet {
         text.parse::<Self>()
             .or_else(|_| address())
             .map(|net| net.trunc())
-            .map_err(|_| Invalid::new("is no address and no network", Self::EXPECTED))
+            .map_err(|_| Invalid::new("is not an address or a network", Self::EXPECTED))
     }
 }
 
@@ -195,7 +182,7 @@ impl Value for PathBuf {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         if text.is_empty() || text.contains('\0') {
-            return Err(Invalid::new("is no path", Self::EXPECTED));
+            return Err(Invalid::new("is not a path", Self::EXPECTED));
         }
         Ok(Self::from(text))
     }
@@ -211,15 +198,15 @@ impl Value for UpstreamUrl {
 
 /// Where a receiver of events is: a whole path, and not only what is in front of one.
 #[derive(Debug, Clone)]
-pub(crate) struct Receiver(UpstreamUrl);
+pub(crate) struct EndpointUrl(UpstreamUrl);
 
-impl From<Receiver> for UpstreamUrl {
-    fn from(receiver: Receiver) -> Self {
+impl From<EndpointUrl> for UpstreamUrl {
+    fn from(receiver: EndpointUrl) -> Self {
         receiver.0
     }
 }
 
-impl Value for Receiver {
+impl Value for EndpointUrl {
     const EXPECTED: &'static str = "a URL such as https://openmeter.example/api/v1/events";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
@@ -229,7 +216,10 @@ impl Value for Receiver {
         let (host, path) = text.split_at(path);
         let url = UpstreamUrl::parse(host)?;
         if !path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-            return Err(Invalid::new("has no path that can be sent", Self::EXPECTED));
+            return Err(Invalid::new(
+                "has a path with characters that a URL cannot have",
+                Self::EXPECTED,
+            ));
         }
         let prefix = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
         Ok(Self(UpstreamUrl { prefix, ..url }))
@@ -237,7 +227,7 @@ impl Value for Receiver {
 }
 
 impl Value for ModelPattern {
-    const EXPECTED: &'static str = "a model's name, in which `*` stands for anything";
+    const EXPECTED: &'static str = "a model name; `*` stands for any run of characters";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         Self::new(text)
@@ -280,9 +270,9 @@ impl Value for HeaderText {
 
 /// A secret that others must show to us.
 #[derive(Debug, Clone)]
-pub(crate) struct Token(pub(crate) Secret);
+pub(crate) struct BearerToken(pub(crate) Secret);
 
-impl Value for Token {
+impl Value for BearerToken {
     const EXPECTED: &'static str = Secret::EXPECTED;
     const SECRET: bool = true;
 
@@ -290,7 +280,7 @@ impl Value for Token {
         let secret = <Secret as Value>::parse(text)?;
         if text.len() < TOKEN_CHARS_MIN {
             let expected = format!("at least {TOKEN_CHARS_MIN} characters");
-            return Err(Invalid::new("can be guessed", expected));
+            return Err(Invalid::new("is too short", expected));
         }
         Ok(Self(secret))
     }
@@ -307,7 +297,7 @@ impl Value for Sha256 {
         let digits = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<_>>>();
         let Some(digits) = digits.filter(|digits| digits.len() == 64) else {
             // It may be the key itself.
-            return Err(Invalid::new("is no SHA-256", Self::EXPECTED).secret());
+            return Err(Invalid::new("is not a SHA-256 hash", Self::EXPECTED).secret());
         };
         let mut hash = [0; 32];
         for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
@@ -359,8 +349,10 @@ fn name_problem(text: &str) -> Option<&'static str> {
         _ if text.trim() != text => Some("begins or ends with a space"),
         _ if text.contains(char::is_control) => Some("has a control character"),
         _ if text.contains(deceiving) => Some("has an invisible or combining character"),
-        _ if text.contains(['/', '\\']) || text.contains("..") => Some("has a part of a path"),
-        _ if text.starts_with(['=', '+', '-', '@']) => Some("begins like a formula"),
+        _ if text.contains(['/', '\\']) || text.contains("..") => {
+            Some("contains `/`, `\\` or `..`")
+        }
+        _ if text.starts_with(['=', '+', '-', '@']) => Some("begins with `=`, `+`, `-` or `@`"),
         _ => None,
     }
 }
@@ -380,7 +372,7 @@ impl Value for Label {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.contains(char::is_control) {
-            return Err(Invalid::new("does not fit a label", Self::EXPECTED));
+            return Err(Invalid::new("is not allowed as a label", Self::EXPECTED));
         }
         Ok(Self(text.to_owned()))
     }
@@ -429,10 +421,10 @@ impl Value for IdentityHeader {
         let well_formed = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !well_formed {
-            return Err(Invalid::new("is no name of a header", "letters, digits and `-`"));
+            return Err(Invalid::new("is not a valid header name", "letters, digits and `-`"));
         }
         if TAKEN.contains(&name.as_str()) || name.starts_with("x-taximeter-") {
-            return Err(Invalid::new("has a meaning of its own", Self::EXPECTED));
+            return Err(Invalid::new("is a header with another use", Self::EXPECTED));
         }
         Ok(Self(name))
     }

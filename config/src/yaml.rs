@@ -100,7 +100,7 @@ impl<'text> Events<'text> {
             Event::Alias(_) => {
                 return Err(self.refuse(at, "an alias", "the value itself, written out"));
             }
-            _ => return Err(self.refuse(at, "the end of the value", "a value")),
+            _ => return Err(self.refuse(at, "an incomplete value", "a value")),
         };
         Ok(Node { at, kind })
     }
@@ -122,7 +122,7 @@ impl<'text> Events<'text> {
                 (Event::MappingEnd, _) => return Ok(Node { at, kind: Kind::Map(entries) }),
                 (Event::Scalar(name, _, _, None), at) => Key { name: name.into_owned(), at },
                 (_, at) => {
-                    return Err(self.refuse(at, "a key that is no word", "a word and a colon"));
+                    return Err(self.refuse(at, "a key that is not a word", "a word and a colon"));
                 }
             };
             let (event, at) = self.next()?;
@@ -131,7 +131,7 @@ impl<'text> Events<'text> {
     }
 
     fn refuse(&self, at: Range<usize>, what: &str, expected: &'static str) -> SyntaxError {
-        SyntaxError { at, problem: format!("{what} is not read here"), expected }
+        SyntaxError { at, problem: format!("{what} is not supported here"), expected }
     }
 
     fn range(&self, span: &Span) -> Range<usize> {
