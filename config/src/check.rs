@@ -1,4 +1,4 @@
-//! What the file says → what the program may trust: defaults, and the rules between one key and
+//! `Raw*` structs → `Config`: fills in defaults, and checks the rules between one key and
 //! another.
 
 mod limits;
@@ -33,7 +33,7 @@ use crate::value::Value;
 use crate::values::{HeaderText, Label, Sha256};
 use limits::limits;
 
-/// The configuration; `None` when a part of it cannot be built, which is reported.
+/// The configuration. Reports mistakes, and returns `None` when one of them leaves a part unbuilt.
 pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> {
     let default = Config::before(Vec::new());
     let prices = raw.prices.given().map_or(default.prices, |raw| prices(raw, reader));
@@ -43,10 +43,10 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     let admin_location = admin_location.map(|at| at.location.clone());
     let listen = raw.listen.or(default.listen);
     let admin = raw.admin.or(default.admin);
-    // A token that is there but wrong is a mistake of its own.
+    // A wrong token is reported already.
     let is_guarded = !matches!(raw.admin_token, Optional::Absent)
         || RawAdminTls::asks_for_certificates(&raw.admin_tls);
-    // The defaults get on with each other, so one of the two is given when there is a problem.
+    // The defaults fit together, so the file gives one of the two when there is a problem.
     if let (Some(why), Some(admin_location)) =
         (admin_problem(listen, admin, is_guarded), admin_location)
     {
@@ -75,7 +75,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         passthrough: raw.passthrough.or(default.passthrough),
         resource: labels(raw.resource),
         limits: raw.limits.given().map_or(default.limits, |raw| limits(raw, reader)),
-        // Last, so that everything above is checked even when these end it.
+        // These may return early. They come last, so that everything above is checked.
         upstreams: upstreams?,
         tokenizers: tokenizers?,
         tenants: tenants?,
@@ -125,11 +125,11 @@ fn upstreams(
             gpus: gpus.map_or(Some(Vec::new()), |gpus| gpus)?,
         })
     });
-    // Each is built, and so checked, before one that failed ends it.
+    // Collected twice, so that every item is checked before a failed one ends it.
     built.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// Reports a kind of usage that the dialect does not support. With `auto` nobody knows yet.
+/// Reports a kind of usage that the dialect does not support. `auto` may support every kind.
 fn check_usage(
     usage: &Optional<Spanned<UsageAsk>>,
     dialect: &Optional<Spanned<Dialect>>,
@@ -235,7 +235,7 @@ fn ledger(raw: RawLedger) -> Ledger {
     }
 }
 
-/// `None` when its receiver cannot be built.
+/// `None` when the receiver cannot be built.
 fn export(raw: RawExport) -> Option<Export> {
     // Large enough for a receiver far away, small enough for every receiver.
     const BATCH_MAX: usize = 100;
@@ -267,12 +267,12 @@ fn telemetry(raw: Option<RawTelemetry>, reader: &mut Reader<'_>) -> Telemetry {
     }
 }
 
-/// What is captured, which the environment may say too, where there is no such key.
+/// What telemetry captures: the file's keys, or else the environment's variables.
 fn content(raw: Option<RawContent>, reader: &mut Reader<'_>) -> Content {
-    let told = |name| (reader.env)(name).filter(|word| !word.trim().is_empty());
-    let captured = told(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
+    let variable = |name| (reader.env)(name).filter(|word| !word.trim().is_empty());
+    let captured = variable(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
     let captured = captured.unwrap_or_default();
-    let has_none = told(EVENT_VARIABLE).is_some_and(|word| is_true(word.trim()) == Ok(false));
+    let has_none = variable(EVENT_VARIABLE).is_some_and(|word| is_true(word.trim()) == Ok(false));
     let capture = if has_none { captured.without_events() } else { captured };
     let default = Content { capture, ..Content::default() };
     let Some(raw) = raw else { return default };
@@ -315,7 +315,7 @@ fn otlp(raw: RawOtlp, reader: &mut Reader<'_>) -> OtlpKeys {
     }
 }
 
-/// A certificate with its key: one without the other is a mistake.
+/// A certificate with its key. One without the other is a mistake.
 fn client(
     cert: Optional<Spanned<PathBuf>>,
     key: Optional<Spanned<PathBuf>>,
@@ -334,7 +334,7 @@ fn client(
     None
 }
 
-/// Headers by their names in lower case, as HTTP/2 wants them.
+/// Headers by their names in lower case, as HTTP/2 requires.
 fn headers(table: Table<HeaderText>, reader: &mut Reader<'_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     for (name, at) in table.0 {
@@ -355,7 +355,7 @@ fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {
     labels.into_iter().map(|(name, at)| (name, at.value.into())).collect()
 }
 
-/// Values that must differ, and where each was first.
+/// Values that must differ, with the path of the first key that has each.
 struct Unique<T>(BTreeMap<T, String>);
 
 impl<T> Default for Unique<T> {

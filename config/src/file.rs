@@ -1,4 +1,4 @@
-//! The text of a file → `Config`.
+//! Entry points: the text of a file → `Config`, and the schema of such a file.
 
 use std::io;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::running;
 use crate::schema::RawConfig;
 use crate::yaml::{self, Kind, Node};
 
-/// Longest configuration that is read, in bytes.
+/// The longest configuration that Taximeter reads, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 
 impl Config {
     /// The configuration that `text` holds.
     ///
-    /// `file_name` is for messages, and its folder is where relative paths in the text begin. `env`
-    /// and `read_file` answer `${env:NAME}` and `${file:PATH}`.
+    /// `file_name` is for messages. Relative paths in the text start at its folder. `env` and
+    /// `read_file` answer `${env:NAME}` and `${file:PATH}`.
     ///
-    /// Errors: every mistake in the text. Text that is no YAML at all is one mistake, since nothing
+    /// Errors: every mistake in the text. Text that is not YAML is one mistake, since nothing
     /// behind it can be read.
     pub fn from_yaml(
         text: &str,
@@ -38,15 +38,15 @@ impl Config {
         reader.findings.into_result(config, text, file_name)
     }
 
-    /// What such a text may look like, as a JSON Schema (draft 7) for editors. It takes whatever can be
-    /// read; what keys demand of each other only [`from_yaml`](Self::from_yaml) tells.
+    /// The JSON Schema (draft 7) of a configuration, for editors. It accepts every file that can be
+    /// read. Only [`from_yaml`](Self::from_yaml) checks the rules between two keys.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
         schema().file(&running::effect)
     }
 }
 
-/// Every key that a file may have.
+/// Every key of a file.
 pub(crate) fn schema() -> Schema {
     RawConfig::described()
 }

@@ -1,9 +1,14 @@
-//! A file → one valid `Config`, or every mistake with its line and column.
+//! Reads a configuration file. The result is one valid `Config`, or every mistake with its line and
+//! column.
 //!
-//! `Raw*` is what the file says, with places; `Config` is what the program may trust. The way goes
-//! text → tree (`yaml`) → `Raw*` (`reader`, `schema`, `values`) → `Config` (`check`); none of the
-//! steps stops at a first mistake. Refuses to know sockets and the runtime: the environment and
-//! files are functions that the caller gives.
+//! A file passes through three steps: text → tree (`yaml`) → `Raw*` structs (`reader`, `schema`,
+//! `values`) → `Config` (`check`). `Raw*` structs hold what the file says, with locations. `Config`
+//! holds what the program may trust. No step stops at the first mistake.
+//!
+//! Each key is declared once: in `schema` and the files below it, `tls`, and, for limits, `limits`.
+//! The JSON Schema (`json_schema`) and the reference page (`reference`) are made from these tables.
+//!
+//! The crate does no I/O: the caller passes functions that read environment variables and files.
 
 mod access_log;
 mod check;

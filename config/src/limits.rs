@@ -24,8 +24,8 @@ limits! {
     /// refuses a longer one with 414 `uri_too_long`. The admin address has the same limit.
     uri_bytes_max: usize = 8 << 10, AtLeast<1>, Reload;
 
-    /// The time that a client has for its TLS handshake, and for each request head. Taximeter closes
-    /// the connection of a slower client.
+    /// The time that a client has for its TLS handshake, and for each request head. Taximeter
+    /// closes the connection of a slower client.
     header_read_timeout ("header_read_timeout_seconds"): Duration = seconds(10), Duration, Reload;
 
     /// The largest request body, in bytes; at most `bodies_total_bytes_max`. Taximeter refuses a
@@ -36,8 +36,8 @@ limits! {
     /// slower client with 408 `request_timeout`.
     body_read_timeout ("body_read_timeout_seconds"): Duration = seconds(30), Duration, Reload;
 
-    /// The bytes that all request bodies may take in memory at once. Taximeter refuses a request that
-    /// does not fit with 503 `overloaded`.
+    /// The bytes that all request bodies may take in memory at once. Taximeter refuses a request
+    /// that does not fit with 503 `overloaded`.
     bodies_total_bytes_max: Option<usize> = None, AtLeast<1>, Reload,
         "1073741824, or a quarter of the process's memory limit where that is less", "268435456";
 
@@ -61,12 +61,12 @@ limits! {
     /// connection from that address without an answer.
     connections_per_peer_max: usize = 1_000, AtLeast<1>, Reload;
 
-    /// The most requests on one client connection. Taximeter closes the connection after the last of
-    /// them.
+    /// The most requests on one client connection. Taximeter closes the connection after the last
+    /// of them.
     requests_per_connection_max: u32 = 10_000, AtLeast32<1>, Reload;
 
-    /// The most requests of one tenant that run at once, for tenants without a `concurrency` of their
-    /// own. Taximeter refuses every further request with 429 `concurrency_limited`.
+    /// The most requests of one tenant that run at once, for tenants without a `concurrency` of
+    /// their own. Taximeter refuses every further request with 429 `concurrency_limited`.
     requests_per_tenant_max: Option<usize> = None, AtLeast<1>, Reload, "no limit", "50";
 
     /// The most concurrent streams on one HTTP/2 connection. Taximeter announces the number and
@@ -84,8 +84,8 @@ limits! {
     /// that reaches the number, if more than half of all its streams were reset.
     http2_resets_per_10s_max: u32 = 100, AtLeast32<1>, Reload;
 
-    /// The most frames on one HTTP/2 connection within 10 seconds that carry no request and no answer,
-    /// such as PING and SETTINGS. Taximeter closes a connection that sends more.
+    /// The most frames on one HTTP/2 connection within 10 seconds that carry no request and no
+    /// answer, such as PING and SETTINGS. Taximeter closes a connection that sends more.
     http2_control_frames_per_10s_max: u32 = 1_000, AtLeast32<1>, Reload;
 
     /// The time to connect to an upstream, with the TLS handshake. Taximeter then tries again, and
@@ -97,67 +97,72 @@ limits! {
     upstream_head_timeout ("upstream_head_timeout_seconds"): Duration = seconds(300), Duration,
         Reload;
 
-    /// The longest silence of an upstream within an answer. Taximeter then ends the answer, in a stream
-    /// with the error `upstream_timeout`; the record's `end` is `upstream_stalled`.
+    /// The longest silence of an upstream within an answer. Taximeter then ends the answer, in a
+    /// stream with the error `upstream_timeout`; the record's `end` is `upstream_stalled`.
     upstream_idle_timeout ("upstream_idle_timeout_seconds"): Duration = seconds(120), Duration,
         Reload;
 
-    /// The time for a whole request, from its head to the last byte of the answer. Taximeter then ends
-    /// the request; the record's `end` is `deadline`.
+    /// The time for a whole request, from its head to the last byte of the answer. Taximeter then
+    /// ends the request: with 408 or 504 before the answer has begun, else by cutting the answer;
+    /// the record's `end` is `deadline`.
     request_timeout ("request_timeout_seconds"): Duration = seconds(3600), Duration, Reload;
 
-    /// How long Taximeter keeps an idle connection to an upstream for the next request. It closes the
-    /// connection then.
+    /// How long Taximeter keeps an idle connection to an upstream for the next request. It closes
+    /// the connection then.
     upstream_keep_alive ("upstream_keep_alive_seconds"): Duration = seconds(4), Duration, Reload;
 
-    /// The most attempts to send one request. Taximeter tries again only where the engine cannot have
-    /// begun to work, and answers 502 or 503 after the last attempt.
+    /// The most attempts to send one request. Taximeter tries again only where the engine cannot
+    /// have begun to work, and answers 502 after the last attempt.
     attempts_max: u32 = 2, Whole<1, 10>, Reload;
 
-    /// The time in which a client must read what was sent to it. Taximeter closes the connection of a
-    /// client that does not; the record's `end` is `client_stalled`.
+    /// The time in which a client must read what was sent to it. Taximeter closes the connection of
+    /// a client that does not; the record's `end` is `client_stalled`.
     client_write_timeout ("client_write_timeout_seconds"): Duration = seconds(60), Duration, Reload;
 
-    /// The largest body that Taximeter reads as one document, in bytes after decompression. It refuses
-    /// a larger compressed request with 413 `request_too_large`. A larger answer passes unread.
+    /// The largest body that Taximeter reads as one document, in bytes after decompression. It
+    /// refuses a larger compressed request with 413 `request_too_large`. A larger answer passes
+    /// unread.
     decode_bytes_max: usize = 32 << 20, AtLeast<1>, Reload;
 
-    /// The most decompressed bytes per byte of a compressed body. Taximeter refuses a request beyond
-    /// it with 413 `request_too_large`. An answer beyond it passes unread.
+    /// The most decompressed bytes per byte of a compressed body. Taximeter refuses a request
+    /// beyond it with 413 `request_too_large`. An answer beyond it passes unread.
     decode_ratio_max: u32 = 200, AtLeast32<1>, Reload;
 
-    /// The longest line, and the longest data of one event, that Taximeter reads in a stream, in bytes.
-    /// A longer one passes unread. Events with images may be 16 times as long.
+    /// The longest line, and the longest data of one event, that Taximeter reads in a stream, in
+    /// bytes. A longer one passes unread. Events with images may be 16 times as long.
     sse_line_bytes_max: usize = 1 << 20, AtLeast<1_024>, Reload;
 
-    /// The text of one request that Taximeter counts with a tokenizer, in bytes. It estimates the tokens
-    /// of the rest, and flags the number as `estimated`.
+    /// The longest text that Taximeter counts with a tokenizer for one request, in bytes. It
+    /// estimates the tokens of longer text, and flags the number as `estimated`.
     count_bytes_max: usize = 4 << 20, Whole<1, 67_108_864>, Reload;
 
-    /// The bytes of an answer that Taximeter collects for one write to the client. An answer that is no
-    /// stream and is longer has no `x-taximeter-tokens` and no `x-taximeter-cost`.
+    /// The bytes of an answer that Taximeter collects for one write to the client. A longer answer
+    /// that is not a stream carries no `x-taximeter-tokens` and no `x-taximeter-cost`.
     relay_buffer_bytes: usize = 64 << 10, AtLeast<1>, Reload;
 
-    /// How long Taximeter serves on after SIGTERM while `/readyz` already fails, so that load balancers
-    /// can take it out. The drain begins then.
+    /// How long Taximeter serves on after SIGTERM while `/readyz` answers 503, so that load
+    /// balancers can take it out. The drain begins then.
     drain_grace ("drain_grace_seconds"): Duration = Duration::ZERO, SecondsOrZero, Reload;
 
-    /// How long running requests may go on once the drain has begun. Taximeter then ends them; their
-    /// records' `end` is `shutdown`.
+    /// How long running requests may go on once the drain has begun. Taximeter then ends them;
+    /// their records' `end` is `shutdown`.
     drain ("drain_seconds"): Duration = seconds(30), Duration, Reload;
 
-    /// How long a request waits for its ledger entry to be written. Taximeter then refuses a new request
-    /// with 503 `ledger_unavailable`; for an answer that is done it logs `ledger_slow`.
+    /// How long a request waits for its ledger entry to be written. Taximeter then refuses a new
+    /// request with 503 `ledger_unavailable`, unless `ledger.unavailable` is `serve`. For an answer
+    /// that is complete it only logs `ledger_slow`.
     ledger_write_timeout ("ledger_write_timeout_seconds"): Duration = seconds(1), Duration, Reload;
 
-    /// The bytes of ledger entries that wait to be written. Once half of it is taken, Taximeter refuses
-    /// new requests with 503 `ledger_unavailable`; the rest is for requests that run.
+    /// The bytes of ledger entries that wait to be written. Once half of it is taken, Taximeter
+    /// refuses new requests with 503 `ledger_unavailable`; the rest is for requests that run.
     ledger_queue_bytes_max: usize = 64 << 20, AtLeast<1>, Restart;
 
-    /// The size of one journal file, in bytes. Taximeter starts a new file once the last one is as long.
+    /// The size of one journal file, in bytes. Taximeter starts a new file once the last one is as
+    /// long.
     ledger_segment_bytes: usize = 64 << 20, AtLeast<4_096>, Restart;
 
-    /// The most time series of one metric. All further ones share one series, whose labels are `other`.
+    /// The most time series of one metric. All further ones share one series, whose labels are
+    /// `other`.
     series_per_metric_max: usize = 2_000, AtLeast<10>, Restart;
 
     /// The longest text in one field of the log, in bytes. Taximeter cuts a longer one.
@@ -169,11 +174,11 @@ limits! {
 }
 
 impl Limits {
-    /// All bodies held at once by default, in bytes, where memory is no less than four times that.
+    /// The default of `bodies_total_bytes_max` where a quarter of the memory is not less.
     pub(crate) const BODIES_TOTAL_BYTES: usize = 1 << 30;
 
-    /// All bodies held at once, in bytes: as configured, or else at most a quarter of what the process
-    /// may take.
+    /// The bytes that all request bodies may take at once: the configured limit, or the default
+    /// with this memory limit of the process.
     #[must_use]
     pub fn bodies_total(&self, memory_bytes: Option<u64>) -> usize {
         let quarter = memory_bytes.map(|bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX));

@@ -1,4 +1,4 @@
-//! Values of prices and bills: currencies, money, percentages, days, zones and exchange rates.
+//! Values of prices and bills: currencies, amounts, percentages, days, zones and exchange rates.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -33,7 +33,7 @@ impl Value for TimeZone {
     }
 }
 
-/// Money for one of another currency.
+/// What one unit of another currency is worth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate(pub(crate) Decimal);
 
@@ -63,7 +63,7 @@ impl Value for Money {
     }
 }
 
-/// A part of something: 0.1 is 10 %.
+/// A percentage as a fraction: 0.1 is 10 %.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Percent(pub(crate) Decimal);
 
@@ -71,7 +71,7 @@ impl Value for Percent {
     const EXPECTED: &'static str = "a percentage such as 10 %";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        /// More places would leave none for the prices that it multiplies.
+        /// With more places, prices that it multiplies would lose digits.
         const PLACES_MAX: u32 = 4;
         let percent = text.strip_suffix('%').and_then(|number| plain(number.trim_end()));
         percent

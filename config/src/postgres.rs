@@ -1,4 +1,4 @@
-//! Where a PostgreSQL database is, and how to get in.
+//! The URL of a PostgreSQL database.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ const PORT: u16 = 5432;
 impl FromStr for PostgresUrl {
     type Err = Invalid;
 
-    /// Takes it apart as libpq does. A folder with the server's socket is written as the host, its
-    /// `/` as `%2F`. What stands before the last `@` is the user and the password; there, characters
-    /// need no `%XX` that cannot be mistaken.
+    /// Parses the URL as libpq does. The host may be the folder of the server's socket, with `%2F`
+    /// for `/`. The user and the password stand before the last `@`. Their characters need `%XX`
+    /// only where they are ambiguous.
     ///
-    /// Errors: `Invalid` for another scheme, no user, no database, a host or port that is none, and
-    /// a parameter that is not known; none of them shows the URL.
+    /// Errors: an unsupported scheme or parameter, no user, no database, an invalid host or port.
+    /// No error shows the URL.
     fn from_str(url: &str) -> Result<Self, Invalid> {
         let invalid = |problem| Invalid::new(problem, SHAPE).secret();
         let (scheme, rest) = url.split_once("://").ok_or_else(|| invalid("is not a URL"))?;
@@ -68,7 +68,7 @@ impl FromStr for PostgresUrl {
     }
 }
 
-/// Without the password, for messages.
+/// The URL without the password, for messages.
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { user, host, port, database, .. } = self;
@@ -92,7 +92,7 @@ fn tls(mode: &str) -> Result<PostgresTls, Invalid> {
     })
 }
 
-/// `text`, each `%XX` being one byte; a `%` without two digits is itself.
+/// Percent-decodes `text`. A `%` without two digits stays as it is.
 fn decoded(text: &str) -> Result<String, Invalid> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

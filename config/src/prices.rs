@@ -1,4 +1,4 @@
-//! The prices of a configuration: what the file says → what the program may trust.
+//! The keys under `prices` → `Prices`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +12,7 @@ use crate::reader::{List, Optional, Reader, Spanned};
 use crate::schema::{RawExchange, RawPrices};
 use crate::values::Book;
 
-/// The prices; what is wrong with them is reported.
+/// The prices. Reports mistakes.
 pub(crate) fn prices(raw: RawPrices, reader: &mut Reader<'_>) -> Prices {
     let default = Prices::default();
     let Book::Builtin = raw.book.or(Book::Builtin);

@@ -1,7 +1,6 @@
-//! A tree → the `Raw*` structs of the schema, and every mistake on the way.
+//! Reads the YAML tree into the `Raw*` structs of the schema.
 //!
-//! Nothing here stops at the first mistake: what cannot be read is reported and left out, and the
-//! walk goes on.
+//! The reader does not stop at a mistake. It reports the mistake, leaves the value out and goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,7 +13,7 @@ use crate::mistake::{Findings, Found, Invalid};
 use crate::value::Value;
 use crate::yaml::{Key, Kind, Node};
 
-/// Where a value stands, and what its key is called from the root on.
+/// The bytes of a value in the text, and the path of its key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) at: Range<usize>,
@@ -26,18 +25,18 @@ pub(crate) struct Location {
 pub(crate) struct Spanned<T> {
     pub(crate) value: T,
     pub(crate) location: Location,
-    /// As written, for messages: without what `${…}` stands for.
+    /// The value as written, with `${…}` in place of what it stands for.
     pub(crate) written: String,
 }
 
-/// What the file has for a key that may be left out.
+/// The value of a key that the file may leave out.
 #[derive(Debug, Clone)]
 pub(crate) enum Optional<T> {
-    /// Nothing.
+    /// The file does not have the key.
     Absent,
-    /// Something unreadable, which is reported already.
+    /// The value cannot be read. That is reported already.
     Wrong,
-    /// A value.
+    /// The value.
     Given(T),
 }
 
@@ -59,32 +58,32 @@ impl<T> Optional<T> {
 }
 
 impl<T> Optional<Spanned<T>> {
-    /// The value, or the default; the default too when it is wrong, for nothing will be built then.
+    /// The value, or the default. A wrong value gives the default too: nothing is built then.
     pub(crate) fn or<U: From<T>>(self, default: U) -> U {
         self.given().map_or(default, |at| at.value.into())
     }
 }
 
-/// What the file has for a key that must be there; `None` when missing or unreadable, which is
+/// The value of a key that the file must have; `None` when it is missing or unreadable, which is
 /// reported already.
 #[derive(Debug, Clone)]
 pub(crate) struct Required<T>(pub(crate) Option<T>);
 
-/// What can be read from a node.
+/// A type that a node of the tree can be read into.
 pub(crate) trait Read: Sized {
-    /// `None` when there is a mistake, which is reported.
+    /// `None` when there is a mistake. The mistake is reported.
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// The way from the tree to the schema.
+/// The state of reading: access to the outside, and the mistakes so far.
 pub(crate) struct Reader<'a> {
     /// Environment variables.
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     /// Files.
     pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The folder of the configuration: paths of files to read start here.
+    /// The folder of the configuration. Relative paths start here.
     pub(crate) folder: &'a Path,
-    /// What is wrong so far.
+    /// The mistakes so far.
     pub(crate) findings: Findings,
 }
 
@@ -104,7 +103,7 @@ impl Reader<'_> {
         });
     }
 
-    /// Reports that what is `written` at `location` does not do as a `T`.
+    /// Reports that the text `written` at `location` is not a valid `T`.
     pub(crate) fn invalid<T: Value>(&mut self, location: &Location, written: &str, why: &Invalid) {
         let value = match (T::SECRET, why.secret) {
             (true, _) => "the secret".to_owned(),
@@ -121,7 +120,7 @@ impl Reader<'_> {
         );
     }
 
-    /// `path` seen from the folder of the configuration.
+    /// `path` relative to the folder of the configuration.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
@@ -154,7 +153,7 @@ impl Reader<'_> {
         if let Some(path) = reference.strip_prefix("file:") {
             let path = self.resolve(Path::new(path));
             return match (self.read_file)(&path) {
-                // Editors and `echo` end a file with a newline that belongs to no secret.
+                // Editors and `echo` end a file with a newline that is not part of the secret.
                 Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
                 Err(error) => Err(Invalid::new(
                     format!("needs the file {}: {error}", quoted(&path.to_string_lossy())),
@@ -187,11 +186,11 @@ impl<T: Value> Read for Spanned<T> {
     }
 }
 
-/// A list, whose readable items are kept.
+/// A list with its readable items.
 #[derive(Debug)]
 pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
-    /// Whether the file gives it no item, readable or not.
+    /// Whether the list in the file has no items.
     pub(crate) empty: bool,
     pub(crate) location: Location,
 }
@@ -212,7 +211,7 @@ impl<T: Read> Read for List<T> {
     }
 }
 
-/// A list that may be written as its only item.
+/// A list, or one item in place of it.
 #[derive(Debug)]
 pub(crate) struct OneOrMore<T>(pub(crate) Vec<T>);
 
@@ -225,7 +224,7 @@ impl<T: Read> Read for OneOrMore<T> {
     }
 }
 
-/// A map with keys of the user's own, which must be what the values are.
+/// A map with keys that the user chooses. Keys pass the same check as values.
 #[derive(Debug)]
 pub(crate) struct Table<T>(pub(crate) BTreeMap<String, Spanned<T>>);
 
@@ -248,7 +247,7 @@ impl<T: Value> Read for Table<T> {
     }
 }
 
-/// A map from meters of tokens to values.
+/// A map from token meters to values.
 #[derive(Debug)]
 pub(crate) struct ByMeter<T>(pub(crate) BTreeMap<MeterName, Spanned<T>>);
 
@@ -267,14 +266,14 @@ impl<T: Value> Read for ByMeter<T> {
     }
 }
 
-/// The entries of a map that nobody has read yet.
+/// The entries of a map that are not read yet.
 pub(crate) struct Keys<'node> {
     entries: Vec<(&'node Key, &'node Node)>,
     location: Location,
 }
 
 impl<'node> Keys<'node> {
-    /// Reports when `node` is no map, and each key that is there twice.
+    /// Reports when `node` is not a map, and each key that is given twice.
     pub(crate) fn of(node: &'node Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         let Kind::Map(all) = &node.kind else {
             wrong_kind(node, path, "a map of keys and values", reader);
@@ -295,7 +294,7 @@ impl<'node> Keys<'node> {
         Some(Self { entries, location: Location { at, path: path.to_owned() } })
     }
 
-    /// Reads the value of `name`, if it is there.
+    /// Reads the value of `name`, if the map has it.
     fn take<T: Read>(&mut self, name: &str, reader: &mut Reader<'_>) -> Optional<T> {
         let Some(index) = self.entries.iter().position(|(key, _)| key.name == name) else {
             return Optional::Absent;
@@ -305,14 +304,14 @@ impl<'node> Keys<'node> {
             .map_or(Optional::Wrong, Optional::Given)
     }
 
-    /// Reports what is left: keys that `known` does not have.
+    /// Reports the entries that are left: their keys are not `known`.
     pub(crate) fn finish(self, known: &[&str], reader: &mut Reader<'_>) {
         for (key, value) in self.entries {
             let hint = match nearest(&key.name, known) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!("expected one of {}", known.join(", ")),
             };
-            // A misspelt `credential` still has a secret behind it.
+            // The value of a misspelt `credential` is still a secret.
             mask(value, reader);
             let location =
                 Location { at: key.at.clone(), path: join(&self.location.path, &key.name) };
@@ -321,7 +320,7 @@ impl<'node> Keys<'node> {
     }
 }
 
-/// A key of the schema that may be left out, or must be there.
+/// A key of the schema: optional or required.
 pub(crate) trait Take: Sized {
     /// Reads the value of `name`.
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self;
@@ -418,7 +417,7 @@ fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) 
     reader.report(&location, problem, format!("expected {expected}"));
 }
 
-/// Whether the text only says where the value is.
+/// Whether the text is only a reference to the value.
 fn is_reference(node: &Node) -> bool {
     let inner = match &node.kind {
         Kind::Scalar(text) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
@@ -427,7 +426,7 @@ fn is_reference(node: &Node) -> bool {
     inner.is_some_and(|inner| !inner.contains(['$', '{', '}']))
 }
 
-/// A URL with a user in it may have a password as well.
+/// Whether the text may be a URL with a user, and so with a password.
 fn has_credentials(node: &Node) -> bool {
     matches!(&node.kind, Kind::Scalar(text) if text.contains("://") && text.contains('@'))
 }
@@ -448,12 +447,12 @@ fn mask(node: &Node, reader: &mut Reader<'_>) {
 
 fn join(path: &str, key: &str) -> String {
     let key = shortened(key);
-    // A key of the user's own may hold anything, and goes to a terminal.
+    // A key may hold any character, and is printed to a terminal.
     let key = key.escape_debug();
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// `text` as a message shows it: quoted, without control characters, not too long.
+/// `text` for a message: quoted, escaped and shortened.
 pub(crate) fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text))
 }
@@ -466,9 +465,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The known word that `word` is most likely meant to be.
+/// The known word that is nearest to `word`.
 fn nearest<'known>(word: &str, known: &[&'known str]) -> Option<&'known str> {
-    // No known word is longer than this; comparing costs the product of the lengths.
+    // No known word is longer. Comparing takes time in the product of the lengths.
     const BYTES_MAX: usize = 64;
     if word.len() > BYTES_MAX {
         return None;

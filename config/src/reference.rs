@@ -1,5 +1,5 @@
-//! `docs/reference/configuration.md`, made from the table of keys, and the tests that hold the table
-//! against what the gateway does.
+//! `docs/reference/configuration.md`, made from the table of keys, and the tests that hold the
+//! table against what the gateway does.
 
 mod holds;
 mod keys;

@@ -58,8 +58,8 @@ fn is_within(path: &str, key: &str) -> bool {
 }
 
 impl Config {
-    /// What a gateway uses that runs under `running` and reads this configuration: this one, with the
-    /// keys of `running` that wait for a restart. Names those of them that differ.
+    /// What a gateway uses that runs under `running` and reads this configuration: this one, with
+    /// the keys of `running` that wait for a restart. Names those of them that differ.
     #[must_use]
     pub fn while_running(mut self, running: &Self) -> (Self, Vec<&'static str>) {
         // Names every key, so that a new one does not compile until somebody has decided.

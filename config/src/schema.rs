@@ -1,5 +1,5 @@
-//! Every key of the file: its type, its default, an example, and what it means. The reader, the JSON
-//! Schema and the reference page are made from these tables, in this order.
+//! Every key of the file: its type, its default, an example, and what it means. The reader, the
+//! JSON Schema and the reference page are made from these tables, in this order.
 //!
 //! Strings may hold `${env:NAME}` and `${file:PATH}`. The path of a file to read is relative to the
 //! configuration's folder.
@@ -54,8 +54,8 @@ keys! {
         /// The threads that carry requests.
         workers: Optional<Spanned<Whole<1, 1024>>> =
             without("one per CPU core, at most 4").example("8"),
-        /// The engines and providers, in order of preference; at least one. The first whose `models`
-        /// match the request's model serves it.
+        /// The engines and providers, in order of preference; at least one. The first whose
+        /// `models` match the request's model serves it.
         upstreams: Required<List<RawUpstream>> = required(),
         /// Who may call, and which tenant a caller is.
         tenants: Optional<RawTenants> = without("every caller is the tenant `default`"),
@@ -73,7 +73,7 @@ keys! {
         export: Optional<RawExport> = without("nowhere"),
         /// Metrics, traces and logs.
         telemetry: Optional<RawTelemetry> = without("the defaults of its keys"),
-        /// Whether answers that are no streams carry `x-taximeter-tokens` and `x-taximeter-cost`.
+        /// Whether answers that are not streams carry `x-taximeter-tokens` and `x-taximeter-cost`.
         receipts: Optional<Spanned<bool>> = default("on").example("off"),
         /// Whether Taximeter forwards paths that it does not know. It records their requests as
         /// unknown.
@@ -115,8 +115,8 @@ keys! {
         /// Whether Taximeter also counts the tokens that the engine reports, where its own count is
         /// exact. Records have both numbers.
         recount: Optional<Spanned<bool>> = default("on").example("off"),
-        /// What Taximeter does with an answer whose client has left: `cancel` ends the engine's work,
-        /// `drain` reads the usage at its end, for at most 30 seconds and 64 answers at once.
+        /// What Taximeter does with an answer whose client has left: `cancel` ends the engine's
+        /// work, `drain` reads the usage at its end, for at most 30 seconds and 64 answers at once.
         on_client_left: Optional<Spanned<OnClientLeft>> = default("cancel").example("drain"),
         /// The GPUs that this upstream runs on. Its requests then owe a share of the GPU hours in
         /// place of a price per token; `taximeter bill --config FILE` computes it. Where the GPUs
@@ -159,8 +159,8 @@ keys! {
             default(r#"["*"]"#).example(r#"["llama-*"]"#),
         /// A `tokenizer.json`, a `tekken.json`, or the model's folder with one of them.
         path: Required<Spanned<PathBuf>> = required().example("/models/llama-3.1-8b"),
-        /// Whether the models have another vocabulary than this one. Taximeter then flags the counts
-        /// as `estimated`, and does not use this vocabulary for models that are built in.
+        /// Whether the models have another vocabulary than this one. Taximeter then flags the
+        /// counts as `estimated`, and does not use this vocabulary for models that are built in.
         estimated: Optional<Spanned<bool>> = default("off").example("on"),
     }
 }

@@ -1,5 +1,4 @@
-//! What is agreed with a tenant, and what GPUs cost: what the file says → what the program may
-//! trust.
+//! The keys of one tenant and of GPUs → `Tenant` and `GpuPrice`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,7 +27,7 @@ impl Since for RawAllowance {
     }
 }
 
-/// What is agreed with one tenant; `None` when it has no name. What is wrong is reported.
+/// The terms of one tenant; `None` when it has no name. Reports mistakes.
 pub(crate) fn tenant(
     raw: RawTenant,
     currency: Currency,
@@ -41,7 +40,7 @@ pub(crate) fn tenant(
     Some(Tenant { name: raw.name.0?.value.into(), factors, prices, allowance, concurrency })
 }
 
-/// What list prices are multiplied with.
+/// The factors on list prices.
 fn factors(
     discount: Optional<Versions<DatedPercent>>,
     markup: Optional<Versions<DatedPercent>>,
@@ -56,7 +55,7 @@ fn factors(
     }
     let days: BTreeSet<_> = discounts.iter().chain(&markups).map(|(since, _)| *since).collect();
     let [discounts, markups] = [discounts, markups].map(Dated::new);
-    let mut told = None;
+    let mut reported = None;
     let factors = days.into_iter().map(|since| {
         let on = |dated: &Dated<Option<Spanned<Percent>>>| {
             dated
@@ -67,7 +66,7 @@ fn factors(
         };
         let (discount, markup) = (on(&discounts), on(&markups));
         if let (Some(_), Some(markup)) = (&discount, &markup)
-            && told.replace(markup.location.clone()).as_ref() != Some(&markup.location)
+            && reported.replace(markup.location.clone()).as_ref() != Some(&markup.location)
         {
             let why =
                 Invalid::new("cannot stand beside `discount` on the same day", "only one of them");
@@ -79,7 +78,7 @@ fn factors(
     Dated::new(factors.collect())
 }
 
-/// The percentages with their first days; what cannot be read is `None`.
+/// The percentages with their first days; `None` for one that cannot be read.
 fn shares(
     given: Optional<Versions<DatedPercent>>,
     reader: &mut Reader<'_>,
@@ -122,8 +121,8 @@ fn allowance(raw: RawAllowance, currency: Currency, reader: &mut Reader<'_>) -> 
     }
 }
 
-/// The GPUs of an upstream, one after the other; `None` when a part that must be there is not. What
-/// is wrong is reported.
+/// The GPUs of an upstream, in the order of their days; `None` when a required key is missing.
+/// Reports mistakes.
 pub(crate) fn gpus(
     raw: Versions<RawGpu>,
     currency: Currency,
@@ -135,7 +134,7 @@ pub(crate) fn gpus(
         let price = gpu(raw, currency, reader)?;
         Some(GpuPrice { until, ..price })
     });
-    // Each is built, and so checked, before one that failed ends it.
+    // Collected twice, so that every version is checked before a failed one ends it.
     let built: Option<Vec<_>> = built.collect::<Vec<_>>().into_iter().collect();
     built.map(|all| all.into_iter().filter(|price| price.count > 0).collect())
 }
@@ -165,7 +164,7 @@ fn weights(raw: RawWeights, reader: &mut Reader<'_>) -> TokenWeights {
     TokenWeights { input: weight(input), output: weight(output) }
 }
 
-/// Reports money that could not be added to what bills are in.
+/// Reports money in another currency than the bills.
 fn in_currency(at: Spanned<Money>, currency: Currency, reader: &mut Reader<'_>) -> Money {
     if at.value.currency != currency {
         let why = Invalid::new(

@@ -431,12 +431,13 @@ fn every_example_is_valid() {
 /// Whatever the text, it is read or its mistakes are, and each mistake is at a place in it.
 fn holds(text: &str) {
     let Err(mistakes) = load(text) else { return };
-    assert!(!mistakes.told().is_empty());
+    assert!(!mistakes.shown().is_empty());
     let lines: Vec<&str> = text.split('\n').collect();
-    for mistake in mistakes.told() {
-        let place = mistake.place.as_ref().unwrap();
-        let line = lines.get(place.line - 1).unwrap_or_else(|| panic!("{mistake:?} in {text:?}"));
-        assert!(place.column <= line.chars().count() + 1, "{mistake:?} in {text:?}");
+    for mistake in mistakes.shown() {
+        let position = mistake.position.as_ref().unwrap();
+        let line =
+            lines.get(position.line - 1).unwrap_or_else(|| panic!("{mistake:?} in {text:?}"));
+        assert!(position.column <= line.chars().count() + 1, "{mistake:?} in {text:?}");
     }
     assert!(mistakes.to_string().lines().all(|line| line.chars().all(|c| !c.is_control())));
 }

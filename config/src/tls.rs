@@ -1,5 +1,4 @@
-//! What connections are secured with: those of clients, and those to the admin address, which is not
-//! open to strangers.
+//! TLS of client connections and of the admin address, and who may reach the admin address.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,49 +9,50 @@ use crate::model::Tls;
 use crate::reader::{Optional, Reader, Required, Spanned, keys};
 
 keys! {
-    /// TLS for client connections. Taximeter reads the files again when they change. Connections that
-    /// are opened then use the new ones.
+    /// TLS for client connections. Taximeter reads the files again when they change. Connections
+    /// that are opened then use the new ones.
     RawTls {
         /// A PEM file with the certificate, and those between it and its authority.
         cert: Required<Spanned<PathBuf>> = required().example("tls.crt"),
         /// A PEM file with the key of `cert`.
         key: Required<Spanned<PathBuf>> = required().example("tls.key"),
-        /// A PEM file with authorities. Clients must show a certificate that one of them has signed.
+        /// A PEM file with authorities. Clients must show a certificate that one of them has
+        /// signed.
         client_ca: Optional<Spanned<PathBuf>> =
             without("clients need no certificate").example("clients.pem"),
     }
 }
 
 keys! {
-    /// TLS for the admin address. Taximeter reads the files again when they change. Connections that
-    /// are opened then use the new ones.
+    /// TLS for the admin address. Taximeter reads the files again when they change. Connections
+    /// that are opened then use the new ones.
     RawAdminTls {
         /// A PEM file with the certificate, and those between it and its authority.
         cert: Required<Spanned<PathBuf>> = required().example("admin.crt"),
         /// A PEM file with the key of `cert`.
         key: Required<Spanned<PathBuf>> = required().example("admin.key"),
-        /// A PEM file with authorities. A caller with a certificate that one of them has signed needs
-        /// no `admin_token`. Without an `admin_token`, only such callers are answered; `/healthz` and
-        /// `/readyz` answer everyone.
+        /// A PEM file with authorities. A caller with a certificate that one of them has signed
+        /// needs no `admin_token`. Without an `admin_token`, only such callers are answered;
+        /// `/healthz` and `/readyz` answer everyone.
         client_ca: Optional<Spanned<PathBuf>> =
             without("certificates do not count").example("operators.pem"),
     }
 }
 
 impl RawTls {
-    /// Where the files are; `None` where one is missing, which is reported.
+    /// The paths of the files; `None` when a required key is missing, which is reported already.
     pub(crate) fn files(self, reader: &Reader<'_>) -> Option<Tls> {
         files(self.cert, self.key, self.client_ca, reader)
     }
 }
 
 impl RawAdminTls {
-    /// The same.
+    /// The paths of the files; `None` when a required key is missing, which is reported already.
     pub(crate) fn files(self, reader: &Reader<'_>) -> Option<Tls> {
         files(self.cert, self.key, self.client_ca, reader)
     }
 
-    /// Whether they name authorities of callers; of what is there but wrong nobody knows.
+    /// Whether callers need a certificate. A wrong value may mean that they do.
     pub(crate) const fn asks_for_certificates(tls: &Optional<Self>) -> bool {
         match tls {
             Optional::Given(tls) => !matches!(tls.client_ca, Optional::Absent),
@@ -72,7 +72,7 @@ fn files(
     Some(Tls { cert: file(cert.0?), key: file(key.0?), client_ca: client_ca.given().map(file) })
 }
 
-/// Why the two addresses cannot be served together, or the admin address not to everybody.
+/// Why the two addresses clash, or why the admin address needs a token.
 pub(crate) fn admin_problem(
     listen: SocketAddr,
     admin: SocketAddr,

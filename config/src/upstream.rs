@@ -1,15 +1,15 @@
-//! Where an upstream is, and which models it serves.
+//! The URL of an upstream, and the patterns of the models that it serves.
 
 use std::net::Ipv6Addr;
 
 use crate::mistake::Invalid;
 use crate::model::{ModelPattern, Upstream, UpstreamUrl};
 
-/// Longest URL or model pattern, in bytes.
+/// The longest URL or model pattern, in bytes.
 const BYTES_MAX: usize = 1024;
 
 impl Upstream {
-    /// Whether this upstream is meant for `request_model`.
+    /// Whether this upstream serves `request_model`.
     #[must_use]
     pub fn serves(&self, request_model: &str) -> bool {
         self.models.iter().any(|pattern| pattern.matches(request_model))
@@ -17,9 +17,9 @@ impl Upstream {
 }
 
 impl ModelPattern {
-    /// A pattern in which each `*` is any run of characters, and everything else itself.
+    /// A pattern. Each `*` stands for any run of characters.
     ///
-    /// Errors: `Invalid` when empty, longer than 1024 bytes, or with control characters.
+    /// Errors: empty, longer than 1024 bytes, or with control characters.
     pub fn new(pattern: &str) -> Result<Self, Invalid> {
         if pattern.is_empty() || pattern.len() > BYTES_MAX || pattern.contains(char::is_control) {
             return Err(Invalid::new(
@@ -30,19 +30,19 @@ impl ModelPattern {
         Ok(Self(pattern.to_owned()))
     }
 
-    /// The pattern that every model fits.
+    /// The pattern that matches every model.
     pub(crate) fn any() -> Self {
         Self("*".to_owned())
     }
 
-    /// Whether `model` fits; time linear in both lengths.
+    /// Whether `model` matches. Takes time linear in both lengths.
     #[must_use]
     pub fn matches(&self, model: &str) -> bool {
         let Some((first, others)) = self.0.split_once('*') else { return self.0 == model };
         let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
         let Some(mut rest) = model.strip_prefix(first) else { return false };
-        // The leftmost find leaves the most for the pieces behind it, so no other choice needs a
-        // try.
+        // The leftmost match leaves the most text for the pieces behind it, so no other match needs
+        // a try.
         for piece in middle.split('*') {
             match rest.split_once(piece) {
                 Some((_, behind)) => rest = behind,
@@ -54,7 +54,7 @@ impl ModelPattern {
 }
 
 impl UpstreamUrl {
-    /// `host[:port]` as a `host` header has it: the scheme's own port is left out.
+    /// `host[:port]` for the `host` header, without the scheme's default port.
     #[must_use]
     pub fn authority(&self) -> String {
         let host =
@@ -63,10 +63,10 @@ impl UpstreamUrl {
         if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Takes `http://host[:port][/prefix]` or `https://…` apart.
+    /// Parses `http://host[:port][/prefix]` or `https://…`.
     ///
-    /// Errors: `Invalid` for another scheme, a missing host, a port that is none, credentials, a
-    /// query, a fragment, or a path that goes on to a route.
+    /// Errors: another scheme, a missing host, an invalid port, credentials, a query, a fragment,
+    /// or a path that ends with a route.
     pub fn parse(url: &str) -> Result<Self, Invalid> {
         let (scheme, rest) = url
             .split_once("://")
@@ -105,7 +105,7 @@ impl UpstreamUrl {
     }
 }
 
-/// `host[:port]`, IPv6 in brackets.
+/// The parts of `host[:port]`, with an IPv6 address in brackets.
 pub(crate) fn host_and_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
     let invalid =
         || Invalid::new("has no valid host", "a name, an IPv4 address, or an IPv6 address in [ ]");
@@ -132,7 +132,7 @@ pub(crate) fn host_and_port(authority: &str) -> Result<(String, Option<&str>), I
     Ok((host.to_ascii_lowercase(), port))
 }
 
-/// From 1.
+/// A port from 1 on.
 pub(crate) fn port_number(port: &str) -> Result<u16, Invalid> {
     let digits = port.bytes().all(|byte| byte.is_ascii_digit());
     match port.parse() {
@@ -141,7 +141,7 @@ pub(crate) fn port_number(port: &str) -> Result<u16, Invalid> {
     }
 }
 
-/// The path in front of the routes: without a final `/v1`, which they bring.
+/// The path in front of the routes, without a final `/v1`: routes have it.
 fn prefix(path: &str) -> Result<String, Invalid> {
     const ROUTES: [&str; 4] = ["completions", "responses", "embeddings", "messages"];
     let path = path.trim_end_matches('/');
@@ -223,7 +223,7 @@ mod tests {
         assert!(fits("a**b", "ab") && fits("*b*c", "abbcc") && !fits("*bc*bc", "abc"));
     }
 
-    /// The definition, without a thought of time.
+    /// The definition, in exponential time.
     fn slow(pattern: &[u8], model: &[u8]) -> bool {
         match pattern.split_first() {
             None => model.is_empty(),

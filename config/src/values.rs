@@ -1,4 +1,4 @@
-//! Values that are understood by themselves: what is between a key's colon and the end of the line.
+//! The types of single values: words, addresses, names, URLs and secrets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -20,14 +20,14 @@ use crate::model::{
 use crate::secret::Secret;
 use crate::value::Value;
 
-/// Longest name of a tenant, key, upstream or provider, in bytes.
+/// The longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;
-/// Longest text of a label, in bytes.
+/// The longest text of a label, in bytes.
 const LABEL_BYTES_MAX: usize = 256;
-/// Shortest secret that is worth the name, in characters.
+/// The shortest admin token, in characters.
 const TOKEN_CHARS_MIN: usize = 16;
 
-/// Values that are one of a few words.
+/// Values that are one of a few words. The first word of each is its name; the others are YAML's.
 macro_rules! words {
     ($name:ty, $expected:literal, { $($($word:literal)|+ => $value:expr,)+ }) => {
         impl Value for $name {
@@ -36,7 +36,7 @@ macro_rules! words {
             fn parse(text: &str) -> Result<Self, Invalid> {
                 match text {
                     $($($word)|+ => Ok($value),)+
-                    // It may be the URL of something else, with a password in it.
+                    // It may be a URL with a password.
                     _ if text.contains('@') => {
                         Err(Invalid::new("is not allowed here", $expected).secret())
                     }
@@ -51,13 +51,13 @@ macro_rules! words {
     };
 }
 
-/// Where prices come from.
+/// The price book to begin with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Book {
     Builtin,
 }
 
-/// Whether something is compressed.
+/// Whether pushes are compressed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gzip(pub(crate) bool);
 
@@ -196,7 +196,7 @@ impl Value for UpstreamUrl {
     }
 }
 
-/// Where a receiver of events is: a whole path, and not only what is in front of one.
+/// A URL with the whole path, of a receiver or a collector.
 #[derive(Debug, Clone)]
 pub(crate) struct EndpointUrl(UpstreamUrl);
 
@@ -239,7 +239,7 @@ impl Value for Secret {
     const SECRET: bool = true;
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        // It travels in a header.
+        // Taximeter sends it in a header.
         match text {
             "" => Err(Invalid::new("is empty", Self::EXPECTED)),
             _ if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self(text.to_owned())),
@@ -251,7 +251,7 @@ impl Value for Secret {
     }
 }
 
-/// What a header of ours says; it may be a secret.
+/// The value of a header that Taximeter sends. It may be a secret.
 #[derive(Debug, Clone)]
 pub(crate) struct HeaderText(pub(crate) Secret);
 
@@ -268,7 +268,7 @@ impl Value for HeaderText {
     }
 }
 
-/// A secret that others must show to us.
+/// The admin token, which callers send.
 #[derive(Debug, Clone)]
 pub(crate) struct BearerToken(pub(crate) Secret);
 
@@ -286,7 +286,7 @@ impl Value for BearerToken {
     }
 }
 
-/// SHA-256 of an API key.
+/// The SHA-256 of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sha256(pub(crate) [u8; 32]);
 
@@ -296,7 +296,7 @@ impl Value for Sha256 {
     fn parse(text: &str) -> Result<Self, Invalid> {
         let digits = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<_>>>();
         let Some(digits) = digits.filter(|digits| digits.len() == 64) else {
-            // It may be the key itself.
+            // Somebody may have written the key itself.
             return Err(Invalid::new("is not a SHA-256 hash", Self::EXPECTED).secret());
         };
         let mut hash = [0; 32];
@@ -329,16 +329,16 @@ impl Value for Name {
     }
 }
 
-/// Whether `text` can name a tenant: 1 to 128 bytes that stay one name in a path, a table, a metric
-/// and a log.
+/// Whether `text` can name a tenant: 1 to 128 bytes that are one safe name in a path, a table, a
+/// metric and a log.
 #[must_use]
 pub fn is_tenant_name(text: &str) -> bool {
     name_problem(text).is_none()
 }
 
 fn name_problem(text: &str) -> Option<&'static str> {
-    // Look the same as another name, or like none: combining marks, and what is invisible or turns
-    // text around.
+    // Characters that make two names look alike: combining marks, invisible characters, and those
+    // that change the direction of text.
     let deceiving = |c: char| {
         matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -378,7 +378,7 @@ impl Value for Label {
     }
 }
 
-/// The header that names a tenant, in lower case.
+/// The name of the header that names a tenant, in lower case.
 #[derive(Debug, Clone)]
 pub(crate) struct IdentityHeader(String);
 
@@ -417,7 +417,7 @@ impl Value for IdentityHeader {
             "x-request-id",
         ];
         let name = text.to_ascii_lowercase();
-        // `_` counts as `-` in too many servers to tell who set which.
+        // Many servers treat `_` as `-`, so a client could set the other form.
         let well_formed = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !well_formed {

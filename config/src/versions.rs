@@ -1,4 +1,4 @@
-//! What may change from one day to another: one value, or a list of them in the order of their days.
+//! Values that change on a day: one value, or a list of versions in the order of their days.
 
 use jiff::civil::Date;
 
@@ -8,17 +8,17 @@ use crate::money::Percent;
 use crate::reader::{Location, Optional, Read, Reader, Required, Spanned, keys};
 use crate::yaml::{Kind, Node};
 
-/// What says from which day on it holds.
+/// A value with a first day.
 pub(crate) trait Since {
-    /// The first day; absent is since ever.
+    /// The first day; absent means from the beginning.
     fn since(&self) -> Optional<&Spanned<Date>>;
 }
 
-/// One value, or a list of them in the order of their days.
+/// One value, or a list of versions in the order of their days.
 #[derive(Debug)]
 pub(crate) struct Versions<T> {
     items: Vec<(T, Location)>,
-    /// Whether the file gives none, readable or not.
+    /// Whether the list in the file is empty.
     empty: bool,
     location: Location,
 }
@@ -44,7 +44,7 @@ impl<T: Read> Read for Versions<T> {
 }
 
 impl<T: Since> Versions<T> {
-    /// The versions with their first days; what is wrong with these is reported.
+    /// The versions with their first days. Reports days that are missing or out of order.
     pub(crate) fn dated(self, reader: &mut Reader<'_>) -> Vec<(Option<Date>, T)> {
         if self.empty {
             reader.report(&self.location, "is empty", "expected at least one version");
@@ -88,7 +88,7 @@ keys! {
     }
 }
 
-/// A percentage, alone or with its first day.
+/// A percentage, with or without its first day.
 #[derive(Debug)]
 pub(crate) struct DatedPercent(pub(crate) RawDatedPercent);
 

@@ -52,8 +52,8 @@ macro_rules! limits {
                 ),)+
             ];
 
-            /// Every limit by its name in the configuration: bytes, seconds or a count. `None` where
-            /// there is no limit.
+            /// Every limit by its name in the configuration: bytes, seconds or a count. `None`
+            /// where there is no limit.
             #[must_use]
             pub fn values(&self) -> Vec<(&'static str, Option<serde_json::Number>)> {
                 vec![$((
@@ -68,7 +68,8 @@ macro_rules! limits {
                 Self { $($field: raw.$field.or(default.$field),)+ }
             }
 
-            /// Takes the limits that wait for a restart from `running`, and notes those that differ.
+            /// Takes the limits that wait for a restart from `running`, and notes those that
+            /// differ.
             pub(crate) fn keep(&mut self, running: &Self, waiting: &mut Vec<&'static str>) {
                 let mut effects = Self::EFFECTS.iter();
                 $(if let Some((path, $crate::json_schema::Effect::Restart)) = effects.next()

@@ -1,5 +1,5 @@
-//! OpenTelemetry's variables that Taximeter does not support, each with what to use in its place. The
-//! log warns of those that are set.
+//! OpenTelemetry's variables that Taximeter does not support, each with what to use in its place.
+//! The log warns of those that are set.
 
 /// Limits of attributes.
 const LIMITS: &str = "no limit of its own: texts from clients have at most 256 bytes, captured \

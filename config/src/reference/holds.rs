@@ -73,7 +73,8 @@ fn changed(entry: &Entry<'_>) -> Json {
     }
 }
 
-/// Keys that the smallest file has with the value of their example, and one that has no other value.
+/// Keys that the smallest file has with the value of their example, and one that has no other
+/// value.
 const ONE_VALUE: [&str; 3] = ["upstreams[].name", "upstreams[].url", "prices.book"];
 
 #[test]

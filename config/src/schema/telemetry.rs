@@ -15,8 +15,8 @@ use crate::values::{EndpointUrl, Gzip, HeaderText, Name};
 keys! {
     /// Metrics, traces and logs.
     RawTelemetry {
-        /// The generation of the OpenTelemetry GenAI conventions: `v1_41`, `latest`, or `both` side by
-        /// side.
+        /// The generation of the OpenTelemetry GenAI conventions: `v1_41`, `latest`, or `both` side
+        /// by side.
         genai: Optional<Spanned<GenAi>> =
             without("`v1_41`, or what `OTEL_SEMCONV_STABILITY_OPT_IN` says").example("latest"),
         /// The most tenants with their own label in metrics. All further tenants are `other`.
@@ -38,11 +38,11 @@ keys! {
 }
 
 keys! {
-    /// Texts of prompts and answers, of requests whose trace is kept from its start. Logs and metrics
-    /// never have them.
+    /// Texts of prompts and answers, of requests whose trace is kept from its start. Logs and
+    /// metrics never have them.
     RawContent {
-        /// Where the texts go: `spans` puts them on the spans of engines, `events` sends log records
-        /// where these are pushed, `both` does both.
+        /// Where the texts go: `spans` puts them on the spans of engines, `events` sends log
+        /// records where these are pushed, `both` does both.
         capture: Optional<Spanned<Capture>> =
             without("`off`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says")
                 .example("spans"),
@@ -61,8 +61,8 @@ keys! {
 keys! {
     /// Which requests have spans.
     RawTraces {
-        /// The part of traces that Taximeter keeps, of those that begin here. A trace that a caller has
-        /// begun is kept where the caller keeps it.
+        /// The part of traces that Taximeter keeps, of those that begin here. A trace that a caller
+        /// has begun is kept where the caller keeps it.
         ratio: Optional<Spanned<Ratio>> =
             without("1, or what `OTEL_TRACES_SAMPLER` says").example("0.25"),
         /// What Taximeter keeps whatever `ratio` and the caller say.
@@ -111,8 +111,8 @@ keys! {
         /// What numbers count from: `cumulative` counts from the gateway's start, `delta` from the
         /// push before. Datadog needs `delta`.
         temporality: Optional<Spanned<Temporality>> = without("`cumulative`").example("delta"),
-        /// The buckets of histograms: `explicit` are those of the conventions, `exponential` are each
-        /// 9 % wider than the one before.
+        /// The buckets of histograms: `explicit` are those of the conventions, `exponential` are
+        /// each 9 % wider than the one before.
         histograms: Optional<Spanned<HistogramBuckets>> =
             without("`explicit`").example("exponential"),
         /// Whether Taximeter pushes its log lines too.

@@ -43,8 +43,8 @@ keys! {
         /// What is free in each calendar month of `billing.zone`. `taximeter bill --config FILE`
         /// subtracts it. Where it changes, a list in the order of `since`.
         allowance: Optional<Versions<RawAllowance>> = without("no allowance"),
-        /// The most requests of this tenant that run at once. Taximeter refuses every further request
-        /// with 429 `concurrency_limited`.
+        /// The most requests of this tenant that run at once. Taximeter refuses every further
+        /// request with 429 `concurrency_limited`.
         concurrency: Optional<Spanned<AtLeast<1>>> =
             without("`limits.requests_per_tenant_max`").example("15"),
     }
