@@ -1,12 +1,8 @@
 //! What the README shows can be done as it stands.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use serde_json::Value;
-
-use crate::engine::Engine;
-use crate::gateway::{self, Gateway};
+use crate::gateway;
 
 /// Each `yaml` block of the README: the name it has, if it has one, and its text.
 fn yaml_blocks(readme: &str) -> Vec<(Option<String>, String)> {
@@ -48,38 +44,6 @@ fn every_configuration_in_the_readme_is_good() {
             .output()
             .unwrap();
         assert!(checked.status.success(), "{text}\n{}", String::from_utf8_lossy(&checked.stderr));
-    }
-}
-
-/// The lines of a section of a file, as names and values.
-fn section<'a>(text: &'a str, name: &str) -> BTreeMap<&'a str, &'a str> {
-    let lines = text.lines().skip_while(|line| line.strip_suffix(':') != Some(name)).skip(1);
-    lines
-        .map_while(|line| line.strip_prefix("  ")?.split_once(": "))
-        .map(|(key, value)| (key, value.split(" #").next().unwrap_or(value).trim()))
-        .collect()
-}
-
-#[test]
-fn every_limit_is_in_the_readme_with_its_default() {
-    /// Those without a fixed one: they depend on the machine, or need not be there.
-    const NO_DEFAULT: [&str; 4] = [
-        "bodies_total_bytes_max",
-        "memory_bytes_max",
-        "connections_per_peer_max",
-        "requests_per_tenant_max",
-    ];
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let said = section(&readme, "limits");
-    let schema = gateway::taximeter(["schema"]).stdout;
-    let schema: Value = serde_json::from_slice(&schema).expect("a schema in JSON");
-    let limits = schema["properties"]["limits"]["properties"].as_object().expect("limits");
-    let named: BTreeSet<_> = limits.keys().map(String::as_str).collect();
-    assert_eq!(said.keys().copied().collect::<BTreeSet<_>>(), named);
-    let engine = Engine::start();
-    let status = Gateway::before(&engine).admin("/api/v1/status").json();
-    for (name, value) in said.into_iter().filter(|(name, _)| !NO_DEFAULT.contains(name)) {
-        assert_eq!(status["limits"][name].to_string(), value, "{name}");
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Number;
-use taximeter_config::{Durability, Limits, Store, UpstreamUrl};
+use taximeter_config::{Durability, Store, UpstreamUrl};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_gateway::live::Ride;
 use taximeter_gateway::reload::{InForce, Rejected};
@@ -318,121 +317,11 @@ fn store(gateway: &Gateway) -> StoreStatus {
     StoreStatus { kind, place, pending_entries, fed_at: state.fed_at, fault: state.fault }
 }
 
+/// Every limit in force by its name.
 fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
-    // Named one by one, so that a new one is missed here.
-    let Limits {
-        header_bytes_max,
-        headers_max,
-        uri_bytes_max,
-        header_read_timeout: _,
-        body_bytes_max,
-        body_read_timeout: _,
-        bodies_total_bytes_max: _,
-        json_depth_max,
-        memory_bytes_max: _,
-        idle_timeout: _,
-        connections_max,
-        connections_per_peer_max: _,
-        requests_per_connection_max,
-        requests_per_tenant_max: _,
-        http2_streams_max,
-        http2_window_bytes,
-        http2_connection_window_bytes,
-        http2_resets_per_10s_max,
-        http2_control_frames_per_10s_max,
-        upstream_connect_timeout: _,
-        upstream_head_timeout: _,
-        upstream_idle_timeout: _,
-        request_timeout: _,
-        upstream_keep_alive: _,
-        attempts_max,
-        client_write_timeout: _,
-        decode_bytes_max,
-        decode_ratio_max,
-        sse_line_bytes_max,
-        count_bytes_max,
-        relay_buffer_bytes,
-        drain_grace: _,
-        drain: _,
-        ledger_write_timeout: _,
-        ledger_queue_bytes_max,
-        ledger_segment_bytes,
-        series_per_metric_max,
-        log_field_bytes_max,
-        log_lines_per_kind_per_second_max,
-    } = &gateway.config.limits;
-    let counts = [
-        ("header_bytes_max", *header_bytes_max),
-        ("headers_max", *headers_max),
-        ("uri_bytes_max", *uri_bytes_max),
-        ("body_bytes_max", *body_bytes_max),
-        ("bodies_total_bytes_max", gateway.bodies_bytes_max()),
-        ("json_depth_max", *json_depth_max),
-        ("connections_max", *connections_max),
-        ("requests_per_connection_max", *requests_per_connection_max as usize),
-        ("http2_streams_max", *http2_streams_max as usize),
-        ("http2_window_bytes", *http2_window_bytes as usize),
-        ("http2_connection_window_bytes", *http2_connection_window_bytes as usize),
-        ("http2_resets_per_10s_max", *http2_resets_per_10s_max as usize),
-        ("http2_control_frames_per_10s_max", *http2_control_frames_per_10s_max as usize),
-        ("decode_bytes_max", *decode_bytes_max),
-        ("decode_ratio_max", *decode_ratio_max as usize),
-        ("sse_line_bytes_max", *sse_line_bytes_max),
-        ("count_bytes_max", *count_bytes_max),
-        ("attempts_max", *attempts_max as usize),
-        ("relay_buffer_bytes", *relay_buffer_bytes),
-        ("ledger_queue_bytes_max", *ledger_queue_bytes_max),
-        ("ledger_segment_bytes", *ledger_segment_bytes),
-        ("series_per_metric_max", *series_per_metric_max),
-        ("log_field_bytes_max", *log_field_bytes_max),
-        ("log_lines_per_kind_per_second_max", *log_lines_per_kind_per_second_max as usize),
-    ];
-    numbers(&counts, &times(&gateway.config.limits)).chain(optional(gateway)).collect()
-}
-
-fn times(limits: &Limits) -> [(&'static str, Duration); 12] {
-    [
-        ("header_read_timeout_seconds", limits.header_read_timeout),
-        ("body_read_timeout_seconds", limits.body_read_timeout),
-        ("idle_timeout_seconds", limits.idle_timeout),
-        ("upstream_connect_timeout_seconds", limits.upstream_connect_timeout),
-        ("upstream_head_timeout_seconds", limits.upstream_head_timeout),
-        ("upstream_idle_timeout_seconds", limits.upstream_idle_timeout),
-        ("request_timeout_seconds", limits.request_timeout),
-        ("upstream_keep_alive_seconds", limits.upstream_keep_alive),
-        ("client_write_timeout_seconds", limits.client_write_timeout),
-        ("drain_grace_seconds", limits.drain_grace),
-        ("drain_seconds", limits.drain),
-        ("ledger_write_timeout_seconds", limits.ledger_write_timeout),
-    ]
-}
-
-/// Those that need not be there.
-fn optional(gateway: &Gateway) -> impl Iterator<Item = (&'static str, Number)> {
-    let limits = &gateway.config.limits;
-    let memory = gateway.memory_bytes_max().map(Number::from);
-    let peers = limits.connections_per_peer_max.map(Number::from);
-    let tenants = limits.requests_per_tenant_max.map(Number::from);
-    [
-        ("memory_bytes_max", memory),
-        ("connections_per_peer_max", peers),
-        ("requests_per_tenant_max", tenants),
-    ]
-    .into_iter()
-    .filter_map(|(name, most)| Some((name, most?)))
-}
-
-fn numbers(
-    counts: &[(&'static str, usize)],
-    times: &[(&'static str, Duration)],
-) -> impl Iterator<Item = (&'static str, Number)> {
-    let counts = counts.iter().map(|(name, count)| (*name, Number::from(*count)));
-    let times = times.iter().filter_map(|(name, time)| Some((*name, seconds(*time)?)));
-    counts.chain(times)
-}
-
-/// Without a fraction where there is none.
-fn seconds(time: Duration) -> Option<Number> {
-    let whole = (time.subsec_nanos() == 0).then(|| Number::from(time.as_secs()));
-    whole.or_else(|| Number::from_f64(time.as_secs_f64()))
+    let mut limits: BTreeMap<_, _> = gateway.config.limits.values().into_iter().collect();
+    // Where the file does not set these two, the memory of the container does.
+    limits.insert("bodies_total_bytes_max", Some(Number::from(gateway.bodies_bytes_max())));
+    limits.insert("memory_bytes_max", gateway.memory_bytes_max().map(Number::from));
+    limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect()
 }
