@@ -24,7 +24,7 @@
 //! 1. **accept** (`listen/`): each worker is one thread with its own runtime and its own pool of
 //!    engine connections. The first worker accepts connections. It hands each one to the worker
 //!    that carries the fewest. One timer per connection ends slow heads and idle connections. The
-//!    socket itself gives up on a client that does not read (TCP user timeout).
+//!    wrapper around the socket (`listen/peer.rs`) gives up on a client that does not read.
 //! 2. **identify**: the gateway refuses a head that is ambiguous. It compares the path byte for
 //!    byte with the routes. It finds the tenant: the first bytes of a key's SHA-256 select
 //!    candidates, and the comparison takes constant time. It removes the tenant's credential from
