@@ -1,5 +1,5 @@
-//! All that a store has, and whether its sums are those of its requests and corrections: bills are
-//! made of the sums, and nobody looks at the requests behind them.
+//! Checks a store: whether its sums are those of its requests and corrections. Bills are made from
+//! the sums, and nobody looks at the requests behind them.
 
 use std::ops::ControlFlow;
 use std::thread;

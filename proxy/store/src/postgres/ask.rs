@@ -1,4 +1,4 @@
-//! Questions to the tables.
+//! Queries the PostgreSQL tables.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Questions to the tables.
+//! Queries the SQLite tables.
 
 use std::ops::ControlFlow;
 
