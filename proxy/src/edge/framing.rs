@@ -126,6 +126,11 @@ impl Framing {
         }
     }
 
+    /// Whether what is being read belongs to a body, trailers included, and not to a head.
+    pub(crate) const fn is_in_body(&self) -> bool {
+        !matches!(self.place, Place::Between | Place::FirstLine | Place::Fields)
+    }
+
     /// A request has been sent, whose answer begins with the next byte.
     pub(crate) fn expect(&mut self, to_head: bool) {
         self.begin();
