@@ -7,8 +7,7 @@ mod sockets;
 pub(crate) mod tenant;
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
@@ -26,7 +25,7 @@ use crate::edge::listen::Peer;
 use crate::fields::{self, TRACEPARENT, TRACESTATE, X_REQUEST_ID};
 use crate::gateway::Gateway;
 use crate::telemetry::TraceContext;
-use crate::telemetry::ended::{Laps, Onward};
+use crate::telemetry::ended::Laps;
 use crate::telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
 use crate::telemetry::trace::{self, Place};
 
@@ -84,14 +83,6 @@ pub(crate) struct Arrival {
     pub(crate) uri: Uri,
     /// The trace that it belongs to.
     pub(crate) trace: Option<TraceContext>,
-    /// Who pays, once that is known.
-    pub(crate) caller: OnceLock<Arc<Caller>>,
-    /// Where it goes without a fare, once that is known.
-    pub(crate) onward: OnceLock<Onward>,
-    /// A fare tells of it.
-    pub(crate) has_fare: AtomicBool,
-    /// A fare tells of it if its client leaves.
-    pub(crate) is_leaving_told: AtomicBool,
 }
 
 impl Arrival {
@@ -123,16 +114,7 @@ impl Arrival {
             client,
             uri: uri.clone(),
             trace: told_trace(headers),
-            caller: OnceLock::new(),
-            onward: OnceLock::new(),
-            has_fare: AtomicBool::new(false),
-            is_leaving_told: AtomicBool::new(false),
         }
-    }
-
-    /// Who pays, once that is known.
-    pub(crate) fn tenant(&self) -> Option<&str> {
-        self.caller.get().map(|caller| caller.tenant.as_str())
     }
 }
 
@@ -184,7 +166,6 @@ pub(crate) fn call(
         let fingerprint = Directory::fingerprint(headers);
         gateway.telemetry.emit(&AuthRefused { reason: refusal.code(), fingerprint });
     })?;
-    let caller = arrival.caller.get_or_init(|| caller).clone();
     let receipt = headers.get(&fields::RECEIPT).is_some_and(|value| value == "1");
     if gateway.directory.strip(&caller, headers) {
         gateway.telemetry.emit(&SpoofedHeader { tenant: &caller.tenant });
