@@ -129,6 +129,11 @@ impl Framing {
         }
     }
 
+    /// Whether what is being read belongs to a body, trailers included, and not to a head.
+    pub const fn is_in_body(&self) -> bool {
+        !matches!(self.place, State::Between | State::FirstLine | State::Fields)
+    }
+
     /// A request has been sent, whose answer begins with the next byte.
     pub fn expect(&mut self, to_head: bool) {
         self.begin();
