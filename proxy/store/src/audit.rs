@@ -169,7 +169,7 @@ impl Store {
 impl<T: Default> AuditPage<T> {
     fn read(page: &Written, gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
         let mut read = Self {
-            posts: page.len(),
+            posts: page.count(),
             gathered: T::default(),
             due: Hours::default(),
             unreadable: Vec::new(),

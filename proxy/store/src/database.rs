@@ -159,7 +159,7 @@ pub struct Written {
 
 impl Written {
     /// How many.
-    pub const fn len(&self) -> usize {
+    pub const fn count(&self) -> usize {
         self.ends.len()
     }
 
