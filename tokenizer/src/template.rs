@@ -64,12 +64,12 @@ struct Template {
     shape: content::Shape,
 }
 
-/// What a template made of a request.
+/// A request that a template has rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The prompt, marks of special tokens included.
     pub text: String,
-    /// Whether messages have parts that are no text (images, audio): their tokens are not in
+    /// Whether messages have parts that are not text (images, audio). Their tokens are not in
     /// `text`.
     pub media: bool,
 }
