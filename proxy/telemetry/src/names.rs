@@ -19,10 +19,10 @@ use taximeter_config::GenAi;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum InstrumentKind {
     Counter,
-    /// Goes up and down, and adds up over gateways.
+    /// A value that goes up and down and can be added over gateways.
     UpDownCounter,
     Gauge,
-    /// With upper bounds.
+    /// A histogram with these upper bounds.
     Histogram(&'static [f64]),
 }
 
@@ -52,7 +52,7 @@ impl Generation {
 pub(crate) struct Spec {
     pub name: &'static str,
     pub kind: InstrumentKind,
-    /// UCUM, as OpenTelemetry writes it.
+    /// The unit in UCUM, as OpenTelemetry writes it.
     pub unit: &'static str,
     pub generation: Generation,
     /// Keys of the attributes that a series can have, in groups.

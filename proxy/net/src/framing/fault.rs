@@ -34,10 +34,10 @@ pub enum FramingFault {
     /// The value of a field has forbidden bytes.
     #[error("a field goes on in the next line, or has a control character in it")]
     HeaderValue,
-    /// `content-length` is no number, or there are two that differ.
+    /// `content-length` is not a number, or there are two that differ.
     #[error("its length is no number, or there twice")]
     ContentLength,
-    /// `transfer-encoding` is not `chunked` alone.
+    /// `transfer-encoding` is something else than `chunked` alone.
     #[error("its transfer coding is not `chunked`, once, on HTTP/1.1")]
     TransferEncoding,
     /// A transfer coding that is not served stands before `chunked`.

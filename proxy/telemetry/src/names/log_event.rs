@@ -3,19 +3,19 @@
 
 use super::key;
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Something an operator may want to know.
     Info,
-    /// Something went wrong that is not ours.
+    /// Something outside the gateway went wrong.
     Warn,
-    /// Something is broken and needs somebody.
+    /// Something is broken and needs an operator.
     Critical,
 }
 
 impl Level {
-    /// The word, as lines have it.
+    /// The name of the level in a line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -28,10 +28,10 @@ impl Level {
 /// One row of the table below.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// Its word.
+    /// The name of the event.
     pub word: &'static str,
     pub level: Level,
-    /// What a line of it can have beside time, level, event and trace.
+    /// The fields of its lines in addition to time, level, event and trace.
     pub fields: &'static [&'static str],
     /// A sentence for people.
     pub meaning: &'static str,
@@ -39,7 +39,7 @@ pub struct Row {
 
 macro_rules! log_events {
     ($($event:ident: $word:literal, $level:ident, $fields:expr, $meaning:literal;)*) => {
-        /// What a line can tell of.
+        /// A kind of log line.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum LogEvent { $(#[doc = $meaning] $event),* }
 
@@ -187,7 +187,7 @@ impl LogEvent {
         matches!(self, Self::Request)
     }
 
-    /// Whether it is written: what only collectors have a use for is not.
+    /// Whether it is written to stderr. Events that only collectors can use are not.
     pub const fn is_written(self) -> bool {
         !matches!(self, Self::OperationFailed)
     }
