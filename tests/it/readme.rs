@@ -17,7 +17,7 @@ const SECRETS: [&str; 10] = [
     "VLLM_API_KEY",
     "AWS_BEARER_TOKEN_BEDROCK",
     "OPENMETER_TOKEN",
-    "TAXIMETER_TOKEN",
+    "TAXIMETER_ADMIN_TOKEN",
     "COLLECTOR_KEY",
     "PGPASSWORD",
 ];
@@ -192,8 +192,9 @@ fn shown(page: &Page) -> BTreeSet<Vec<String>> {
     let typed = blocks.iter().flat_map(typed);
     let prose = page.text.split("```").step_by(2);
     let spans = prose.flat_map(|text| text.split('`').skip(1).step_by(2));
-    // A placeholder for any command is none.
-    let spans = spans.filter(|span| span.starts_with("taximeter ") && !span.contains("COMMAND"));
+    let spans = spans.filter(|span| span.starts_with("taximeter "));
+    // What stands for any command or any value is not parsed.
+    let spans = spans.filter(|span| !span.contains("COMMAND") && !span.contains('…'));
     let lines: Vec<_> = typed.chain(spans.map(str::to_owned)).collect();
     let all = lines.iter().flat_map(|line| commands(line));
     all.filter_map(|words| arguments(&words).map(<[String]>::to_vec)).collect()
