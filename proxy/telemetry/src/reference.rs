@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::names::{Generation, Instrument, InstrumentKind, RIDE, Spec, key};
+use super::names::{Generation, Instrument, InstrumentKind, REQUEST, Spec, key};
 
 const HEAD: &str = "\
 # Metrics
@@ -58,7 +58,7 @@ fn page() -> String {
             page.push_str(&row(&spec));
         }
     }
-    let ride: Vec<_> = RIDE.iter().map(|key| format!("`{key}`")).collect();
+    let ride: Vec<_> = REQUEST.iter().map(|key| format!("`{key}`")).collect();
     let _ = writeln!(page, "\n## Attributes\n\n*The request's* are {}.\n", ride.join(", "));
     page.push_str("| key | values |\n|---|---|\n");
     for (key, kind, meaning) in key::ALL {
@@ -95,7 +95,7 @@ fn row(spec: &Spec) -> String {
 }
 
 fn keys(group: &[&str]) -> String {
-    if group == RIDE {
+    if group == REQUEST {
         return "*the request's*".to_owned();
     }
     group.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" ")
