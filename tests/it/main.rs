@@ -69,6 +69,7 @@ mod robust_answers;
 mod robust_connections;
 mod rolling;
 mod running_usage;
+mod sockets;
 mod streams;
 mod telemetry;
 mod terms;

@@ -47,16 +47,16 @@ fn every_configuration_in_the_readme_is_good() {
     }
 }
 
-fn guide() -> String {
-    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/README.md")).unwrap()
+fn page(path: &str) -> String {
+    fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 #[test]
-fn every_file_that_the_operations_guide_leads_to_is_there() {
+fn every_file_that_the_page_of_deploy_leads_to_is_there() {
     let deploy = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy"));
-    let guide = guide();
+    let page = page("deploy/README.md");
     let links: Vec<_> =
-        guide.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()).collect();
     assert!(links.len() > 20, "{links:?}");
     for link in links {
         assert!(deploy.join(link).exists(), "{link}");
@@ -65,7 +65,7 @@ fn every_file_that_the_operations_guide_leads_to_is_there() {
 
 #[test]
 fn every_command_of_the_operations_guide_is_one_and_has_its_flags() {
-    let guide = guide();
+    let guide = page("docs/operations.md") + &page("deploy/README.md");
     let lines = guide.lines().filter(|line| line.starts_with("taximeter "));
     let spans = guide.split('`').skip(1).step_by(2).filter(|span| span.starts_with("taximeter "));
     let commands: std::collections::BTreeSet<_> = lines.chain(spans).collect();

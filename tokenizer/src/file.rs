@@ -31,7 +31,7 @@ use beside::beside;
 use head::Head;
 use hugging_face::HuggingFace;
 use json::RawFile;
-use merges::{Merges, Shelf, Shelving};
+use merges::{MergeGroups, Shelf, Shelving};
 use model::{Known, Learned, Model};
 use ours::Ours;
 use preparation::Preparation;
@@ -137,7 +137,7 @@ fn learn<'a>(
     bytes: &[u8],
     head: &'a OnceLock<Head>,
     to_know: Sender<(&'a Head, Recipe)>,
-    read: Receiver<&'a Merges>,
+    read: Receiver<&'a MergeGroups>,
 ) -> Result<Learned, Unsupported> {
     let found = Head::read(bytes)?;
     let recipe = Recipe::read(&found.normalizer, &found.pre_tokenizer)?;
@@ -152,7 +152,7 @@ fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
     let (head, merges) = (OnceLock::new(), Shelf::for_file(bytes.len()));
     let (to_learn, read) = channel();
     let (to_know, known) = channel();
-    // Merges are learned while they are read: so both threads have about as much to do.
+    // MergeGroups are learned while they are read: so both threads have about as much to do.
     let (others, learned) = beside(
         || {
             let raw = RawFile::read(bytes, Shelving::new(&merges, to_learn))?;

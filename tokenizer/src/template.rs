@@ -87,7 +87,7 @@ impl ChatTemplate {
     /// The template of a model folder: `config` is its `tokenizer_config.json`, `jinja` its
     /// `chat_template.jinja`, which wins. `None` where the model has none.
     ///
-    /// Errors: `Config`, `Source`.
+    /// Errors: `TemplateConfig`, `Source`.
     pub fn from_config(config: &str, jinja: Option<&str>) -> Result<Option<Self>, TemplateError> {
         let config = config::read(config)?;
         match jinja {
@@ -109,8 +109,8 @@ impl ChatTemplate {
                 _ => {}
             }
         }
-        let default =
-            default.ok_or_else(|| TemplateError::Config("no template named `default`".into()))?;
+        let default = default
+            .ok_or_else(|| TemplateError::TemplateConfig("no template named `default`".into()))?;
         let specials = specials.into_iter().collect();
         Ok(Self(Arc::new(Templates { default, tool_use, specials })))
     }

@@ -14,13 +14,13 @@ use anyhow::Context;
 use clap::Args;
 use sha2::{Digest, Sha256};
 use taximeter_simulator::{Behaviour, Simulator};
+use taximeter_system::signals::Stop;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use self::gateway::Gateway;
 use self::live::Screen;
 use self::traffic::{HABITS, Traffic};
-use crate::edge::signals::Stop;
 
 /// How long clients may finish their answers when the time is over.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::edge::clock;
+use taximeter_system::clock;
 
 /// Steps between two looks at the clock.
 const LOOK_STEPS: u64 = 1024;

@@ -15,13 +15,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
+use taximeter_store::Store;
+use taximeter_store::feeds;
+use taximeter_store::terms::Terms;
 
 use self::findings::Findings;
 use self::statement::StatementArgs;
 use super::ledger::{Ledger, LedgerArgs};
-use crate::edge::journal::feeds;
-use crate::edge::store::Store;
-use crate::terms::Terms;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -11,20 +11,20 @@ pub(super) const DEFAULT: &str = "default";
 
 /// What the file says that a template needs.
 #[derive(Debug, Default)]
-pub(super) struct Config {
+pub(super) struct TemplateConfig {
     /// Name and source; one without a name is `default`.
     pub(super) templates: Vec<(String, String)>,
     /// `bos_token` and the like, with their text.
     pub(super) specials: Vec<(String, String)>,
 }
 
-pub(super) fn read(text: &str) -> Result<Config, TemplateError> {
-    let file: Value =
-        serde_json::from_str(text).map_err(|fault| TemplateError::Config(fault.to_string()))?;
+pub(super) fn read(text: &str) -> Result<TemplateConfig, TemplateError> {
+    let file: Value = serde_json::from_str(text)
+        .map_err(|fault| TemplateError::TemplateConfig(fault.to_string()))?;
     let Value::Object(file) = file else {
-        return Err(TemplateError::Config("it is not a JSON object".into()));
+        return Err(TemplateError::TemplateConfig("it is not a JSON object".into()));
     };
-    let mut config = Config::default();
+    let mut config = TemplateConfig::default();
     match file.get("chat_template") {
         Some(Value::String(source)) => {
             config.templates.push((DEFAULT.to_owned(), source.clone()));
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Config, TemplateError> {
                     (template["name"].as_str(), template["template"].as_str())
                 else {
                     let told = "`chat_template` lists something without a name and a template";
-                    return Err(TemplateError::Config(told.into()));
+                    return Err(TemplateError::TemplateConfig(told.into()));
                 };
                 config.templates.push((name.to_owned(), source.to_owned()));
             }
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Config, TemplateError> {
         None | Some(Value::Null) => {}
         Some(_) => {
             let told = "`chat_template` is neither a text nor a list of named templates";
-            return Err(TemplateError::Config(told.into()));
+            return Err(TemplateError::TemplateConfig(told.into()));
         }
     }
     let extra = file.get("extra_special_tokens").and_then(Value::as_object);

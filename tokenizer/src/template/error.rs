@@ -9,7 +9,7 @@ pub enum TemplateError {
     Source(String),
     /// `tokenizer_config.json` does not say what it should.
     #[error("tokenizer_config.json: {0}")]
-    Config(String),
+    TemplateConfig(String),
     /// The request has not the shape of a chat, or asks for what no template does alone.
     #[error("the request cannot be rendered: {0}")]
     Request(&'static str),

@@ -1,12 +1,12 @@
 //! What the log says of a start.
 
 use taximeter_config::IgnoredVariable;
+use taximeter_journal::{Loss, Recovery};
 use taximeter_pricing::PriceBook;
+use taximeter_system::clock;
+use taximeter_telemetry::{LogEvent, Telemetry};
 
 use crate::commands::model_files::ModelFiles;
-use crate::edge::clock;
-use crate::edge::journal::{Loss, Recovery};
-use crate::telemetry::{LogEvent, Telemetry};
 
 /// Says which variables of the environment were left out.
 pub(super) fn ignored(telemetry: &Telemetry, ignored: &[IgnoredVariable]) {

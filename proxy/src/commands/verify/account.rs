@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use taximeter_journal::{Altered, Examination, JournalError, examine};
 use taximeter_ledger::{Contradiction, Entry, Framed, Replay, RequestId};
 
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Scale, Tally, hash};
 use crate::commands::progress::Progress;
-use crate::edge::journal::{Altered, Examination, JournalError, examine};
 
 /// What the entries of one journal say.
 #[derive(Debug, Default)]

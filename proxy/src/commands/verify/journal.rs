@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use taximeter_journal::CORRECTIONS;
+use taximeter_store::Store;
+use taximeter_store::feeds;
+
 use super::account::{Account, account};
 use super::findings::Findings;
 use super::store;
-use crate::edge::journal::{CORRECTIONS, feeds};
-use crate::edge::store::Store;
 
 /// Reads both journals whole, feeds the store what it lacks, and compares.
 ///

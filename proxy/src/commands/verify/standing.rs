@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use taximeter_billing::StatementJournal;
-
-use crate::edge::journal::{CORRECTIONS, Extent, JournalError, REQUESTS, extent, place};
+use taximeter_journal::{CORRECTIONS, Extent, JournalError, REQUESTS, extent, place};
 
 /// The journals of `data_dir` as far as they are written, without those that are empty.
 ///

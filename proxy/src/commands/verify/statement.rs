@@ -13,13 +13,13 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, StatementJournal, Unit, Zone};
+use taximeter_store::Store;
+use taximeter_store::signing::{PublicKey, SigningKey};
+use taximeter_store::terms::{Scope, Terms};
 
 use super::standing;
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
-use crate::edge::signing::{PublicKey, SigningKey};
-use crate::edge::store::Store;
-use crate::terms::{Scope, Terms};
 
 /// The only way in which statements are signed.
 const ALGORITHM: &str = "Ed25519";

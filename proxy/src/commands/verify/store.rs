@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
+use taximeter_journal::examine;
 use taximeter_ledger::{Correction, Entry, Framed, Replay, RequestId};
+use taximeter_store::{Audited, Post, Store, Sum};
 
 use super::account::Account;
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
 use crate::commands::progress::Progress;
-use crate::edge::journal::examine;
-use crate::edge::store::{Audited, Post, Store, Sum};
 
 /// What cures a store.
 const CURE: &str = "rebuild it with `taximeter verify --rebuild`";

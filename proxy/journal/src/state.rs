@@ -1,0 +1,43 @@
+//! What the journal tells of itself.
+
+use std::io;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::disk::Disk;
+use super::files;
+
+/// How the journal does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalState {
+    /// The last entry that the disk is known to have since the start, and when that was.
+    pub synced: Option<(u64, Timestamp)>,
+    /// Entries queued and being written, in bytes.
+    pub queued_bytes: usize,
+    /// Entries since the start that nobody waited for and that were not taken.
+    pub lost: u64,
+}
+
+/// The files of a journal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Segments {
+    /// How many.
+    pub count: u64,
+    /// Of all of them.
+    pub bytes: u64,
+}
+
+/// The segments in `dir`; one that goes meanwhile is not counted.
+///
+/// Errors: `dir` cannot be read.
+pub(super) fn segments(dir: &Path, disk: &dyn Disk) -> io::Result<Segments> {
+    let mut segments = Segments::default();
+    for (_, path) in files::list(dir, disk)? {
+        if let Ok(status) = disk.status(&path) {
+            segments.count += 1;
+            segments.bytes += status.length;
+        }
+    }
+    Ok(segments)
+}

@@ -1,0 +1,32 @@
+//! Names of header fields that the `http` crate has no constant for. Looked up by text, a name is
+//! read and checked each time; these are ready.
+
+use http::HeaderName;
+
+/// `api-key`: Azure OpenAI.
+pub static API_KEY: HeaderName = HeaderName::from_static("api-key");
+/// `keep-alive`.
+pub static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+/// `proxy-connection`.
+pub static PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+/// `traceparent`: W3C Trace Context.
+pub static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// `tracestate`: W3C Trace Context.
+pub static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+/// `x-api-key`: Anthropic.
+pub static X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// `x-forwarded-for`.
+pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// `x-goog-api-key`: Gemini.
+pub static X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+/// `x-request-id`.
+pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Asks for a receipt; every other name under `x-taximeter-` is ours alone.
+pub static RECEIPT: HeaderName = HeaderName::from_static("x-taximeter-receipt");
+/// Our number of a request.
+pub static REQUEST_ID: HeaderName = HeaderName::from_static("x-taximeter-request-id");
+/// In a receipt, the tokens.
+pub static TOKENS: HeaderName = HeaderName::from_static("x-taximeter-tokens");
+/// In a receipt, the price.
+pub static COST: HeaderName = HeaderName::from_static("x-taximeter-cost");

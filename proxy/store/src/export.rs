@@ -1,0 +1,19 @@
+//! Exports: what the store has, in a format that billing systems take, to where it is wanted.
+
+mod beside;
+mod connector;
+mod content;
+mod job;
+mod objects;
+mod parquet;
+mod partitions;
+mod place;
+mod run;
+mod stream;
+
+pub use content::Content;
+pub use job::{ExportFault, Job};
+pub use objects::{ObjectFault, Objects};
+pub use place::{Destination, DestinationFault};
+pub use run::export;
+pub use stream::stream;

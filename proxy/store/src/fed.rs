@@ -1,0 +1,70 @@
+//! Which store the gateway of a data directory feeds, where that is another than its own: word that
+//! it leaves in the directory, so that nobody bills from what the directory alone has.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// The file in the data directory.
+const FILE: &str = "fed-store.json";
+
+/// A store that several gateways may share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FedStore {
+    /// Its URL without the password.
+    pub store: String,
+    /// What the gateway is called in it.
+    pub gateway: String,
+}
+
+impl FedStore {
+    /// What the gateway of `data_dir` said last; `None` where it feeds the directory's own.
+    ///
+    /// Errors: the word is there, and cannot be read.
+    pub fn of(data_dir: &Path) -> io::Result<Option<Self>> {
+        match fs::read(data_dir.join(FILE)) {
+            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Leaves word of `fed`, or takes the word away.
+    ///
+    /// Errors: the directory cannot be written.
+    pub(super) fn say(fed: Option<&Self>, data_dir: &Path) -> io::Result<()> {
+        let path = data_dir.join(FILE);
+        let Some(fed) = fed else {
+            return match fs::remove_file(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        };
+        // Whoever reads it meanwhile reads all of it.
+        let whole = path.with_extension("new");
+        fs::write(&whole, serde_json::to_vec(fed)?)?;
+        fs::rename(whole, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn word_is_left_read_and_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(FedStore::of(dir.path()).unwrap(), None);
+        FedStore::say(None, dir.path()).unwrap();
+        let (store, gateway) = ("postgres://me@db:5432/bills".to_owned(), "pod/0 /data".to_owned());
+        let fed = FedStore { store, gateway };
+        FedStore::say(Some(&fed), dir.path()).unwrap();
+        assert_eq!(FedStore::of(dir.path()).unwrap(), Some(fed));
+        FedStore::say(None, dir.path()).unwrap();
+        assert_eq!(FedStore::of(dir.path()).unwrap(), None);
+        fs::write(dir.path().join(FILE), "{").unwrap();
+        assert!(FedStore::of(dir.path()).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! The only place that reads a clock. Everything else takes time as an argument.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+/// Monotonic time: for durations.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Wall time: for stamps on records. May step; durations never come from it.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+pub fn wall() -> Timestamp {
+    Timestamp::now()
+}
+
+/// `future`, if it is ready within `limit`. A timer is made only for one that is not ready at once.
+pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => tokio::time::timeout(limit, future).await.ok(),
+    }
+}

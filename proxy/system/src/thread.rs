@@ -1,0 +1,57 @@
+//! Threads whose end can be waited for beside other things: whoever waits may run out of time.
+
+use std::convert::Infallible;
+use std::io;
+use std::thread::{self, Thread};
+
+use tokio::sync::oneshot;
+
+/// A thread that was started. Dropped, it goes on alone.
+#[derive(Debug)]
+pub struct Started {
+    /// To wake it.
+    pub thread: Thread,
+    ended: oneshot::Receiver<Infallible>,
+}
+
+impl Started {
+    /// Starts `work` on a thread of this name.
+    ///
+    /// Errors: the system has no thread for it.
+    pub fn new(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let (ends, ended) = oneshot::channel();
+        let handle = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // Dropped with the thread, also where it panics, which has been told of on stderr.
+            let _ends = ends;
+            work();
+        })?;
+        Ok(Self { thread: handle.thread().clone(), ended })
+    }
+
+    /// Ready when the thread has ended, however it did.
+    pub async fn ended(self) {
+        let _ = self.ended.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn its_end_is_noticed_also_by_a_panic_and_not_before() {
+        let (go, gone) = mpsc::channel::<()>();
+        let mut waits = Started::new("waits", move || {
+            let _ = gone.recv();
+        })
+        .unwrap();
+        assert!(
+            waits.ended.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty)
+        );
+        drop(go);
+        waits.ended().await;
+        Started::new("panics", || panic!("on purpose")).unwrap().ended().await;
+    }
+}

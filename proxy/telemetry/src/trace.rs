@@ -1,0 +1,96 @@
+//! Where a request stands in a trace: whose it is, and what its spans are called.
+//!
+//! Ids are made of the request's own id, whose last 62 bits are random: a trace that begins here has
+//! it as its id, and spans have its last 64 bits, counted on.
+
+use taximeter_ledger::RequestId;
+
+use super::trace_context::TraceContext;
+
+/// Where a request can be found again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    pub(crate) trace_id: [u8; 16],
+    /// `None` where its spans are not ours.
+    pub(crate) span_id: Option<SpanId>,
+}
+
+/// What becomes of the spans of a request that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Fate {
+    /// Where it stands in its trace.
+    pub place: RequestTrace,
+    /// By its own spans, or where its caller has it and keeps it.
+    pub found: Option<Found>,
+    /// Whether it has spans.
+    pub is_kept: bool,
+}
+
+/// The id of a span; never zero.
+pub(crate) type SpanId = [u8; 8];
+
+/// The span of a request, facing its client.
+pub(crate) const SERVER: u64 = 0;
+/// The span of what its engine does.
+pub const CLIENT: u64 = 1;
+/// The first of its stages.
+pub(super) const STAGES: u64 = 2;
+
+/// Where a request stands in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestTrace {
+    request: RequestId,
+    /// The id of the trace.
+    pub trace_id: [u8; 16],
+    /// The caller's span.
+    pub parent: Option<SpanId>,
+    /// Whether it is kept whatever becomes of it: what engines are told.
+    pub(crate) sampled: bool,
+}
+
+impl RequestTrace {
+    /// In the caller's trace, or in one that begins here; the other decides whether that is kept.
+    pub(super) fn new(
+        request: RequestId,
+        caller: Option<TraceContext>,
+        sampled: impl FnOnce(Option<bool>, [u8; 16]) -> bool,
+    ) -> Self {
+        let trace_id = caller.map_or_else(|| request.0.into_bytes(), |caller| caller.trace_id);
+        let sampled = sampled(caller.map(|caller| caller.sampled), trace_id);
+        Self { request, trace_id, parent: caller.map(|caller| caller.parent), sampled }
+    }
+
+    /// The id of this span of the request.
+    pub fn span(&self, number: u64) -> SpanId {
+        let (_, low) = self.request.0.as_u64_pair();
+        low.wrapping_add(number).max(1).to_be_bytes()
+    }
+
+    /// `traceparent` for whom `span` calls.
+    pub fn traceparent(&self, span: u64) -> String {
+        let (trace, span) =
+            (u128::from_be_bytes(self.trace_id), u64::from_be_bytes(self.span(span)));
+        format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(self.sampled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn an_engine_is_told_the_span_that_calls_it() {
+        let request = RequestId(Uuid::from_u128(u128::MAX));
+        let place = RequestTrace::new(request, None, |caller, _| caller.is_none());
+        let trace = "ffffffffffffffffffffffffffffffff";
+        assert_eq!(place.traceparent(SERVER), format!("00-{trace}-ffffffffffffffff-01"));
+        // Zero is no id.
+        assert_eq!(place.traceparent(CLIENT), format!("00-{trace}-0000000000000001-01"));
+        assert_eq!(
+            TraceContext::parse(&place.traceparent(SERVER)).map(|it| it.sampled),
+            Some(true)
+        );
+    }
+}
