@@ -59,7 +59,7 @@ limits! {
 
     /// The most client connections at once from one IP address. Taximeter closes every further
     /// connection from that address without an answer.
-    connections_per_peer_max: Option<usize> = None, AtLeast<1>, Reload, "no limit", "1000";
+    connections_per_peer_max: Option<usize> = None, AtLeast<1>, Reload, "no limit", "2000";
 
     /// The most requests on one client connection. Taximeter closes the connection after the last
     /// of them.

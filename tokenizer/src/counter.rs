@@ -1,8 +1,8 @@
-//! Counting a text that arrives in parts.
+//! Counts a text that arrives in parts.
 //!
-//! What has come is counted up to the last place where every split of the text begins a new piece,
-//! whatever follows; the rest waits. So each byte is counted about once, however the text was cut,
-//! and the sum is that of the whole text.
+//! The counter counts what has arrived up to the last place where every split of the text begins a
+//! new piece, whatever follows. The rest waits. So each byte is counted about once, however the
+//! text was cut, and the sum is that of the whole text.
 
 use crate::{Count, Tokenizer};
 

@@ -1,7 +1,7 @@
-//! Vocabularies from files: `tokenizer.json` of any model, `tekken.json` of Mistral's.
+//! Reads vocabularies from files: `tokenizer.json` of any model, and Mistral's `tekken.json`.
 //!
-//! What our own scanner and merges do exactly, they do; that is checked over a built-in text each
-//! time a file is read. Whatever is beyond them is left to Hugging Face's library, which is slower.
+//! Our own scanner and merges do what they can do exactly. Each time a file is read, a built-in
+//! text checks this. Hugging Face's library does the rest, and is slower.
 
 mod added;
 mod beside;

@@ -1,8 +1,30 @@
-//! Text → token count.
+//! Text in, token count out.
 //!
-//! Counts as the model would where its vocabulary is known, with the nearest one and a mark where
-//! it is not, and by bytes where counting would take too long. Marks of special tokens in a text
-//! are ordinary text. Never fails, never panics. Refuses to know HTTP, prices and tenants.
+//! Begin with `vocabulary.rs`: `scan` splits a text, and `bpe` counts what each piece merges into.
+//!
+//! # Invariants
+//!
+//! - With the model's own vocabulary the count is exactly the model's. With the nearest vocabulary,
+//!   or by bytes where counting takes too long, the count is marked as an estimate.
+//! - Marks of special tokens in a text are ordinary text.
+//! - It never fails and never panics.
+//!
+//! This crate knows no HTTP, prices or tenants.
+//!
+//! # How it counts
+//!
+//! `scan` splits a text as the regex of its vocabulary would, in one pass. `bpe` needs one look-up
+//! if the piece is a token. Otherwise it merges pairs of symbols, and of a long piece window by
+//! window. It makes no list of tokens. `counter` counts a stream as it arrives, up to the last
+//! place where every split agrees whatever follows.
+//!
+//! # Vocabularies
+//!
+//! `build.rs` packs OpenAI's vocabularies, each token as two earlier ones, and the classes of
+//! characters. A vocabulary takes memory only after something was counted with it. `file` reads
+//! `tokenizer.json` and `tekken.json`. When a file is loaded, a built-in text is counted by this
+//! crate and by Hugging Face's library. If the counts differ, the library counts from then on. One
+//! thread learns the merges while another reads them. `template` renders chats as engines do.
 
 mod bpe;
 mod built_in;

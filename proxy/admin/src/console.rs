@@ -13,8 +13,10 @@ mod request;
 mod requests;
 mod span;
 mod spend;
+mod sums;
 mod text;
 mod upstreams;
+mod usage;
 mod view;
 
 use axum::Router;
@@ -37,6 +39,7 @@ pub(super) fn router() -> Router<InForce> {
         .route(page::LIVE, get(live::live))
         .route(page::REQUESTS, get(requests::requests))
         .route("/requests/{id}", get(request::request))
+        .route(page::USAGE, get(usage::usage))
         .route(page::BILL, get(bill::bill))
         .route(page::PRICES, get(prices::prices))
         .route(page::UPSTREAMS, get(upstreams::upstreams))

@@ -1,4 +1,43 @@
-//! The admin address: health, metrics, the usage API and the console. Its own runtime, its own limits, no writes.
+//! The admin address: this crate serves health, metrics, the usage API and the console.
+//!
+//! Begin with this file: it lists the routes. Each route has a file of its own.
+//!
+//! # Invariants
+//!
+//! - The admin address changes nothing in the gateway or its ledger.
+//! - It runs on the background runtime. It has its own limits, so no request of a client waits for
+//!   it.
+//! - A number on a page is the number of the API: pages call the API's functions or the same sums
+//!   (`Terms::sums`, `Biller`, `Invoicer`). A rounded number has its exact value in `<data value>`.
+//! - All text is escaped: `maud` escapes whatever is not markup.
+//!
+//! This crate knows no engines and no wire formats.
+//!
+//! # Shared parts
+//!
+//! - `access`: who may ask. It accepts the admin token or a client certificate.
+//! - `query`: parameters. Each must be known, occur once and be readable.
+//! - `problem`: errors as problem details (RFC 9457). All statuses of the admin address are in this
+//!   file. Outside the API, a browser gets the problem as a page.
+//! - `ask`: a question to the store. Each has a thread of its own; at most four run at once, for at
+//!   most nine seconds.
+//! - `openapi`: the OpenAPI document. utoipa makes it from the routes and types. A unit test
+//!   compares it with the routes, black-box tests compare every answer with its schema, and the API
+//!   reference in `docs/` is made from it.
+//!
+//! Answers come from what the feeder has put into the store. They say how many entries of the
+//! journal are still missing.
+//!
+//! # Console
+//!
+//! `console/` makes HTML pages. `console/charts` is pure: numbers in, SVG out. `view` reads the
+//! time zone and makes links. `text` cuts and cleans names. `page` holds the frame and the content
+//! security policy: a page may contain neither style nor script, so colours are classes and numbers
+//! are attributes. `assets/live.js` fills rows that the page already has.
+//!
+//! The overview reads the daily sums once (and the month again if it is another period) and the
+//! records of at most a thousand requests. A page does not wait for sums that take long: its frame
+//! is sent first (`page::Frame`).
 
 mod access;
 mod ask;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
+use taximeter_billing::{Dimension, Grouping};
 use taximeter_config::Config;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_ledger::{Correction, End, Record, RequestId};
@@ -22,6 +23,11 @@ const PAGE_RECORDS: u32 = 100;
 const PAGE_RECORDS_MAX: u32 = 1000;
 /// Most records that are looked at for a page: of those that few fit, the page is short.
 const LOOKED_AT_MAX: u32 = 20_000;
+
+/// How a label is written.
+const LABEL: &str = "a label's name, = and its value, such as team=search";
+/// What a request may have no value for.
+const WITHOUT: &str = "names with commas between them, each once: key, model, label:NAME";
 
 /// What is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -45,6 +51,13 @@ pub(super) struct RecordsParams {
     pub(super) request_id: Option<String>,
     /// Only of this upstream
     pub(super) upstream: Option<String>,
+    /// Only of this key, by its `id` in the configuration
+    pub(super) key: Option<String>,
+    /// Only with this label: its name, `=` and its value, such as `team=search`
+    pub(super) label: Option<String>,
+    /// Only requests that have none of these, with commas between them: `key`, `model`,
+    /// `label:NAME`
+    pub(super) without: Option<String>,
     /// `newest` (by default) or `oldest` first
     pub(super) order: Option<String>,
     /// Most records on the page, from 1 to 1000; 100 by default
@@ -80,6 +93,9 @@ struct Wanted {
     end: Option<End>,
     request_id: Option<String>,
     upstream: Option<String>,
+    key: Option<String>,
+    label: Option<String>,
+    without: Vec<Dimension>,
 }
 
 /// Single requests, page by page
@@ -173,6 +189,12 @@ impl RecordsParams {
             })?,
             request_id: self.request_id.clone(),
             upstream: self.upstream.clone(),
+            key: self.key.clone(),
+            label: query::read("label", self.label.as_deref(), LABEL, |label| {
+                if label.contains('=') { Ok(label.to_owned()) } else { Err(()) }
+            })?,
+            without: query::read("without", self.without.as_deref(), WITHOUT, without)?
+                .unwrap_or_default(),
         })
     }
 }
@@ -184,5 +206,37 @@ impl Wanted {
             && self.end.is_none_or(|end| end == record.end)
             && self.request_id.as_ref().is_none_or(|id| *id == record.request_id)
             && self.upstream.as_ref().is_none_or(|name| *name == record.upstream)
+            && self.key.as_ref().is_none_or(|id| Some(id) == record.key_id.as_ref())
+            && self.label.as_ref().is_none_or(|label| has_label(record, label))
+            && self.without.iter().all(|dimension| lacks(record, dimension))
+    }
+}
+
+/// Reads the dimensions that a request may have no value for.
+///
+/// Errors: another dimension, or none.
+fn without(text: &str) -> Result<Vec<Dimension>, ()> {
+    let grouping: Grouping = text.parse().map_err(|_| ())?;
+    let is_optional = |dimension: &Dimension| {
+        matches!(dimension, Dimension::Key | Dimension::Model | Dimension::Label(_))
+    };
+    let dimensions = grouping.dimensions();
+    if dimensions.iter().all(is_optional) { Ok(dimensions.to_vec()) } else { Err(()) }
+}
+
+/// Whether a record has a label. The name of a label may have an `=` as well, so the whole text is
+/// compared.
+fn has_label(record: &Record, label: &str) -> bool {
+    record.labels.iter().any(|(name, value)| {
+        label.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) == Some(value.as_str())
+    })
+}
+
+fn lacks(record: &Record, dimension: &Dimension) -> bool {
+    match dimension {
+        Dimension::Key => record.key_id.is_none(),
+        Dimension::Model => record.response_model.is_none() && record.request_model.is_none(),
+        Dimension::Label(name) => !record.labels.contains_key(name),
+        _ => false,
     }
 }

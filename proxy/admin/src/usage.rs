@@ -247,19 +247,15 @@ fn shape(
 impl By {
     /// Errors: a name that is none, or twice.
     fn read(text: &str) -> Result<Self, ()> {
-        let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        let names = Grouping::names(text);
         let is_split = |name: &&String| matches!(name.as_str(), "meter" | "source");
         let of = |word: &str| names.iter().filter(|name| *name == word).count();
         if of("meter") > 1 || of("source") > 1 {
             return Err(());
         }
         let split = Split { meter: of("meter") > 0, source: of("source") > 0 };
-        let rest: Vec<_> =
-            names.iter().filter(|name| !is_split(name)).map(String::as_str).collect();
-        let grouping = match rest.as_slice() {
-            [] => Grouping::none(),
-            rest => rest.join(",").parse().map_err(|_| ())?,
-        };
+        let rest = names.iter().filter(|name| !is_split(name));
+        let grouping = Grouping::named(rest).map_err(|_| ())?;
         let split = (split != Split::default()).then_some(split);
         Ok(Self { names, grouping, split })
     }

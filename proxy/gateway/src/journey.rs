@@ -15,7 +15,6 @@ pub mod settle;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -31,6 +30,7 @@ use taximeter_telemetry::ended::Onward;
 use crate::listen::{Peer, Worker};
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
+use report::Report;
 
 pub(crate) use relay::ReplyBody;
 
@@ -45,13 +45,11 @@ pub async fn journey(
     let version = request.version();
     let arrival = Arrival::new(client, version, uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
-    let mut unanswered = report::Unanswered::new(&worker.gateway, &arrival, &method);
-    let ridden = caught(ride(worker, peer, &arrival, request)).await;
-    unanswered.is_answered();
-    let mut reply = match ridden {
+    let mut report = Report::new(&worker.gateway, &arrival, &method);
+    let mut reply = match caught(ride(worker, peer, &arrival, &mut report, request)).await {
         Ok(reply) => reply,
         Err(refusal) => {
-            report::refused(&worker.gateway, &arrival, &method, &refusal);
+            report.refused(&refusal);
             let answer = refusal.answer(arrival.shape, &arrival.request_id);
             // The answer to HEAD has no body, and HTTP/2 would send one.
             answer.map(|body| {
@@ -97,6 +95,7 @@ async fn ride(
     worker: &Arc<Worker>,
     peer: &Arc<Peer>,
     arrival: &Arrival,
+    report: &mut Report<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let gateway = &worker.gateway;
@@ -107,11 +106,11 @@ async fn ride(
         && let Some(allow) = identify::allowed(head.uri.path())
     {
         let answer = refuse::options(allow);
-        let told = (None, Some(answer.status()));
-        report::passed(gateway, arrival, &head.method, told);
+        report.passed((None, Some(answer.status())));
         return Ok(answer.map(ReplyBody::whole));
     }
     let mut call = identify::call(gateway, peer, arrival, &mut head)?;
+    report.identified(&call.caller);
     let permit = admit::permit(gateway, &call)?;
     call.laps.identified = Some(clock::now());
     let order = body::read(gateway, &call, &head.headers, body).await?;
@@ -119,27 +118,22 @@ async fn ride(
     peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;
     call.laps.routed = Some(clock::now());
-    let (route, method) = (call.route, head.method.clone());
-    let fare = match route.billing {
+    match call.route.billing {
         Billing::Ledger => {
-            arrival.is_leaving_told.store(true, Relaxed);
+            report.is_being_reserved();
             let mut fare = permit.reserve(gateway, peer, call, &mut chosen).await?;
             fare.admitted(clock::now());
-            arrival.has_fare.store(true, Relaxed);
-            Some(fare)
+            report.is_left_to_settlement();
+            relay::open(worker, peer, head, &mut chosen, Some(fare)).await
         }
         Billing::Free => {
-            let onward = Onward { upstream: chosen.index, laps: call.laps };
-            arrival.onward.get_or_init(|| onward);
-            None
+            let template = call.route.template;
+            report.goes_on(Onward { upstream: chosen.index, laps: call.laps });
+            let reply = relay::open(worker, peer, head, &mut chosen, None).await?;
+            report.passed((Some(template), Some(reply.status())));
+            Ok(reply)
         }
-    };
-    let reply = relay::open(worker, peer, head, &mut chosen, fare).await?;
-    if arrival.onward.get().is_some() {
-        let told = (Some(route.template), Some(reply.status()));
-        report::passed(gateway, arrival, &method, told);
     }
-    Ok(reply)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 
 mod calm;
 mod connection;
-mod instead;
 mod interim;
 mod peer;
 mod socket;

@@ -1,5 +1,5 @@
-//! The disk, as far as the journal uses it: a seam, so that tests can have one that fails, forgets
-//! and lies.
+//! The file operations that the journal uses, behind a trait. So tests can use a disk that fails,
+//! forgets and lies.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -1,5 +1,5 @@
-//! How full the data directory is, measured against what it may take: whoever fills the volume of a
-//! sidecar has its engine's pod evicted.
+//! Measures how full the data directory is, against its limit. A sidecar that fills its volume gets
+//! its engine's pod evicted.
 
 use std::fs;
 use std::io;

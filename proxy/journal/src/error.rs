@@ -1,4 +1,4 @@
-//! What can go wrong with the journal.
+//! The errors of the journal.
 
 use std::io;
 use std::path::{Path, PathBuf};

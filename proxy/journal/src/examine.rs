@@ -1,6 +1,8 @@
-//! A look at every byte of a journal: what is in it, and all that is wrong, not only the first.
+//! Reads every byte of a journal for `taximeter verify`, and reports everything that is wrong, not
+//! only the first fault.
 //!
-//! One thread reads, checks and digests the bytes; what they say is read on several.
+//! One thread reads the bytes, checks them and computes the digests. Several threads parse the
+//! entries.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Segment files: names, creation, appending.
+//! Segment files: their names, creating them and appending to them.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,86 @@
-//! The journal's files: what was admitted and what it used, in order, never lost and never twice.
+//! The ledger on disk: this crate writes entries to files in order, recovers them after a crash,
+//! and removes old files.
 //!
-//! Callers give an entry its place in a queue; one thread writes whatever is queued, once, and
-//! wakes all who wait. What cannot be written stays queued and is tried again at the same place. A
-//! segment is a file; it ends where the next one begins.
+//! Begin with `queue.rs` (what callers, writer and syncer share), then `recover.rs` (a start).
+//!
+//! # Invariants
+//!
+//! - A confirmed entry survives the death of the process, and is in the journal once. What survives
+//!   a power cut depends on `ledger.durability`.
+//! - One queue, one writer thread, one write per batch. An entry gets its sequence number and its
+//!   place in the CRC chain when it enters the queue. So the order of the queue is the order of the
+//!   file.
+//! - What cannot be written stays in the queue, and the writer tries again at the same place.
+//! - Nothing is ever written over. A segment is a file, and it ends where the next one begins. If
+//!   something must be said anew (a sync that failed, a file that somebody removed, a damaged
+//!   entry), the journal says it in a further file.
+//!
+//! This crate knows no databases and no HTTP. What an entry is, how it is framed and
+//! what entries add up to is in `ledger`.
+//!
+//! # Writing
+//!
+//! The sums are kept where entries enter the queue (`Tally` in `ledger`). A segment ends there too:
+//! the next one begins with a checkpoint of the sums.
+//!
+//! `ledger.durability` says when the journal confirms an entry. `os` and `group` confirm it when
+//! the kernel has it; with `group` a thread syncs what was written at most 10 ms later. `sync`
+//! confirms it when it is synced. A file whose sync failed gets no further write.
+//!
+//! # Start
+//!
+//! A start reads from the oldest reservation that was open at the last checkpoint up to the end. Of
+//! each entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that
+//! were open as `gateway_died`, at the price of their admission: with their last progress, or, if
+//! they had reported none, with a prompt that is estimated from the length of the body. Then it
+//! writes a checkpoint. `taximeter verify` reads everything (`examine.rs`).
+//!
+//! # Marks
+//!
+//! After each sync the file gets a mark: it says up to which entry everything is on disk (`Mark` in
+//! `ledger`). Damage after the last mark is a torn end, because a power cut may leave any blocks of
+//! what was not synced (`promise.rs`). The start leaves the damage out and keeps the whole entries
+//! after it. With `durability: os` nothing is synced, so the damage may as well be rot. It stops
+//! the start.
+//!
+//! # Digests
+//!
+//! A CRC shows accidents, not forgery. So the header of a segment contains the SHA-256 of the
+//! segment before it, up to where that one ends. The writer computes it while it writes, and a
+//! start computes it from the file. It is in the header and not in the checkpoint after it, because
+//! the checkpoint gets its place in the chain before the writer has come that far. `verify`
+//! compares each segment with the next one. A signed statement contains the digest of the journal
+//! that it was made from. Whoever keeps a statement can check the journal against it.
+//!
+//! # Damage
+//!
+//! Damage before the end stops the start. With `recovery: salvage` the start leaves the damage out
+//! (`salvage.rs`): it accepts an entry after the damage again once the entry's payload passes its
+//! check and its head follows from the chain of the entry before it (`resume` in `ledger`). A
+//! segment that is only a header says how many entries it replaces. Their numbers are not given
+//! again.
+//!
+//! # Rejected entries
+//!
+//! An entry that is intact but that this version cannot understand is not damage. A start continues
+//! as if it were not there: what it reserved, reported or settled is not known. The start sets it
+//! aside in the folder `rejected` with the reason. The store and a push do the same. `verify` names
+//! it each time.
+//!
+//! # Retention
+//!
+//! After the store was fed, at most once an hour, the journal removes segments (`retain.rs`). A
+//! segment goes if its last entry is older than `keep_days`, is in the store and is with the
+//! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
+//! segments of corrections. If the data directory takes more than four fifths of `dir_bytes_max`,
+//! age does not count. Nothing is ever removed from the store, because bills and repricing read it.
+//! So from 95 % on the gateway refuses requests, as on a full disk.
+//!
+//! # Faults in tests
+//!
+//! All code asks `disk.rs` for file operations. In tests that is a disk in memory that fails, dies
+//! or loses its power at any operation. A power cut with `os` may take what the kernel has not
+//! written, also from the middle.
 
 mod disk;
 pub mod disk_budget;

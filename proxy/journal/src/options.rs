@@ -1,4 +1,4 @@
-//! What the journal is told when it is opened, and how it tells what happens to it.
+//! The settings with which a journal is opened, and the events that it reports.
 
 use std::fmt;
 use std::io;

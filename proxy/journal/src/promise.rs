@@ -1,9 +1,9 @@
-//! Whether damage lies where nothing was promised.
+//! Decides whether damage lies only in bytes that were never confirmed as synced.
 //!
-//! A power cut may leave any blocks of what was not synced: then whole entries stand behind a hole,
-//! as they do when a synced entry has rotted. What was synced before says which it is. Segments
-//! that are synced carry marks, and all of them but the last were synced to their end before the
-//! next one was begun. Of segments written with `durability: os` nobody knows.
+//! A power cut may leave any blocks of unsynced data. Then whole entries can follow a hole, as they
+//! do if a synced entry has rotted. The marks decide which of the two it is. Segments that are
+//! synced carry marks, and each of them but the last was synced to its end before the next one
+//! began. For segments written with `durability: os` nobody can know.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What became of entries that a receiver shall have.
+//! What can happen to entries that are pushed to a receiver.
 
 use taximeter_ledger::RequestId;
 

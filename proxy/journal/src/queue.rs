@@ -1,7 +1,7 @@
-//! What callers, the writer and the syncer share: the entries that are on their way to the disk.
+//! The entries on their way to the disk, shared by callers, the writer and the syncer.
 //!
-//! One lock, held for a copy at most. An entry gets its place (sequence number and chain) when it
-//! enters the queue, so the order of the queue is the order of the file.
+//! There is one lock. It is held for a copy at most. An entry gets its place (sequence number and
+//! chain) when it enters the queue, so the order of the queue is the order of the file.
 
 mod frames;
 mod tell;

@@ -1,4 +1,4 @@
-//! Reading a journal, while it may be written.
+//! Reads a journal, also while it is being written.
 
 use std::io::ErrorKind;
 use std::mem;

@@ -1,4 +1,5 @@
-//! Opening a journal: what matters of it, what was cut off, who was on the way when we died.
+//! Opens a journal: reads the part that matters, cuts off a torn end, and settles the requests that
+//! were open when the process died.
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};

@@ -1,4 +1,4 @@
-//! How long segments are kept.
+//! Decides which segments may be removed, and removes them.
 
 use std::io::ErrorKind;
 use std::mem;

@@ -1,8 +1,9 @@
-//! Leaving out what cannot be read, so that what can be is.
+//! Leaves out what cannot be read, so that the rest of the journal can be read.
 //!
-//! A segment ends where the next one begins. So nothing is rewritten: behind the last entry before
-//! the damage goes a segment that says how many are lost, behind that a copy of those that are
-//! whole. The damaged file stays as it is; where its own name is needed, as `….tlj.damaged-0`.
+//! A segment ends where the next one begins. So nothing is rewritten. After the last entry before
+//! the damage comes a new segment that says how many entries are lost. After that comes a copy of
+//! the whole entries. The damaged file stays as it is. If its own name is needed, it becomes
+//! `….tlj.damaged-0`.
 
 use std::path::{Path, PathBuf};
 

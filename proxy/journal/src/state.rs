@@ -1,4 +1,4 @@
-//! What the journal tells of itself.
+//! The state that the journal reports about itself.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The journal on real files, with a disk that fails on demand.
+//! Tests of the journal on real files, with a disk that fails on demand.
 
 mod bench;
 mod bits;

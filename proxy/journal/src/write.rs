@@ -1,4 +1,4 @@
-//! The threads that write: one write a batch, one sync a moment.
+//! The threads that write and sync: one write per batch, one sync at a time.
 
 use std::io;
 use std::mem;

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_page_of_dialects_says_what_is_known_of_each() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dialects.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/dialects.md");
         let page = std::fs::read_to_string(path).unwrap();
         let (text, stands) = page.split_once("| --- |\n").unwrap();
         let text = format!("{text}| --- |\n");

@@ -1,4 +1,4 @@
-//! One question to an engine, on a connection of its own.
+//! Sends one question to an engine on a connection of its own, with fixed limits of time and size.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How many of each there are at once: connections of an address, requests of a tenant.
+//! Limits how many of a kind exist at once: connections of an address, requests of a tenant.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! One request on a connection of its own, and its whole answer.
+//! Sends one request on a connection of its own and reads the whole answer.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};

@@ -1,5 +1,5 @@
-//! Names of header fields that the `http` crate has no constant for. Looked up by text, a name is
-//! read and checked each time; these are ready.
+//! Names of header fields that the `http` crate has no constant for. A name that is looked up by
+//! text is parsed and checked each time. These are ready.
 
 use http::HeaderName;
 

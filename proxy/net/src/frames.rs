@@ -1,5 +1,5 @@
-//! The frames of one direction of an HTTP/2 connection (RFC 9113 §4.1), told by their heads. What is
-//! in them is skipped by arithmetic: hyper reads it.
+//! Reads the heads of the frames of one direction of an HTTP/2 connection (RFC 9113 §4.1). It skips
+//! their contents, which hyper reads.
 
 /// Before the first frame of a client.
 const PREFACE_BYTES: usize = 24;

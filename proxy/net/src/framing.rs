@@ -1,10 +1,11 @@
-//! Where the messages of an HTTP/1 connection begin and end, read strictly (RFC 9112). What two
-//! readers could read in two ways is a fault; hyper, which reads the same bytes after this, takes a
-//! bare LF for the end of a line, a length that is there twice for one, and ignores it beside a
-//! coding.
+//! Finds where the messages of an HTTP/1 connection begin and end, strictly by RFC 9112.
 //!
-//! Fed with bytes as they come. Bodies are skipped by arithmetic, and of a line only its beginning
-//! is kept.
+//! Bytes that two readers could understand in two ways are a fault. hyper reads the same bytes
+//! afterwards and is more lenient: it accepts a bare LF as the end of a line, accepts a repeated
+//! equal length, and ignores a length next to a transfer coding.
+//!
+//! The caller passes bytes as they come. Bodies are skipped by counting, and only the beginning of
+//! a line is kept.
 
 mod fault;
 mod request;
@@ -126,6 +127,11 @@ impl Framing {
             State::FirstLine => self.line.kept(),
             _ => self.first_line.kept(),
         }
+    }
+
+    /// Whether what is being read belongs to a body, trailers included, and not to a head.
+    pub const fn is_in_body(&self) -> bool {
+        !matches!(self.place, State::Between | State::FirstLine | State::Fields)
     }
 
     /// A request has been sent, whose answer begins with the next byte.

@@ -1,4 +1,4 @@
-//! How long to leave somebody alone who takes nothing now.
+//! Computes how long to wait before the next attempt at a receiver that fails.
 
 use std::time::Duration;
 

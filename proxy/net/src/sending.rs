@@ -1,5 +1,5 @@
-//! A thread that sends to somewhere else until it is stopped, on a runtime of its own: however slow
-//! the other end is, nothing else waits for it.
+//! Runs a sender on a thread and runtime of its own until it is stopped, so that a slow receiver
+//! holds up nothing else.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A server for those who ask now and then: TLS, HTTP/1.1 and HTTP/2, and a limit on everything.
+//! The server below the admin address and the webhook: TLS, HTTP/1.1 and HTTP/2, with a limit on
+//! everything.
 
 mod head;
 

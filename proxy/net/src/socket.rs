@@ -1,4 +1,4 @@
-//! A socket, with TLS or without.
+//! A socket with or without TLS.
 
 use std::io;
 use std::pin::Pin;

@@ -1,8 +1,10 @@
-//! TLS towards those who call us. Certificate, key and who may call come from files, which are read
-//! again while we serve: who connects after a change meets what is new, all of it or none.
+//! TLS for connections to us. Certificate, key and client authorities come from files, which are
+//! read again while the server runs. A connection after a change gets all of the new files or all
+//! of the old ones.
 //!
-//! The files are read twice a second and compared by what they hold. Times of change and inodes say
-//! less: a secret of Kubernetes is swapped by a link, and tools put old times on new files.
+//! The files are read twice a second, and their contents are compared. Modification times and
+//! inodes would miss changes: Kubernetes swaps a secret by a symbolic link, and tools set old times
+//! on new files.
 
 mod contents;
 

@@ -1,9 +1,9 @@
-//! Connections to engines: dialling, TLS, the keep-alive pool, and one exchange driven inside the
+//! Connections to engines: dialling, TLS, the keep-alive pool, and one exchange that runs in the
 //! caller's task.
 //!
-//! hyper's connection future is polled by whoever waits for the answer: no spawned task and no
-//! channel between two tasks, so that a chunk costs one read and one write. Pools belong to one
-//! worker: a connection stays on the runtime that opened it.
+//! The future that waits for the answer also polls hyper's connection. There is no spawned task and
+//! no channel, so a chunk costs one read and one write. Each worker has its own pools: a connection
+//! stays on the runtime that opened it.
 
 mod anyone;
 mod dial;

@@ -1,4 +1,4 @@
-//! Which characters of names from outside can be shown as they are.
+//! Says which characters of names from outside can be shown as they are.
 
 /// Whether a character neither controls nor reorders nor hides what stands around it.
 pub fn is_visible(character: char) -> bool {

@@ -1,4 +1,4 @@
-//! How the engine behaves: times, counts, failures.
+//! The settings of the engine: times, counts, failures.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The socket.
+//! Listens, accepts connections and serves them.
 
 use std::future::Future;
 use std::io;

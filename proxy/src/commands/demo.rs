@@ -174,8 +174,11 @@ tenants:
             told.push(habit.tenant);
             let hash = Sha256::digest(habit.key);
             let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            let tenant = habit.tenant;
-            text += &format!("    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\"}}\n");
+            let (tenant, team) = (habit.tenant, habit.team);
+            text += &format!(
+                "    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\", \
+                 labels: {{team: {team}}}}}\n"
+            );
         }
     }
     text

@@ -1,4 +1,4 @@
-//! Questions to the store.
+//! The questions that the store answers.
 
 use std::ops::ControlFlow;
 

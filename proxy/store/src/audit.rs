@@ -1,5 +1,5 @@
-//! All that a store has, and whether its sums are those of its requests and corrections: bills are
-//! made of the sums, and nobody looks at the requests behind them.
+//! Checks a store: whether its sums are those of its requests and corrections. Bills are made from
+//! the sums, and nobody looks at the requests behind them.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -169,7 +169,7 @@ impl Store {
 impl<T: Default> AuditPage<T> {
     fn read(page: &Written, gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
         let mut read = Self {
-            posts: page.len(),
+            posts: page.count(),
             gathered: T::default(),
             due: Hours::default(),
             unreadable: Vec::new(),

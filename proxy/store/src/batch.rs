@@ -1,4 +1,4 @@
-//! What is added to a store at once, and what it adds up to.
+//! A batch of requests and corrections that is added to a store at once, and its sums per hour.
 
 use std::collections::BTreeMap;
 

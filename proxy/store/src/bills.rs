@@ -1,4 +1,4 @@
-//! Bills as text: what `taximeter bill` prints and `/api/v1/export` answers.
+//! Writes bills as text, for `taximeter bill` and `/api/v1/export`.
 
 use jiff::Timestamp;
 use taximeter_billing::{

@@ -1,4 +1,4 @@
-//! Where a reader of records stopped, as a text that it hands back.
+//! Encodes where a reader of records stopped as a text. The reader sends it back to continue.
 
 use std::fmt;
 use std::str::FromStr;

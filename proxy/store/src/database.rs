@@ -1,7 +1,7 @@
-//! What a database has to do to be a store.
+//! The trait that a database implements to be a store.
 //!
-//! Answers are the same whichever it is. What is shared lies outside: reading entries (`batch`,
-//! `post`), adding them up by hour (`batch::Hours`), feeding (`feed`) and questions (`ask`).
+//! All implementations give the same answers. Shared code is outside: reading entries (`batch`,
+//! `post`), adding them up per hour (`batch::Hours`), feeding (`feed`) and questions (`ask`).
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -159,7 +159,7 @@ pub struct Written {
 
 impl Written {
     /// How many.
-    pub const fn len(&self) -> usize {
+    pub const fn count(&self) -> usize {
         self.ends.len()
     }
 

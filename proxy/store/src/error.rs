@@ -1,4 +1,4 @@
-//! Why the store cannot answer.
+//! The errors of the store.
 
 use std::path::PathBuf;
 

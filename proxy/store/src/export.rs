@@ -1,4 +1,5 @@
-//! Exports: what the store has, in a format that billing systems take, to where it is wanted.
+//! Exports: writes the store's data in a format of billing systems, to a file, a folder or an
+//! object store.
 
 mod beside;
 mod connector;

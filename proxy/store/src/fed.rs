@@ -1,5 +1,5 @@
-//! Which store the gateway of a data directory feeds, where that is another than its own: word that
-//! it leaves in the directory, so that nobody bills from what the directory alone has.
+//! A note in the data directory that says which other store the gateway feeds. So no command makes
+//! a bill from the incomplete data in the directory.
 
 use std::fs;
 use std::io::{self, ErrorKind};

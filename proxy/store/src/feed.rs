@@ -1,4 +1,4 @@
-//! From the journals into the store.
+//! Feeds entries from the journals into the store.
 
 use std::fmt;
 use std::io;

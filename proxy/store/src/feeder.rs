@@ -1,4 +1,4 @@
-//! The thread of `serve` that feeds the store, away from the requests.
+//! The thread of `serve` that feeds the store, apart from the requests.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

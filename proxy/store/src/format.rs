@@ -1,5 +1,4 @@
-//! The formats of a bill and of what it is made of, by the names that the command and the admin
-//! address share.
+//! The names of the formats of bills and exports, shared by the command and the admin address.
 
 use clap::ValueEnum;
 use taximeter_billing::export::{FocusVersion, Format as Records};

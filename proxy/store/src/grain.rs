@@ -1,5 +1,5 @@
-//! Hours that whoever asks does not tell apart, in one sum: then a month is shown in as many sums as
-//! its days have, and most of what a row costs is paid once a day.
+//! Adds up hours that a question does not tell apart. Then a month is as many sums as it has days,
+//! and most of the cost of a row is paid once a day.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

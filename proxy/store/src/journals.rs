@@ -1,4 +1,4 @@
-//! The journals of a data directory, as the store is fed from them, and what of them nobody can read.
+//! The journals of a data directory as feeds of the store, and their entries that cannot be read.
 
 use std::io;
 use std::path::Path;

@@ -1,10 +1,78 @@
-//! The store for questions: a database that is fed from the journals.
+//! The database that answers questions: this crate feeds it from the journals, queries it, exports
+//! from it and pushes events.
 //!
-//! What the journals have is true; the store repeats it in a form that can be asked: each request,
-//! each correction, and what they add up to by the hour, which is what bills are made of. A request
-//! is in it once, whatever is fed how often, and nothing is ever removed. So several processes may
-//! feed it at the same time, and it can be rebuilt at any moment. It is kept through a power cut all
-//! the same, since the journal may drop old segments that the store has.
+//! Begin with `database.rs` (what a database must do), then `feed.rs` (journals to batches) and
+//! `ask.rs` (questions).
+//!
+//! # Invariants
+//!
+//! - The journals are the truth. The store repeats them in a form that can be queried: each
+//!   request, each correction, and the sums per hour from which bills are made.
+//! - Feeding is idempotent. Each request is in the store once, even if several processes feed it at
+//!   the same time.
+//! - Nothing is ever removed from the store. It survives a power cut, because the journal may drop
+//!   segments that the store has.
+//! - The store can be rebuilt from the journals at any time. It keeps what the journals no longer
+//!   have.
+//!
+//! This crate knows no clients, engines or wire formats. How bills and export formats look is in
+//! `billing`.
+//!
+//! # Layout
+//!
+//! `Database` says what a database must do. `sqlite/` and `postgres/` implement it. Shared code is
+//! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
+//! each), `post` (the members that the store reads of a record), `batch` (a batch, added up per
+//! hour), `grain` (several hours in one sum), `ask` (questions), `audit` (whether the sums are
+//! those of the requests). A thread of `serve` feeds the store, and so does every command that
+//! queries it.
+//!
+//! # Bills
+//!
+//! Bills come from the sums per hour. If neither GPUs nor allowances need single hours
+//! (`Terms::sums`), they come from sums per hour, day or month, which are much cheaper to read. If
+//! the period or the bill's time zone cuts an hour, that hour comes from its requests. Allowances
+//! and shares of GPUs are known only when a bill is made. `terms.rs` computes them for bills,
+//! exports and statements alike, so that all show the same amounts. They become credits and further
+//! hours, and nothing of them is stored.
+//!
+//! # Corrections
+//!
+//! Corrections have a journal of their own in `data_dir/corrections`, because a command may write
+//! them while the gateway runs. In the store they are hours next to those of the requests. If
+//! gateways share a database, a correction is in the journal of the directory that was given to its
+//! run, and the gateway of that directory feeds it. So `verify`, rebuilding and pushing treat it
+//! like any other. A run sets a mark in the database before its first correction and removes it
+//! after its last one. While the mark is there, no other run begins (`postgres/corrector.rs`).
+//!
+//! # SQLite and backups
+//!
+//! `taximeter backup` holds the write lock of the store while it copies (`sqlite/hold.rs`).
+//! Meanwhile nothing is fed. So the journal has everything that the store has, or more; no file of
+//! the journal is removed, and no page leaves SQLite's write-ahead log. Requests are not affected.
+//!
+//! A gateway that feeds PostgreSQL notes this in its data directory (`fed.rs`). So a command that
+//! is pointed at the directory does not answer from the incomplete SQLite file there.
+//!
+//! # PostgreSQL
+//!
+//! Each change takes one advisory lock first and keeps it to its end. So numbers become visible in
+//! order, no two changes deadlock, and the hours need no row per gateway. `postgres/link.rs` puts a
+//! limit on every wait, and tries again what a deadlock undid. The feeder repeats every other
+//! failure, from the cursor of its journal. The tests start their server with
+//! `tests/src/postgres.rs`.
+//!
+//! # Exports and pushes
+//!
+//! Bills and FOCUS are made from hours. Single requests leave as records and events.
+//! `billing::export` writes the rows; `export/` puts the files where they belong. A file appears
+//! under its name only when it is whole, and the manifest comes last. All questions of one export
+//! see the same moment, so that a manifest and its files agree. One thread reads the store, several
+//! make rows, and another one encodes them (`export/parquet.rs`). Corrections, shares of GPUs and
+//! credits leave as FOCUS rows and as events of their own.
+//!
+//! `push/` reads the journals of requests and of corrections, each with its own cursor. A cursor is
+//! a sequence number of the journal, because a rebuild numbers the rows of the store anew.
 
 mod ask;
 mod audit;

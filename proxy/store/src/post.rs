@@ -1,4 +1,4 @@
-//! What the store asks of a post: a few members, borrowed from its JSON.
+//! Reads the few members of a post that the store needs. They borrow from the JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! PostgreSQL: for several gateways with one bill.
+//! The store in PostgreSQL, which several gateways can share.
 
 mod add;
 mod ask;

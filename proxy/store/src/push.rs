@@ -1,11 +1,11 @@
-//! The thread of `serve` that sends the ledger's requests, and their corrections, to a receiver of
+//! The thread of `serve` that sends the ledger's requests and their corrections to a receiver of
 //! CloudEvents.
 //!
-//! It reads the journals, so that what the receiver misses costs nothing but disk: in the order of
-//! each journal, one batch at a time, each one again until the receiver has it. An event's id stays
-//! the same, so that a receiver can drop what comes twice. A correction comes after its request:
-//! what is corrected was written before, and is sent before. A batch that is refused is halved until
-//! the event is found that is to blame; that one is set aside, and the others go on.
+//! It reads the journals in their order, one batch at a time, and sends each batch again until the
+//! receiver takes it. So an outage of the receiver costs only disk space. An event keeps its id, so
+//! that a receiver can drop duplicates. A correction comes after its request, because the request
+//! was written first. If the receiver refuses a batch, the thread halves the batch until it finds
+//! the event at fault. It sets that event aside and sends the others.
 
 mod cursor;
 mod fault;

@@ -1,5 +1,5 @@
-//! Entries that the store cannot read, set aside for people: a file each, so that who feeds the same
-//! journal again writes the same file again.
+//! Writes entries that the store cannot read to files, for people to read. Each entry has a file of
+//! its own, so that feeding the same journal again writes the same file again.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Records and journals made by hand.
+//! Records and journals for tests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Ed25519 keys in files, as `openssl genpkey -algorithm ed25519` makes them too.
+//! Ed25519 keys in files, in the format of `openssl genpkey -algorithm ed25519`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! SQLite in the data directory: needs nothing, and one machine is enough for it.
+//! The store in SQLite, in the data directory. It needs no server and serves one machine.
 
 mod add;
 mod ask;

@@ -1,5 +1,5 @@
-//! What a configuration adds to what requests owe: shares of GPUs, and what is free each month. Bills,
-//! exports and statements are all made of what it shows, so that they come to the same.
+//! Computes what a configuration adds to the cost of requests: shares of GPUs and monthly
+//! allowances. Bills, exports and statements all use it, so that they show the same amounts.
 
 use std::collections::BTreeMap;
 

@@ -1,3 +1,5 @@
+//! Tests of the store.
+
 /// Each of these tests of a file once more, with its stores on PostgreSQL.
 macro_rules! on_postgres {
     ($($test:ident,)+) => {

@@ -1,4 +1,5 @@
-//! The only place that reads a clock. Everything else takes time as an argument.
+//! Reads the clocks. No other file of the product reads one: everything else takes time as an
+//! argument.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

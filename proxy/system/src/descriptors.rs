@@ -1,6 +1,8 @@
-//! How near this process is to the descriptors that it may have. The system gives out the lowest
-//! number that is free, so that a number tells how many there are: those of clients leave room for
-//! those to engines, and these for the ledger, the store and the admin address.
+//! Says how near this process is to its limit of file descriptors.
+//!
+//! The kernel gives out the lowest free number. So the next number says how many descriptors are
+//! open. Sockets of clients leave room for connections to engines. These leave room for the ledger,
+//! the store and the admin address.
 
 use std::os::fd::{AsFd, AsRawFd as _};
 

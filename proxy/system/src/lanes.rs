@@ -1,4 +1,4 @@
-//! Work that takes long on one thread, done on several: what goes in comes out in the same order.
+//! Runs slow work on several threads and returns the results in the order of the inputs.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, available_parallelism};

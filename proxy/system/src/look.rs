@@ -1,4 +1,4 @@
-//! How files look from outside: enough to see that one was changed or replaced.
+//! Compares the metadata of files, to notice that a file was changed or replaced.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;

@@ -1,5 +1,6 @@
-//! How much memory this process may take, and whether it is near that: who is refused can ask
-//! again, and who is killed by the kernel takes everybody with it.
+//! Finds the memory limit of this process and says whether it is nearly reached.
+//!
+//! A client that gets a refusal can try again. If the kernel kills the process, all requests end.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Panics: each is told of, wherever it is caught. What it says is left out, since that may be a part
-//! of what a client has sent.
+//! Reports every panic by its place in the source, even if it is caught. The panic's message is
+//! left out, because it may contain a part of a request.
 
 use std::panic::{self, PanicHookInfo};
 

@@ -1,4 +1,4 @@
-//! What this process takes of its machine.
+//! Measures the CPU time, memory and file descriptors of this process.
 
 use std::fs;
 

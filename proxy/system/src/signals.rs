@@ -1,4 +1,4 @@
-//! Being told to stop: SIGTERM, SIGINT; or to read the configuration again: SIGHUP.
+//! Waits for signals: SIGTERM and SIGINT to stop, SIGHUP to read the configuration again.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Threads whose end can be waited for beside other things: whoever waits may run out of time.
+//! Starts threads and makes their end a future, so that a caller can wait for it with a time limit.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,4 @@
-//! Requests that run, by method: what every request adds to and takes from.
+//! Counts the requests that run, by method. Every request adds one and takes one away.
 
 use std::sync::{Arc, OnceLock};
 

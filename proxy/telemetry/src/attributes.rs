@@ -1,4 +1,4 @@
-//! What tells one kind of request from another, and the attributes that follow from it.
+//! What distinguishes one kind of request from another, and the attributes that follow from it.
 
 use ::metrics::Label;
 use http::{Method, Version};

@@ -1,4 +1,5 @@
-//! Values that clients and engines choose, as labels: the first so many.
+//! Limits how many values that clients and engines choose become labels. Later values share one
+//! label.
 
 use dashmap::DashSet;
 use taximeter_net::visible::is_visible;

@@ -1,7 +1,7 @@
-//! What a request and its answer say, as attributes of a span or an event: secrets taken out, and cut
-//! to a limit.
+//! Turns a request and its answer into attributes of a span or an event: it removes secrets and
+//! cuts to a limit.
 //!
-//! Made when it is sent, so that no request waits for it.
+//! This happens when the span or event is sent, so that no request waits for it.
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicUsize;

@@ -1,4 +1,4 @@
-//! What was said in a call of an engine, as an event of its own.
+//! The event of one call of an engine, with what was said in it.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};

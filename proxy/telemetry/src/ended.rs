@@ -1,5 +1,5 @@
-//! What is known of a request when it has ended, or was refused: its spans and its line are made of
-//! it.
+//! Everything that is known of a request when it has ended or was refused. Its spans and its log
+//! line are made from it.
 
 use std::net::IpAddr;
 use std::time::Instant;

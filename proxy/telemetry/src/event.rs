@@ -1,4 +1,4 @@
-//! What an event is.
+//! The trait of an event.
 
 use super::log::Log;
 use super::metrics::Metrics;

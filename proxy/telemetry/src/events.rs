@@ -1,4 +1,4 @@
-//! What can happen, and how it looks as metric and as log line.
+//! Everything that can happen, and how it looks as a metric and as a log line.
 
 mod access;
 mod config;

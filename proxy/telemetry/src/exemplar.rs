@@ -1,4 +1,4 @@
-//! Examples of samples: for each bucket of a histogram the last request that fell into it.
+//! Exemplars: for each bucket of a histogram, the last request that fell into it.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! How the pushing of each signal does: for whoever asks how the gateway does.
+//! The state of each signal's OTLP push, for the status API and the console.
 
 use std::sync::{Mutex, PoisonError};
 

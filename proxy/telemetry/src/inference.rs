@@ -1,5 +1,5 @@
-//! What only the latest generation of the GenAI conventions has of an inference: tokens as
-//! counters, by modality, and its durations under names of its own.
+//! The series that only the latest generation of the GenAI conventions has for an inference: tokens
+//! as counters by modality, and durations under names of its own.
 
 use ::metrics::{CounterFn as _, Label};
 use taximeter_pricing::{ByModality, Modalities};

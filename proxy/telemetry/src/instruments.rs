@@ -1,6 +1,6 @@
-//! Where numbers are kept: atomics behind the `metrics` crate's handles. A histogram is its buckets
-//! and a sum, so that a whole stream's gaps are merged with a few additions and memory never grows
-//! with the samples.
+//! Stores the numbers: atomics behind the handles of the `metrics` crate. A histogram is its
+//! buckets and a sum. So the gaps of a whole stream are merged with a few additions, and memory
+//! does not grow with the samples.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -346,11 +346,7 @@ impl Instruments {
     }
 
     /// The histogram for these labels.
-    pub(crate) fn buckets(
-        &self,
-        instrument: Instrument,
-        labels: Vec<Label>,
-    ) -> Arc<Series<Buckets>> {
+    pub(crate) fn buckets(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Buckets>> {
         let is_there = |key: &Key| self.registry.get_histogram(key).is_some();
         let key = self.rooms.key(instrument, labels, is_there);
         self.registry.get_or_create_histogram(&key, Arc::clone)

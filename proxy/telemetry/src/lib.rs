@@ -1,5 +1,63 @@
-//! What is told to operators: metrics and log lines. The journey says what happened; `events.rs`
-//! says how that looks; `names.rs` has every name.
+//! What operators see: this crate turns events into metrics, traces and log lines, and sends them
+//! to Prometheus and OTLP collectors.
+//!
+//! Begin with `events.rs` (what can happen and how it looks) and `names.rs` (every instrument).
+//!
+//! # Invariants
+//!
+//! - The gateway says what happened. Only this crate says how it looks as a metric, a span and a
+//!   log line.
+//! - Every name is in one table: instruments in `names`, log lines in `names/log_event`.
+//!   `docs/reference/metrics.md` and `docs/reference/logs.md` are made from them.
+//! - What clients or engines choose becomes a label only through `bounded`. Each instrument has a
+//!   limit on its series.
+//! - No request waits for a scrape, a collector or the log.
+//! - Log lines and metrics are made from records. They never contain a prompt or a secret.
+//!
+//! This crate knows no sockets of clients, no databases and no wire formats.
+//!
+//! # Metrics
+//!
+//! A request is recorded once, when it is settled. `requests` finds the kind of the request (who,
+//! what, how it ended) by one look-up. The kind holds its series (`series`; `inference` has what
+//! only the latest GenAI generation has), and each of them takes a few additions. A histogram keeps
+//! the last request of each bucket as its exemplar. If two come at the same time, one of them is
+//! left out and does not wait.
+//!
+//! `prometheus` writes a scrape piece by piece while it is read. `otlp` makes batches of protobuf.
+//! Both read the same atomics, and neither holds all series at once.
+//!
+//! Native histograms need further buckets in every series and every stream, and Prometheus scrapes
+//! them only as protobuf. So they exist only with `native_histograms: on`, or if pushes have
+//! exponential histograms, which use the same buckets. `taximeter_meter::Exponential` implements
+//! them. A stream's gaps have some too, which are merged at its end. `prometheus/protobuf.rs`
+//! writes them in messages of a few series of one family, so that this scrape is not held as a
+//! whole either.
+//!
+//! # Pushes
+//!
+//! `pusher.rs` sends metrics, spans and logs. It knows only bytes: a source of batches, a
+//! collector, and when to try again. A new signal needs a source and nothing more. Each round
+//! begins with the current values: a collector that was away misses samples of time, never counts.
+//! For deltas the source keeps what the collector has taken of each series.
+//!
+//! The messages and names come from `opentelemetry-proto` and `opentelemetry-semantic-conventions`.
+//! The SDK is not used: its aggregations would be a second set of numbers, and it cannot take the
+//! gaps of a stream in one addition. tonic is not used: a unary gRPC call is an HTTP/2 request with
+//! five bytes before its body and a status in the trailers.
+//!
+//! # Logs and traces
+//!
+//! `lines.rs` writes the log on a thread of its own, so that a pipe that nobody reads holds up no
+//! worker. What is known of a request at its end (`ended`) becomes its spans and its line. `logs`
+//! makes OTLP log records from all lines.
+//!
+//! # Prompts and answers
+//!
+//! The gateway collects what a request and its answer say only if the configuration asks for it,
+//! and only for a trace that is kept from its start: the body as it came, and a `Transcript` of
+//! `meter` that adds up events into messages of bounded size. Parsing, redaction and cutting
+//! (`content`) happen when the span or the event (`details`) is sent, so no request waits for them.
 
 mod active;
 mod attributes;

@@ -1,4 +1,4 @@
-//! One line of the log, and how it looks: a JSON object, or text for people.
+//! One line of the log and its two formats: a JSON object, or text for people.
 
 use std::io::Write as _;
 

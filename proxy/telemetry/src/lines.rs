@@ -1,7 +1,7 @@
-//! The thread that writes log lines: a pipe that nobody reads holds up no request.
+//! The thread that writes log lines, so that a pipe that nobody reads holds up no request.
 //!
-//! Lines wait in a bounded queue. What does not fit is lost, and the next line that does says how
-//! many were; so a gap in the log is told where it is.
+//! Lines wait in a bounded queue. Lines that do not fit are lost. The next line that fits says how
+//! many were lost, so a gap in the log is reported where it is.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

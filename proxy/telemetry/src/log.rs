@@ -1,5 +1,6 @@
-//! Log lines on stderr, and to the collector where one is named. Never a prompt, never a secret;
-//! each kind of event at most so many lines a second, but for the line of each request.
+//! Writes log lines to stderr, and to the collector if one is configured. A line never contains a
+//! prompt or a secret. Each kind of event has a maximum of lines per second, except for the access
+//! log.
 
 use std::io;
 use std::sync::Arc;

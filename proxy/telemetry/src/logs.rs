@@ -1,5 +1,5 @@
-//! Log lines, and what was said to engines, on their way to a collector: a bounded queue, read in
-//! batches of OTLP's log records.
+//! Log lines and captured content on their way to a collector: a bounded queue that is read in
+//! batches of OTLP log records.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Pieces that all messages of OTLP have.
+//! Parts that all OTLP messages share.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! All numbers that are told, and how they are read.
+//! All metrics of the gateway, and how they are read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! Every instrument: the only place where a name stands.
+//! Every instrument. Names of instruments are in this table and nowhere else.
 //!
-//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions, of which two
-//! generations are in use: v1.41.1, and what the conventions' own repository has since. HTTP ones
-//! follow v1.44.0; what is under `taximeter.` is ours. Names that the registry's crate has come
-//! from there.
+//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions in two generations:
+//! v1.41.1, and the current state of the conventions' own repository. HTTP names follow v1.44.0.
+//! Names under `taximeter.` are our own. Names that the `opentelemetry-semantic-conventions` crate
+//! has come from there.
 
 #![expect(deprecated, reason = "the registry of GenAI names has moved; the crate has the old one")]
 

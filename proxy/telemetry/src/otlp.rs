@@ -1,4 +1,4 @@
-//! Every series as OTLP's protobuf, a batch at a time.
+//! Writes every series as OTLP protobuf, one batch at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::vec;

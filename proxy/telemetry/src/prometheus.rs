@@ -1,4 +1,5 @@
-//! Every series for Prometheus, piece by piece, so that no scrape is ever held as a whole.
+//! Writes every series for Prometheus, piece by piece, so that no scrape is held in memory as a
+//! whole.
 
 mod protobuf;
 

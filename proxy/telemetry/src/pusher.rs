@@ -1,9 +1,9 @@
-//! The thread of `serve` that pushes telemetry to a collector by OTLP.
+//! The thread of `serve` that pushes one signal to a collector by OTLP.
 //!
-//! It knows bytes only: a source has batches of one signal, and hears which of them were taken. A
-//! round begins at fixed times and is over when the next one should begin, so that a collector that
-//! is down or slow for long costs no more than one round's memory; what a source loses by that is
-//! its own affair. Requests never wait for any of it.
+//! It knows only bytes. A source has batches of one signal and learns which of them were taken. A
+//! round begins at fixed times and ends when the next one should begin. So a collector that is down
+//! or slow costs no more than the memory of one round. The source decides what it loses by that.
+//! Requests never wait for a push.
 
 mod answer;
 mod collector;

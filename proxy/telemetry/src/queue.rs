@@ -1,4 +1,4 @@
-//! What waits for the collector.
+//! A bounded queue of what waits for the collector.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

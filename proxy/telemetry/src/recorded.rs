@@ -1,4 +1,4 @@
-//! One request that is on record, as its series are told of it.
+//! A request that is on record, as its series need it.
 
 use taximeter_ledger::Record;
 use taximeter_meter::Measurement;

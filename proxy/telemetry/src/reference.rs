@@ -1,4 +1,4 @@
-//! `docs/metrics.md` and `docs/logs.md` are made from the tables of names.
+//! `docs/reference/metrics.md` and `docs/reference/logs.md` are made from the tables of names.
 
 mod logs;
 
@@ -105,12 +105,12 @@ fn the_reference_of_metrics_is_fresh() {
     is_fresh("metrics.md", &page());
 }
 
-/// Holds a page in `docs/` against what it would be now, or writes it.
+/// Holds a page in `docs/reference/` against what it would be now, or writes it.
 fn is_fresh(name: &str, page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         fs::write(&path, page).unwrap();
     }
     let stands = fs::read_to_string(&path).unwrap();
-    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes docs/{name}");
+    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes docs/reference/{name}");
 }

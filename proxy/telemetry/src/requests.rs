@@ -1,5 +1,5 @@
-//! The series of all kinds of requests seen so far: found by one look-up. Attributes that a client
-//! or an engine can choose have a named maximum; what comes after it shares `other`.
+//! Finds the series of a request's kind by one look-up. Attributes that a client or an engine can
+//! choose have a named maximum of values. Later values share `other`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What emits: the attributes of the OpenTelemetry resource.
+//! The attributes of the OpenTelemetry resource: who emits the telemetry.
 
 use std::collections::BTreeMap;
 

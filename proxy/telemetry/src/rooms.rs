@@ -1,5 +1,6 @@
-//! How many series an instrument may have: nine tenths are for whoever comes first, the last tenth
-//! is for those without what clients and engines choose, and the very last takes the rest.
+//! Limits how many series an instrument may have. The first nine tenths are free for any series.
+//! The last tenth is for series without values that clients and engines choose. The very last
+//! series takes the rest.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

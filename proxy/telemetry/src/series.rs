@@ -1,4 +1,4 @@
-//! The series of one kind of request, recorded by a few additions.
+//! The series of one kind of request. Recording a request takes a few additions.
 
 use std::time::Duration;
 

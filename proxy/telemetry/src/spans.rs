@@ -1,5 +1,5 @@
-//! The spans of one request, made when it has ended: one that faces the client, one of what the
-//! engine does, and one for each stage between them. Each stage begins where the one before ended.
+//! Makes the spans of a request that has ended: one that faces the client, one for the call of the
+//! engine, and one for each stage between them. Each stage begins where the one before ended.
 
 use std::time::{Duration, Instant};
 

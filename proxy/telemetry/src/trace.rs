@@ -1,7 +1,7 @@
-//! Where a request stands in a trace: whose it is, and what its spans are called.
+//! The position of a request in a trace: the ids of the trace and of its spans.
 //!
-//! Ids are made of the request's own id, whose last 62 bits are random: a trace that begins here has
-//! it as its id, and spans have its last 64 bits, counted on.
+//! Ids are made from the request's own id, whose last 62 bits are random. A trace that begins here
+//! has the request's id as its id. Spans have its last 64 bits, counted on.
 
 use taximeter_ledger::RequestId;
 

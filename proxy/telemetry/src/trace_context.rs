@@ -1,4 +1,4 @@
-//! The W3C trace context that a request comes with.
+//! The W3C trace context of a request.
 
 /// The trace that a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

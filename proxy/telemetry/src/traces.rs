@@ -1,5 +1,5 @@
-//! Which requests have spans, and the spans on their way to a collector: a bounded queue, read in
-//! batches.
+//! Decides which requests have spans, and holds the spans on their way to a collector: a bounded
+//! queue that is read in batches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,16 @@
-//! `taximeter top`: what a gateway does, live on a terminal. It asks the admin address and knows
-//! nothing else: what looks come to is pure, from `sample` to `view`.
+//! `taximeter top`: the live view of a gateway on a terminal.
+//!
+//! Begin with `sample.rs` (one look at a gateway), then follow the data: `sample` adds up a look,
+//! `history` makes rates from two looks, `picture` is what there is to show, `listing` and
+//! `headline` turn it into text, `view` draws it on a terminal and `plain` writes it to a file.
+//! Everything from `sample` to `view` is pure.
+//!
+//! This crate asks the admin address and knows nothing else: no journal, no store, no gateway.
+//!
+//! A look reads five metrics (`/metrics?name[]=`, so that it is cheap even with many series), the
+//! running requests and the status. It asks the store for the month, and less often the longer the
+//! store takes. `top` adds the tokens of running requests to what the metrics count of ended ones.
+//! So the view shows long streams while they run, and counts them once.
 
 mod client;
 mod distribution;

@@ -1,4 +1,4 @@
-//! Merging symbols, the earliest pair first and of equals the left one, until none merges.
+//! Merges symbols until none merges: the earliest pair first, and the left one of equal pairs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

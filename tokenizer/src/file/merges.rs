@@ -1,4 +1,4 @@
-//! The merges of a `tokenizer.json`, handed out while they are read: a file has half a million, and
+//! Hands out the merges of a `tokenizer.json` while they are read. A file has half a million, and
 //! learning them takes longer than reading them.
 
 use std::sync::OnceLock;

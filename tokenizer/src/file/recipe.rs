@@ -1,4 +1,4 @@
-//! What the parts of a `tokenizer.json` mean, as far as we can do exactly that.
+//! Translates the parts of a `tokenizer.json`, as far as this crate can do exactly the same.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,7 +1,7 @@
-//! A vocabulary cut down to what a given text can contain: a small file for Hugging Face's library
-//! that counts this text as the whole one does.
+//! Reduces a vocabulary to what a given text can contain. The result is a small file with which
+//! Hugging Face's library counts this text as with the whole one.
 //!
-//! A merge can happen only where its product stands in the text; so all others can be left out.
+//! A merge can happen only if its product occurs in the text. So all other merges can be left out.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! `tekken.json`, the vocabularies of Mistral's younger models.
+//! Reads `tekken.json`, the vocabularies of Mistral's newer models.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,3 +1,5 @@
+//! Tests of vocabularies from files.
+
 use std::sync::LazyLock;
 
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! `tokenizer_config.json`: the template or templates, and the special tokens that they name.
+//! Reads `tokenizer_config.json`: the templates, and the special tokens that they name.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
-//! Messages, tools and variables in the shape that vLLM hands to a chat template.
+//! Brings messages, tools and variables into the shape that vLLM passes to a chat template.
 //!
-//! After vLLM 0.32 (`renderers/chat_utils.py`, `renderers/hf.py`): a message keeps its role, its
-//! content, and what belongs to the role; texts are joined by line ends; arguments of calls are
-//! objects; a tool is its type, name, description and parameters.
+//! It follows vLLM 0.32 (`renderers/chat_utils.py`, `renderers/hf.py`): a message keeps its role,
+//! its content, and what belongs to the role. Texts are joined by line ends. Arguments of calls are
+//! objects. A tool is its type, name, description and parameters.
 
 use indexmap::IndexMap;
 use minijinja::Value;

@@ -1,4 +1,4 @@
-//! What can go wrong between a request and its prompt.
+//! The errors between a request and its prompt.
 
 /// Why there is no prompt. Never carries what the request says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

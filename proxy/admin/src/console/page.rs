@@ -29,13 +29,15 @@ const PLACE: &str = "<!-- main -->";
 pub(super) const OVERVIEW: &str = "/";
 pub(super) const LIVE: &str = "/live";
 pub(super) const REQUESTS: &str = "/requests";
+pub(super) const USAGE: &str = "/usage";
 pub(super) const BILL: &str = "/bill";
 pub(super) const PRICES: &str = "/prices";
 pub(super) const UPSTREAMS: &str = "/upstreams";
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     (OVERVIEW, "Overview"),
     (LIVE, "Live"),
     (REQUESTS, "Requests"),
+    (USAGE, "Usage"),
     (BILL, "Bill"),
     (PRICES, "Prices"),
     (UPSTREAMS, "Upstreams"),

@@ -48,17 +48,21 @@ fn filters(asked: &RecordsParams, view: &View) -> Markup {
         ("tenant", "Tenant", &asked.tenant),
         ("model", "Model", &asked.model),
         ("upstream", "Upstream", &asked.upstream),
+        ("key", "Key", &asked.key),
+        ("label", "Label", &asked.label),
         ("request_id", "Request id", &asked.request_id),
     ];
+    let without = asked.without.as_ref().map(|_| ("without", "Without", &asked.without));
     let ends = End::ALL.map(End::as_str);
     let times = [("from", "From", &asked.from), ("to", "Before", &asked.to)];
     html! {
         form.filters method="get" action=(REQUESTS) {
-            @for (field, word, value) in fields {
+            @for (field, word, value) in fields.into_iter().chain(without) {
                 div {
                     label for=(field) { (word) }
                     input id=(field) name=(field) value=[value.as_deref()] autocomplete="off"
-                        spellcheck="false";
+                        spellcheck="false"
+                        placeholder=[(field == "label").then_some("team=search")];
                 }
             }
             div {

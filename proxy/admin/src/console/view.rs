@@ -83,6 +83,16 @@ impl View {
         self.to(&self.path, &pairs)
     }
 
+    /// The page at `path`, for the same period and tenant as this page, split by `by`.
+    pub(super) fn same_span(&self, path: &str, by: &str) -> String {
+        let kept = |(name, _): &&(String, String)| {
+            matches!(name.as_str(), "span" | "from" | "to" | "tenant")
+        };
+        let given = self.given.iter().filter(kept);
+        let pairs = given.map(|(name, value)| (name.as_str(), value.as_str()));
+        self.to(path, &pairs.chain([("by", by)]).collect::<Vec<_>>())
+    }
+
     /// The time zone.
     pub(super) const fn zone(&self) -> &Zone {
         &self.zone
@@ -226,6 +236,8 @@ mod tests {
             "/p?tenant=a%26b&model=%C3%BC&zone=Europe%2FBerlin"
         );
         assert_eq!(view.with("tenant", None), "/p?zone=Europe%2FBerlin");
+        let usage = view.same_span("/usage", "label:a,b");
+        assert_eq!(usage, "/usage?tenant=a%26b&by=label%3Aa%2Cb&zone=Europe%2FBerlin");
         assert_eq!(view.text("2026-07-01T00:00:00Z".parse().unwrap(), "%H:%M"), "02:00");
     }
 

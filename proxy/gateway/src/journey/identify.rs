@@ -7,8 +7,7 @@ mod sockets;
 pub mod tenant;
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
@@ -21,7 +20,7 @@ use taximeter_meter::Wire;
 use taximeter_net::fields::{self, TRACEPARENT, TRACESTATE, X_REQUEST_ID};
 use taximeter_net::framing::FramingFault;
 use taximeter_telemetry::TraceContext;
-use taximeter_telemetry::ended::{Laps, Onward};
+use taximeter_telemetry::ended::Laps;
 use taximeter_telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
 use taximeter_telemetry::trace::{self, RequestTrace};
 use uuid::Uuid;
@@ -92,14 +91,6 @@ pub struct Arrival {
     pub uri: Uri,
     /// The trace that it belongs to.
     pub(crate) trace: Option<TraceContext>,
-    /// Who pays, once that is known.
-    pub caller: OnceLock<Arc<Caller>>,
-    /// Where it goes without a fare, once that is known.
-    pub(crate) onward: OnceLock<Onward>,
-    /// A fare tells of it.
-    pub(crate) has_fare: AtomicBool,
-    /// A fare tells of it if its client leaves.
-    pub(crate) is_leaving_told: AtomicBool,
 }
 
 impl Arrival {
@@ -131,16 +122,7 @@ impl Arrival {
             client,
             uri: uri.clone(),
             trace: told_trace(headers),
-            caller: OnceLock::new(),
-            onward: OnceLock::new(),
-            has_fare: AtomicBool::new(false),
-            is_leaving_told: AtomicBool::new(false),
         }
-    }
-
-    /// Who pays, once that is known.
-    pub fn tenant(&self) -> Option<&str> {
-        self.caller.get().map(|caller| caller.tenant.as_str())
     }
 }
 
@@ -192,7 +174,6 @@ pub fn call(
         let fingerprint = Directory::fingerprint(headers);
         gateway.telemetry.emit(&AuthRefused { reason: refusal.code(), fingerprint });
     })?;
-    let caller = arrival.caller.get_or_init(|| caller).clone();
     let receipt = headers.get(&fields::RECEIPT).is_some_and(|value| value == "1");
     if gateway.directory.strip(&caller, headers) {
         gateway.telemetry.emit(&SpoofedHeader { tenant: &caller.tenant });

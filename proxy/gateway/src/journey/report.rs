@@ -4,111 +4,159 @@
 mod trace;
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use taximeter_ledger::{Record, VoidReason};
 use taximeter_meter::Measurement;
 use taximeter_system::clock;
+use taximeter_telemetry::ended::Onward;
 use taximeter_telemetry::events::{
     Called, Http, OperationFailed, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
 };
 use taximeter_telemetry::trace::Found;
 use taximeter_telemetry::{Failed, Origin};
 
+use super::identify::tenant::Caller;
 use super::identify::{self, Arrival};
 use super::refuse::Refusal;
 use super::settle::open::Open;
 use crate::gateway::Gateway;
-use trace::{Answer, Trace};
+use trace::{Answer, Trace, Unsettled};
 
 pub(crate) use trace::Closing;
 
-/// A request that has no answer yet. Dropped without one, its client has left: where no fare tells of
-/// that, this does.
-pub(super) struct Unanswered<'a> {
+/// The report of one request: how it ended is told once, by its one owner. Dropped while it owns
+/// that, it tells that the client has left.
+pub(super) struct Report<'a> {
     gateway: &'a Gateway,
     arrival: &'a Arrival,
     method: &'a Method,
-    is_answered: bool,
+    /// Who pays, once that is known.
+    caller: Option<Arc<Caller>>,
+    owner: Owner,
 }
 
-impl<'a> Unanswered<'a> {
+/// Who tells how a request ends.
+enum Owner {
+    /// The report. The request is on no ledger; it may go on to an upstream.
+    Report(Option<Onward>),
+    /// The request is being reserved: its settlement, if the client leaves, and else the report.
+    Reservation,
+    /// Its settlement.
+    Settlement,
+    /// Nobody: it is told.
+    Nobody,
+}
+
+impl<'a> Report<'a> {
     pub(super) const fn new(
         gateway: &'a Gateway,
         arrival: &'a Arrival,
         method: &'a Method,
     ) -> Self {
-        Self { gateway, arrival, method, is_answered: false }
+        Self { gateway, arrival, method, caller: None, owner: Owner::Report(None) }
     }
 
-    pub(super) const fn is_answered(&mut self) {
-        self.is_answered = true;
+    /// It is known who pays.
+    pub(super) fn identified(&mut self, caller: &Arc<Caller>) {
+        self.caller = Some(caller.clone());
     }
-}
 
-impl Drop for Unanswered<'_> {
-    fn drop(&mut self) {
-        let Self { gateway, arrival, method, is_answered } = self;
-        if *is_answered || arrival.is_leaving_told.load(Relaxed) {
-            return;
+    /// It goes on to an upstream without an entry in the ledger.
+    pub(super) const fn goes_on(&mut self, onward: Onward) {
+        self.owner = Owner::Report(Some(onward));
+    }
+
+    /// It is being written to the ledger.
+    pub(super) const fn is_being_reserved(&mut self) {
+        self.owner = Owner::Reservation;
+    }
+
+    /// It is on the ledger: from now on its settlement tells how it ends.
+    pub(super) const fn is_left_to_settlement(&mut self) {
+        self.owner = Owner::Settlement;
+    }
+
+    /// It was refused by us.
+    pub(super) fn refused(&mut self, refusal: &Refusal) {
+        // Who has left is told nothing.
+        let has_left = matches!(refusal, Refusal::ClientLeft);
+        let status = (!has_left).then(|| refusal.status().0);
+        let answer = (self.template(), status);
+        let trace = match self.owner {
+            // It has the spans and the line.
+            Owner::Settlement => trace::found(self.unsettled()),
+            Owner::Report(_) | Owner::Reservation | Owner::Nobody => {
+                trace::told(self.unsettled(), answer, Some(refusal))
+            }
+        };
+        self.gateway.telemetry.emit(&RequestRefused {
+            http: self.told(answer, (Some(refusal.code()), trace)),
+            request_id: &self.arrival.request_id,
+            code: refusal.code(),
+            message: refusal.to_string(),
+        });
+        self.owner = Owner::Nobody;
+    }
+
+    /// It is on no ledger, and has been answered or left by its client.
+    pub(super) fn passed(&mut self, answer: Answer) {
+        let trace = trace::told(self.unsettled(), answer, None);
+        self.gateway.telemetry.emit(&RequestPassed(self.told(answer, (None, trace))));
+        self.owner = Owner::Nobody;
+    }
+
+    /// The template of the route that it has asked for; `None` where there is none.
+    fn template(&self) -> Option<&'static str> {
+        identify::template(self.gateway, self.method, self.arrival.uri.path())
+    }
+
+    fn unsettled(&self) -> Unsettled<'_> {
+        let &Self { gateway, arrival, method, .. } = self;
+        let tenant = self.caller.as_ref().map(|caller| caller.tenant.as_str());
+        let onward = match self.owner {
+            Owner::Report(onward) => onward,
+            Owner::Reservation | Owner::Settlement | Owner::Nobody => None,
+        };
+        Unsettled { gateway, arrival, method, tenant, onward }
+    }
+
+    /// What no settlement tells; `code` says why it was refused, if it was.
+    fn told(
+        &self,
+        (route, status): Answer,
+        (code, trace): (Option<&'static str>, Option<Found>),
+    ) -> Http<'_> {
+        let now = clock::now();
+        let Unsettled { gateway, arrival, method, tenant, onward } = self.unsettled();
+        let called = onward.map(|onward| Called {
+            upstream: &gateway.upstream(onward.upstream).name,
+            // What we answer in its place is not what it said.
+            status: status.filter(|_| code.is_none()).map(|status| status.as_u16()),
+            error: if status.is_none() { Some("client_disconnect") } else { code },
+            duration: onward.laps.routed.map_or(Duration::ZERO, |routed| now - routed),
+        });
+        Http {
+            method,
+            version: arrival.version,
+            route,
+            status: status.map(|status| status.as_u16()),
+            tenant,
+            duration: now - arrival.started,
+            called,
+            origin: Origin { request: arrival.id, trace, at: clock::wall() },
         }
-        passed(gateway, arrival, method, (template(gateway, arrival, method), None));
     }
 }
 
-/// A request was refused by us.
-pub(super) fn refused(gateway: &Gateway, arrival: &Arrival, method: &Method, refusal: &Refusal) {
-    // Who has left is told nothing.
-    let has_left = matches!(refusal, Refusal::ClientLeft);
-    let status = (!has_left).then(|| refusal.status().0);
-    let answer = (template(gateway, arrival, method), status);
-    let trace = trace::refused(gateway, arrival, method, answer, refusal);
-    gateway.telemetry.emit(&RequestRefused {
-        http: told(gateway, arrival, method, answer, (Some(refusal.code()), trace)),
-        request_id: &arrival.request_id,
-        code: refusal.code(),
-        message: refusal.to_string(),
-    });
-}
-
-/// A request that is not on the ledger was passed on and has been answered, or its client has left.
-pub(super) fn passed(gateway: &Gateway, arrival: &Arrival, method: &Method, answer: Answer) {
-    let trace = trace::told(gateway, arrival, method, answer, None);
-    gateway.telemetry.emit(&RequestPassed(told(gateway, arrival, method, answer, (None, trace))));
-}
-
-/// The template of the route that a request has asked for; `None` where there is none.
-fn template(gateway: &Gateway, arrival: &Arrival, method: &Method) -> Option<&'static str> {
-    identify::template(gateway, method, arrival.uri.path())
-}
-
-/// A request that no fare tells of; `code` says why it was refused, if it was.
-fn told<'a>(
-    gateway: &'a Gateway,
-    arrival: &'a Arrival,
-    method: &'a Method,
-    (route, status): Answer,
-    (code, trace): (Option<&'static str>, Option<Found>),
-) -> Http<'a> {
-    let now = clock::now();
-    let called = arrival.onward.get().map(|onward| Called {
-        upstream: &gateway.upstream(onward.upstream).name,
-        // What we answer in its place is not what it said.
-        status: status.filter(|_| code.is_none()).map(|status| status.as_u16()),
-        error: if status.is_none() { Some("client_disconnect") } else { code },
-        duration: onward.laps.routed.map_or(Duration::ZERO, |routed| now - routed),
-    });
-    Http {
-        method,
-        version: arrival.version,
-        route,
-        status: status.map(|status| status.as_u16()),
-        tenant: arrival.tenant(),
-        duration: now - arrival.started,
-        called,
-        origin: Origin { request: arrival.id, trace, at: clock::wall() },
+/// The client has left before an answer.
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        if let Owner::Report(_) = self.owner {
+            self.passed((self.template(), None));
+        }
     }
 }
 

@@ -316,7 +316,7 @@ impl Open {
         let characters = self.characters.map(|count| ("characters".to_owned(), count.into()));
         measurement.counted_units.extend(characters);
         self.gateway.recognise(self.upstream, measurement.dialect);
-        if self.status.is_some_and(|status| status >= 300) && measurement.reported.is_none() {
+        if self.status.is_some_and(|status| status >= 300) && !measurement.reports_usage() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();
         }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, Version};
+use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -21,11 +21,12 @@ use taximeter_net::upstream::HTTP_2;
 use taximeter_system::clock;
 use taximeter_telemetry::Active;
 use taximeter_telemetry::events::BadFraming;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::calm::Calm;
-use super::peer::{Peer, PeerSocket, Spoken, Verdict};
+use super::peer::{Peer, PeerSocket, Spoken, Unread, Verdict};
 use super::socket::{ClientSocket, secured};
 use super::worker::{Phase, Shift, Worker};
 use crate::journey::{self, ReplyBody};
@@ -59,11 +60,13 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         Err(_) => return,
     };
     let spoken = spoken(http2, &limits);
-    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), &limits, spoken, refusal));
+    let io = TokioIo::new(PeerSocket::new(socket, peer.clone(), &limits, spoken));
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, peer) = (shift.worker(), peer.clone());
+        // From here on and not from the first poll, so that no read comes between.
+        let busy = Busy::new(&worker, peer.clone(), request.method());
         // Boxed, so that a connection holds a request's many locals only while it answers.
-        let answer = Box::pin(answer(worker, peer.clone(), request));
+        let answer = Box::pin(answer(worker, peer.clone(), request, busy));
         async move {
             let reply = answer.await;
             let guarded = |body: ReplyBody| if http2 { body.guarded(&peer) } else { body };
@@ -84,17 +87,32 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .auto_date_header(false)
             .serve_connection(io, service);
-        run(connection, &peer, &shift, phase, |c| c.graceful_shutdown()).await;
+        run(pin!(connection), &peer, &shift, phase, |c| c.graceful_shutdown()).await;
     } else {
-        let connection = http1::Builder::new()
+        let mut connection = http1::Builder::new()
             .preserve_header_case(true)
             .max_headers(limits.headers_max)
             // Whoever reads along refuses a head that is too large before hyper does.
             .max_buf_size(limits.header_bytes_max + 1)
             .auto_date_header(false)
             .serve_connection(io, service);
-        run(connection, &peer, &shift, phase, |c| c.graceful_shutdown()).await;
+        let rest = phase.clone();
+        run(Pin::new(&mut connection), &peer, &shift, phase, |c| c.graceful_shutdown()).await;
+        if let Some((fault, first_line)) = peer.take_refusal() {
+            let socket = connection.into_parts().io.into_inner();
+            let refusal = Box::pin(refuse(socket, refusal(fault, first_line)));
+            run(pin!(refusal), &peer, &shift, rest, |_| {}).await;
+        }
     }
+}
+
+/// Answers what cannot be read as a request, and closes.
+async fn refuse(mut socket: PeerSocket, answer: Vec<u8>) -> hyper::Result<()> {
+    // A client that has left or does not read learns nothing.
+    if socket.write_all(&answer).await.is_ok() {
+        let _ = socket.shutdown().await;
+    }
+    Ok(())
 }
 
 /// One request on this connection; the connection counts as busy until the answer's body is gone.
@@ -102,10 +120,8 @@ async fn answer(
     worker: Arc<Worker>,
     peer: Arc<Peer>,
     request: Request<Incoming>,
+    busy: Busy,
 ) -> Response<ReplyBody> {
-    let most = worker.gateway.config.limits.requests_per_connection_max;
-    let active = worker.gateway.telemetry.metrics.request_began(request.method());
-    let busy = Busy::new(peer.clone(), most, active);
     let is_http2 = request.version() == Version::HTTP_2;
     let (mut head, body) = journey::journey(&worker, &peer, request).await.into_parts();
     poll_fn(|cx| peer.interim.poll_written(cx)).await;
@@ -120,9 +136,10 @@ async fn answer(
 pub struct Busy(Arc<Peer>, #[expect(dead_code, reason = "ends with it")] Active);
 
 impl Busy {
-    fn new(peer: Arc<Peer>, requests_max: u32, active: Active) -> Self {
-        peer.request_began(requests_max);
-        Self(peer, active)
+    fn new(worker: &Worker, peer: Arc<Peer>, method: &Method) -> Self {
+        let gateway = &worker.gateway;
+        peer.request_began(gateway.config.limits.requests_per_connection_max);
+        Self(peer, gateway.telemetry.metrics.request_began(method))
     }
 }
 
@@ -192,9 +209,10 @@ fn peek_pauses() -> impl Iterator<Item = Duration> {
     std::iter::successors(Some(PEEK_PAUSE), |pause| Some((*pause * 2).min(PEEK_PAUSE_MAX)))
 }
 
-/// Polls a connection with its timer and the gateway's phase beside it.
+/// Polls a connection with its timer and the gateway's phase beside it, to its end or until a request
+/// is to be refused that cannot be read.
 async fn run<C: Future<Output = hyper::Result<()>>>(
-    connection: C,
+    mut connection: Pin<&mut C>,
     peer: &Peer,
     shift: &Shift,
     mut phase: watch::Receiver<Phase>,
@@ -203,11 +221,14 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
     // Looked up anew each time: a connection keeps no configuration in force.
     let worker = || shift.worker();
     let header_timeout = || worker().gateway.config.limits.header_read_timeout;
-    let tell = |cause, first_line: &[u8]| {
+    let tell = |cause| {
+        let (cause, first_line) = match peer.unread() {
+            Some(unread) => (unread.cause(), unread.first_line()),
+            None => (cause, &[][..]),
+        };
         let told = BadFraming { cause, peer: peer.address, first_line };
         worker().gateway.telemetry.emit(&told);
     };
-    let mut connection = pin!(connection);
     let mut timer = pin!(tokio::time::sleep(header_timeout()));
     let mut finishing = false;
     loop {
@@ -216,6 +237,9 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             poll_fn(|cx: &mut Context<'_>| {
                 if let Poll::Ready(end) = connection.as_mut().poll(cx) {
                     return Poll::Ready(Turn::Over(end));
+                }
+                if peer.is_refusal_due() {
+                    return Poll::Ready(Turn::Refusal);
                 }
                 if !finishing && peer.is_worn_out() {
                     return Poll::Ready(Turn::WornOut);
@@ -228,11 +252,11 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             .await
         };
         match turn {
+            Turn::Refusal => return,
             Turn::Over(end) => {
-                if let Some(unread) = peer.unread() {
-                    tell(unread.cause, &unread.first_line);
-                } else if let Some(cause) = end.err().as_ref().and_then(unreadable) {
-                    tell(cause, &[]);
+                let cause = end.err().as_ref().and_then(unreadable);
+                if let Some(cause) = cause.or(peer.unread().map(Unread::cause)) {
+                    tell(cause);
                 }
                 return;
             }
@@ -250,7 +274,7 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             }
             Turn::Timer if peer.is_cut() => return,
             Turn::Timer => match peer.judge(clock::now(), &worker().gateway.config.limits) {
-                Verdict::Close => return tell("slow_header", &[]),
+                Verdict::Close => return tell("slow_header"),
                 // It was asked politely.
                 Verdict::Finish if finishing => return,
                 Verdict::Finish => {
@@ -276,6 +300,7 @@ fn unreadable(fault: &hyper::Error) -> Option<&'static str> {
 /// Why a connection's task woke up.
 enum Turn {
     Over(hyper::Result<()>),
+    Refusal,
     WornOut,
     Phase,
     Timer,

@@ -14,18 +14,13 @@ use taximeter_system::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use super::calm::Calm;
-use super::instead::Instead;
+use super::calm::{Calm, Excess};
 use super::interim::Interim;
 use super::socket::{ClientSocket, poll_closed};
 
 /// What a client may still send after it was refused, in bytes and in time.
 const LINGER_BYTES_MAX: usize = 64 << 10;
 const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
-/// A byte that stands nowhere in a request but in its data.
-const NO_REQUEST_HAS: u8 = 0;
-/// hyper looks at a head that comes in parts when it has its end.
-const HEAD_END: &[u8] = b"\r\n\r\n";
 /// No request head is being read.
 const NOT_READING: u64 = u64::MAX;
 
@@ -49,19 +44,41 @@ pub struct Peer {
     cut: AtomicBool,
     /// Why nothing more is read of what the client sends.
     broken: OnceLock<Unread>,
+    /// All requests before one that cannot be read have their answers.
+    refusal_due: AtomicBool,
     /// A request body has not been read to its end.
     unread: AtomicBool,
     /// Open streams of an HTTP/2 connection.
     streams: Mutex<Vec<Weak<dyn Stream>>>,
 }
 
-/// What a connection ended with that the client should not have sent.
+/// What a client sent that it should not have. Nothing behind it is read.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) enum Unread {
+    /// A request whose head cannot be read in one way only, and how it begins. Nobody has seen it.
+    Head(FramingFault, Vec<u8>),
+    /// A request whose body cannot, and how it begins. Whoever reads the body is told.
+    Body(FramingFault, Vec<u8>),
+    /// Too much HTTP/2 traffic that is good for nothing.
+    Excess(Excess),
+}
+
+impl Unread {
     /// A fixed word for labels.
-    pub(super) cause: &'static str,
+    pub(super) const fn cause(&self) -> &'static str {
+        match self {
+            Self::Head(fault, _) | Self::Body(fault, _) => fault.cause(),
+            Self::Excess(excess) => excess.cause(),
+        }
+    }
+
     /// How the request begins that cannot be read.
-    pub(super) first_line: Vec<u8>,
+    pub(super) fn first_line(&self) -> &[u8] {
+        match self {
+            Self::Head(_, first_line) | Self::Body(_, first_line) => first_line,
+            Self::Excess(_) => &[],
+        }
+    }
 }
 
 /// One stream of an HTTP/2 connection, as the connection's timer sees it.
@@ -98,6 +115,7 @@ impl Peer {
             stalled: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             broken: OnceLock::new(),
+            refusal_due: AtomicBool::new(false),
             unread: AtomicBool::new(false),
             streams: Mutex::new(Vec::new()),
         }
@@ -129,6 +147,22 @@ impl Peer {
     /// Why nothing more is read of what the client sends, if so.
     pub(super) fn unread(&self) -> Option<&Unread> {
         self.broken.get()
+    }
+
+    /// Whether a request is to be refused now, because its head cannot be read.
+    pub(super) fn is_refusal_due(&self) -> bool {
+        self.refusal_due.load(Relaxed)
+    }
+
+    /// The request that is to be refused now, because its head cannot be read: its fault, and how it
+    /// begins. Says so once.
+    pub(super) fn take_refusal(&self) -> Option<(FramingFault, &[u8])> {
+        match self.broken.get() {
+            Some(Unread::Head(fault, first_line)) if self.refusal_due.swap(false, Relaxed) => {
+                Some((*fault, first_line))
+            }
+            _ => None,
+        }
     }
 
     /// Looks after a stream while it lives.
@@ -206,9 +240,6 @@ impl Peer {
     }
 }
 
-/// Writes out what is said of a request that cannot be read, of which the beginning is known.
-pub(super) type Refusal = fn(FramingFault, &[u8]) -> Vec<u8>;
-
 /// What a client speaks, and who reads along with it.
 pub(super) enum Spoken {
     Http1(Box<Framing>),
@@ -221,12 +252,8 @@ pub(super) struct PeerSocket {
     peer: Arc<Peer>,
     write_timeout: Duration,
     spoken: Spoken,
-    /// What is said of a request that cannot be read.
-    refusal: Refusal,
-    /// The same, once there is one.
-    instead: Option<Instead>,
-    /// What hyper has yet to read of a request that it shall refuse.
-    unsaid: &'static [u8],
+    /// Requests that had begun when all of them were over and their answers written out.
+    answered: u32,
     /// hyper waits for more bytes, and so will hear of the end.
     watched: bool,
     /// Runs while a write is waiting for the client.
@@ -243,16 +270,13 @@ impl PeerSocket {
         peer: Arc<Peer>,
         limits: &Limits,
         spoken: Spoken,
-        refusal: Refusal,
     ) -> Self {
         Self {
             socket,
             peer,
             write_timeout: limits.client_write_timeout,
             spoken,
-            refusal,
-            instead: None,
-            unsaid: &[],
+            answered: 0,
             watched: false,
             waiting: None,
             lingering: None,
@@ -290,25 +314,16 @@ impl PeerSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads along with what came behind `before`.
+    /// Reads along with what came behind `before`, and leaves there what is good of it.
     fn read_along(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
-        let new = buf.filled_mut().get_mut(before..).unwrap_or_default();
-        match &mut self.spoken {
-            // Spoils a request from where it could be read in more than one way, so that hyper
-            // refuses it in its place: of several on a connection the ones before it are served.
+        let new = buf.filled().get(before..).unwrap_or_default();
+        let (good, unread) = match &mut self.spoken {
             Spoken::Http1(framing) => {
                 self.peer.bytes_came();
                 let Err(Broken { at, fault }) = framing.read(new) else { return };
-                if let Some(byte) = new.get_mut(at) {
-                    *byte = NO_REQUEST_HAS;
-                }
-                buf.set_filled(before + at + 1);
-                self.unsaid = HEAD_END;
-                let first_line = framing.first_line();
-                self.instead = Some(Instead::new((self.refusal)(fault, first_line)));
-                let unread = Unread { cause: fault.cause(), first_line: first_line.to_vec() };
-                // It is told once; nothing is read after it.
-                let _ = self.peer.broken.set(unread);
+                let first_line = framing.first_line().to_vec();
+                let unread = if framing.is_in_body() { Unread::Body } else { Unread::Head };
+                (at, unread(fault, first_line))
             }
             Spoken::Http2(calm) => {
                 let came = calm.came(clock::now(), new);
@@ -319,25 +334,41 @@ impl PeerSocket {
                     self.peer.head_came();
                 }
                 let Err(excess) = came else { return };
-                buf.set_filled(before);
-                let unread = Unread { cause: excess.cause(), first_line: Vec::new() };
-                let _ = self.peer.broken.set(unread);
+                (0, Unread::Excess(excess))
+            }
+        };
+        buf.set_filled(before + good);
+        // It is told once; nothing is read after it.
+        let _ = self.peer.broken.set(unread);
+    }
+
+    /// What is read behind the last good byte.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.peer.broken.get() {
+            Some(Unread::Body(fault, _)) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, *fault)))
+            }
+            Some(Unread::Excess(_)) => self.poll_goodbye(cx),
+            // Nothing, until the requests before it have their answers; then whoever polls the
+            // connection answers this one.
+            Some(Unread::Head(..)) | None => {
+                if self.is_answered() {
+                    self.peer.refusal_due.store(true, Relaxed);
+                }
+                Poll::Pending
             }
         }
     }
 
-    /// Ends a connection whose client sent what it should not.
-    fn poll_end(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Spoken::Http2(calm) = &self.spoken else {
-            let (said, unsaid) = self.unsaid.split_at(self.unsaid.len().min(buf.remaining()));
-            if said.is_empty() {
-                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
-            }
-            buf.put_slice(said);
-            self.unsaid = unsaid;
-            return Poll::Ready(Ok(()));
-        };
-        if self.lingering.is_none()
+    /// Whether each request that was read is over and its answer written out.
+    fn is_answered(&self) -> bool {
+        !self.peer.is_busy() && self.answered == self.peer.requests.load(Relaxed)
+    }
+
+    /// Ends an HTTP/2 connection whose client sent what it should not.
+    fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Spoken::Http2(calm) = &self.spoken
+            && self.lingering.is_none()
             && let Some(goodbye) = calm.goodbye()
         {
             // A client that does not read learns nothing.
@@ -345,6 +376,17 @@ impl PeerSocket {
             let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
         }
         self.linger(cx)
+    }
+
+    /// All that was written has left. Who has yet to refuse a request asks again.
+    fn flushed(&mut self, cx: &mut Context<'_>) {
+        let begun = self.peer.requests.load(Relaxed);
+        if self.answered != begun && !self.peer.is_busy() {
+            self.answered = begun;
+            if self.peer.broken.get().is_some() {
+                cx.waker().wake_by_ref();
+            }
+        }
     }
 
     fn watch<T>(
@@ -374,7 +416,7 @@ impl AsyncRead for PeerSocket {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.peer.broken.get().is_some() {
-            return this.poll_end(cx, buf);
+            return this.poll_end(cx);
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
@@ -382,7 +424,7 @@ impl AsyncRead for PeerSocket {
         if buf.filled().len() > before {
             this.read_along(buf, before);
             if buf.filled().len() == before {
-                return this.poll_end(cx, buf);
+                return this.poll_end(cx);
             }
         }
         read
@@ -408,14 +450,7 @@ impl AsyncWrite for PeerSocket {
             // Nothing stands behind our last word.
             return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
         }
-        let instead = match (&mut this.instead, bufs) {
-            (Some(instead), [wanted, rest @ ..]) if rest.iter().all(|rest| rest.is_empty()) => {
-                instead.poll_write(cx, &mut this.socket, wanted)
-            }
-            _ => None,
-        };
-        let written =
-            instead.unwrap_or_else(|| Pin::new(&mut this.socket).poll_write_vectored(cx, bufs));
+        let written = Pin::new(&mut this.socket).poll_write_vectored(cx, bufs);
         if let (Spoken::Http2(calm), Poll::Ready(Ok(written))) = (&mut this.spoken, &written) {
             let mut left = *written;
             for buf in bufs {
@@ -440,7 +475,9 @@ impl AsyncWrite for PeerSocket {
         let written = this.peer.interim.poll_write(cx, &mut this.socket);
         ready!(this.watch(cx, written))?;
         let flushed = Pin::new(&mut this.socket).poll_flush(cx);
-        this.watch(cx, flushed)
+        ready!(this.watch(cx, flushed))?;
+        this.flushed(cx);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

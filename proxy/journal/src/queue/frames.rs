@@ -1,5 +1,5 @@
-//! Entries that have their place and are not written yet: sealed one behind the other, cut where a
-//! segment begins, with a checkpoint as its first entry.
+//! Entries that have their place but are not written yet. They are framed one after the other and
+//! cut where a segment begins, with a checkpoint as the segment's first entry.
 
 use std::collections::VecDeque;
 use std::mem;

@@ -1,4 +1,4 @@
-//! What the queue tells of itself.
+//! Reports the state of the queue.
 
 use super::Queue;
 use crate::state::JournalState;

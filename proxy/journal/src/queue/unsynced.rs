@@ -1,4 +1,4 @@
-//! What is written and may not be on the disk yet.
+//! Keeps entries that are written but may not be on the disk yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A journal in a folder of its own, on a disk that fails on demand.
+//! Sets up a journal in a folder of its own, on a disk that fails on demand.
 
 use std::collections::BTreeMap;
 use std::fs::TryLockError;

@@ -1,4 +1,4 @@
-//! Every bit of a journal turns over, one after the other.
+//! Flips every bit of a journal, one after the other.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Each operation on the disk fails, in every way, once and from then on; and the process, or the
-//! power, ends there.
+//! Lets each operation of the disk fail, in every way, once and permanently. Also ends the process
+//! or the power there.
 
 use taximeter_config::Durability;
 

@@ -1,4 +1,4 @@
-//! Files of others in the directory, and those of a later version.
+//! Tests with foreign files in the directory, and with files of a later version.
 
 use taximeter_ledger::{FORMAT_VERSION, HEADER_BYTES};
 

@@ -1,4 +1,4 @@
-//! Entries that somebody has altered who knows how checks and chains are made.
+//! Tests with entries that were altered by somebody who knows how checks and chains are made.
 
 use taximeter_ledger::{Digester, Draft, HEADER_BYTES, Position, Reader, SegmentHeader, TenantId};
 

@@ -1,5 +1,5 @@
-//! A disk in memory: it fails at the operation that a test names, and at a power cut it forgets
-//! what was not synced, in the ways in which disks forget.
+//! A disk in memory. It fails at the operation that a test names. At a power cut it forgets what
+//! was not synced, in the ways in which real disks forget.
 
 mod device;
 

@@ -1,4 +1,4 @@
-//! What a journal has been told and has promised, held against what it has.
+//! Compares what a journal was given and has promised with what it contains.
 
 use std::collections::BTreeMap;
 use std::path::Path;

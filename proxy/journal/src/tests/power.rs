@@ -1,4 +1,4 @@
-//! The power fails, again and again, and what was promised is there.
+//! Cuts the power again and again, and checks that everything promised is there.
 
 use std::time::Duration;
 

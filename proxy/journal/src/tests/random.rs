@@ -1,4 +1,4 @@
-//! Small random numbers, the same for the same seed, and where a test's seed comes from.
+//! Small random numbers that are the same for the same seed, and the source of a test's seed.
 
 use std::hash::{BuildHasher, RandomState};
 

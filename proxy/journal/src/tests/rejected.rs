@@ -1,5 +1,5 @@
-//! Entries that are as they were written and say what nobody can read: set aside, and no reason not
-//! to start.
+//! Tests with entries that are intact but cannot be understood. They are set aside and do not stop
+//! a start.
 
 use taximeter_ledger::Framed;
 

@@ -1,4 +1,5 @@
-//! Damage anywhere: what is whole is kept, what is not is left out and told, nothing is guessed.
+//! Damages a journal anywhere. Whole entries are kept, the rest is left out and reported, and
+//! nothing is guessed.
 
 use super::*;
 

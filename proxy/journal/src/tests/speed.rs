@@ -1,5 +1,5 @@
-//! What the journal costs on a real disk: measured and printed, never judged.
-//! `benches/run --only ledger` runs it, and says what the numbers are.
+//! Measures and prints what the journal costs on a real disk. It never fails because of a number.
+//! `benches/run --only ledger` runs it and explains the numbers.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

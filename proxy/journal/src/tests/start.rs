@@ -1,4 +1,4 @@
-//! What a start reads, what it adds, and what is kept for it.
+//! Tests what a start reads, what it adds, and what is kept for it.
 
 use std::time::Instant;
 

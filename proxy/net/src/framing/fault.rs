@@ -1,4 +1,4 @@
-//! What can be wrong with a message.
+//! Lists what can be wrong with the framing of a message.
 
 /// Why a message can be read in more than one way, or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,5 +1,8 @@
-//! The head of a request, byte by byte: its line, and the names and values of its fields. Whatever
-//! hyper refuses in a head is refused here first, so that it has a cause and an answer in words.
+//! Checks the head of a request byte by byte: its request line, and the names and values of its
+//! fields.
+//!
+//! It refuses everything in a head that hyper would refuse, so that the refusal has a cause and a
+//! readable answer.
 
 use memchr::memchr;
 

@@ -1,3 +1,5 @@
+//! Tests of the framing checks.
+
 use proptest::prelude::*;
 
 use super::*;

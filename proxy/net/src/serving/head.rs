@@ -1,5 +1,5 @@
-//! How large the head of a request may be for those who ask now and then: the same as for requests
-//! to engines.
+//! Limits the size of request heads on the admin address and the webhook, with the same limits as
+//! for requests to engines.
 
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use taximeter_config::Limits;

@@ -1,3 +1,5 @@
+//! Tests of the server for the admin address and the webhook.
+
 use std::io;
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Files with certificates and keys, what they hold, and what rustls makes of it.
+//! Reads certificates and keys from files and makes the rustls configuration from them.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,3 +1,5 @@
+//! Tests of TLS and of files that change.
+
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};

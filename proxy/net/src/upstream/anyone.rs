@@ -1,5 +1,4 @@
-//! TLS with whomever: it keeps a secret from those who only listen, and does not ask who the other
-//! side is.
+//! TLS without checking who the other side is. It only keeps the traffic secret from listeners.
 
 use std::sync::Arc;
 

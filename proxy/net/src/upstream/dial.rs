@@ -1,4 +1,4 @@
-//! Opening a connection: name, TCP, TLS.
+//! Opens a connection: resolves the name, connects by TCP, and does the TLS handshake.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! One request and its answer over one connection, driven in the task of whoever polls.
+//! Sends one request over one connection and reads its answer. The task that polls the exchange
+//! drives the connection.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

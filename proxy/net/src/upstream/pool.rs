@@ -1,5 +1,5 @@
-//! Idle connections of one worker, by upstream. The last one in is the first one out: it is the
-//! least likely to have been closed by the engine.
+//! Keeps the idle connections of one worker, by upstream. It hands out the connection that was used
+//! last, because the engine is least likely to have closed that one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Context;

@@ -1,5 +1,5 @@
-//! The socket beneath hyper: looks at an engine's answers before hyper does, and knows how much of
-//! a request has left.
+//! The socket below hyper. It checks an engine's answers before hyper reads them, and knows how
+//! much of a request has been sent.
 
 use std::io;
 use std::pin::Pin;

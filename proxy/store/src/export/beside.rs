@@ -1,4 +1,4 @@
-//! The store read on the caller's thread, and what is read written on another.
+//! Reads the store on the caller's thread while another thread writes.
 
 use std::io;
 use std::panic::resume_unwind;

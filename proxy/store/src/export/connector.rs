@@ -1,4 +1,4 @@
-//! HTTP for object stores, by the client that engines are asked with.
+//! HTTP for object stores, with the same client as for engines.
 
 use std::fmt;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What is exported, and what files of it are called.
+//! What an export contains, and the names of its files.
 
 use taximeter_billing::export::{FocusVersion, Format};
 

@@ -1,4 +1,4 @@
-//! One export: what is asked for, and why there is none.
+//! One export: what is asked for, and why it may fail.
 
 use jiff::Timestamp;
 use taximeter_billing::export::{ExportError, file_name};

@@ -1,4 +1,4 @@
-//! Files into a bucket: S3, Google Cloud Storage, Azure Blob Storage, and what speaks like them.
+//! Writes files into a bucket: S3, Google Cloud Storage, Azure Blob Storage, and compatible stores.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};

@@ -1,5 +1,5 @@
-//! Requests into one file of Parquet: entries are taken apart in lanes, between the thread that reads
-//! the store and the one that encodes rows.
+//! Writes requests into one Parquet file. One thread reads the store, several take entries apart,
+//! and one encodes the rows.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,4 +1,4 @@
-//! Records into a folder for each tenant and hour.
+//! Writes records into one folder per tenant and hour.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;

@@ -1,4 +1,4 @@
-//! Where files go: a folder, or a bucket of an object store.
+//! The destination of an export: a folder, or a bucket of an object store.
 
 use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Write};

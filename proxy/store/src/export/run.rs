@@ -1,4 +1,4 @@
-//! One export, from the store to where it is wanted.
+//! Runs one export, from the store to its destination.
 
 use std::collections::HashSet;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What the store has of a period, into one file.
+//! Writes what the store has of a period into one file.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! A batch into the tables.
+//! Adds a batch to the PostgreSQL tables.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

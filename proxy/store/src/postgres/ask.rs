@@ -1,4 +1,4 @@
-//! Questions to the tables.
+//! Queries the PostgreSQL tables.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -159,7 +159,7 @@ pub(super) fn written(
     page.clear();
     each_admitted(link, filter, newest, (start, limit), |row| {
         page.push(row.try_get(2).map(i64::cast_unsigned)?, row.try_get(3)?);
-        if page.len() == limit as usize {
+        if page.count() == limit as usize {
             next = Some(place(row)?.next());
         }
         Ok(ControlFlow::Continue(()))

@@ -1,9 +1,9 @@
-//! Who writes corrections of what several gateways fed: one at a time, and none before all that
-//! others wrote is here.
+//! Controls who writes corrections in a shared database: one run at a time, and none before
+//! everything that other runs wrote has arrived.
 //!
-//! A correction is written to a journal first, perhaps of another machine, and a run may die before
-//! it is here: who did not know of it would correct the same request once more. So each run leaves
-//! its mark before its first correction, and takes it away behind its last one.
+//! A correction is written to a journal first, perhaps on another machine. A run may die before the
+//! correction arrives here. A run that did not know of it would correct the same request again. So
+//! each run sets a mark before its first correction and removes it after its last one.
 
 use jiff::Timestamp;
 use tokio_postgres::types::Type;

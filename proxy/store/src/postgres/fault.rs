@@ -1,4 +1,4 @@
-//! What can go wrong with a PostgreSQL database.
+//! The errors of a PostgreSQL database.
 
 use std::error::Error as StdError;
 use std::time::Duration;

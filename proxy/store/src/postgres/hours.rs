@@ -1,4 +1,4 @@
-//! Sums by the hour, as rows.
+//! The sums per hour, as rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
-//! A connection on which every wait has an end.
+//! A connection to PostgreSQL on which every wait has a limit.
 //!
-//! The library is asynchronous and its answers come when they come; here a call waits for its
-//! answer, and where a limit passes, the connection is given up: whatever comes on it later would
-//! be an answer to nobody. Only the thread that asks waits.
+//! The library is asynchronous. Here a call blocks its thread until the answer comes. When a limit
+//! passes, the connection is closed, because whatever comes on it later would answer nobody. Only
+//! the calling thread waits.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

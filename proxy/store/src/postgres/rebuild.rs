@@ -1,6 +1,6 @@
-//! New rows from the journals, and from old rows what the journals no longer have.
+//! Rebuilds the rows from the journals, and keeps old rows that the journals no longer have.
 //!
-//! All of it is one change, and others go on reading the old rows until its end.
+//! All of it is one transaction. Others read the old rows until it ends.
 
 use tokio_postgres::types::Type;
 

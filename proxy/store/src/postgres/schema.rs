@@ -1,9 +1,9 @@
-//! The tables, in a schema of their own.
+//! The PostgreSQL tables, in a schema of their own.
 //!
-//! `requests` is a table a month of admission, so that an old month can be detached and dropped in
-//! one go. The rest is as SQLite has it. Numbers of requests are given under the lock that every
-//! change takes first and keeps until it is there for all: so none is seen before all lower ones
-//! are, and changes never wait for each other in a circle.
+//! `requests` has one table per month of admission, so that an old month can be detached and
+//! dropped at once. The other tables are as in SQLite. Requests get their numbers under the lock
+//! that every change takes first and keeps until it is visible to all. So no number is visible
+//! before all lower ones are, and changes never deadlock.
 
 use std::collections::BTreeSet;
 

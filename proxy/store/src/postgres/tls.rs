@@ -1,4 +1,4 @@
-//! TLS as libpq's `sslmode` has it.
+//! TLS with the modes of libpq's `sslmode`.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! How far the receiver has the journal, on disk.
+//! How far the receiver has the journal, stored on disk.
 
 use std::fs;
 use std::io;

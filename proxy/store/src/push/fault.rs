@@ -1,4 +1,4 @@
-//! Why nothing goes on.
+//! Why sending cannot continue.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What of one journal is still to be sent, in its order.
+//! The entries of one journal that are still to be sent, in order.
 
 use std::collections::VecDeque;
 use std::collections::vec_deque::Iter;

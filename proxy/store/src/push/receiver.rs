@@ -1,4 +1,4 @@
-//! The receiver: what it is sent, and what its answers mean.
+//! Sends batches to the receiver and interprets its answers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Events that the receiver does not take, set aside for people.
+//! Writes events that the receiver refuses to a file, for people to read.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

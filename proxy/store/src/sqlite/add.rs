@@ -1,4 +1,4 @@
-//! A batch into the tables.
+//! Adds a batch to the SQLite tables.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use taximeter_ledger::{Correction, RequestId};

@@ -1,4 +1,4 @@
-//! Questions to the tables.
+//! Queries the SQLite tables.
 
 use std::ops::ControlFlow;
 
@@ -150,7 +150,7 @@ pub(super) fn written(
     page.clear();
     each(connection, ADMITTED, asked, |row| {
         page.push(row.get(2).map(i64::cast_unsigned)?, text(row, 3)?);
-        if page.len() == limit as usize {
+        if page.count() == limit as usize {
             next = Some(place(row)?.next());
         }
         Ok(ControlFlow::Continue(()))

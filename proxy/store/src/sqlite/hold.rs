@@ -1,4 +1,4 @@
-//! The database as files that nobody writes to.
+//! Holds the database still while its files are copied.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,5 @@
-//! New tables from old ones: after the journals have filled them, and from the format before.
+//! Replaces old tables by new ones: after the journals have filled these, or from the previous
+//! format.
 
 use rusqlite::Connection;
 

@@ -1,11 +1,11 @@
-//! The tables.
+//! The SQLite tables.
 //!
-//! `requests` holds each request's JSON behind what is asked of it, in the order of arrival: inserts
-//! go to the end. Its one index is by admission, which ids follow: it picks a month, grows near its
-//! end too, and keeps a request from being here twice, since an id comes with its admission.
+//! `requests` holds the JSON of each request after the columns that are queried, in the order of
+//! arrival. So inserts go to the end. Its one index is by admission, and ids follow admission. The
+//! index selects a month, grows near its end too, and keeps a request from being stored twice.
 //!
-//! `hours` holds what requests and corrections add up to. Its rows are narrow: what comes again
-//! every hour is in `combinations` and `lines`, and decimals are texts, exact.
+//! `hours` holds the sums of requests and corrections. Its rows are narrow: values that repeat
+//! every hour are in `combinations` and `lines`. Decimals are exact texts.
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;

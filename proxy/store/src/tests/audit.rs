@@ -1,4 +1,4 @@
-//! Sums that are not those of the requests and corrections.
+//! Tests with sums that are not those of the requests and corrections.
 
 use super::hours::{changed, corrections, entries, ride};
 use super::*;

@@ -1,4 +1,4 @@
-//! Requests of a gateway whose wall clock was set while it ran.
+//! Tests with requests of a gateway whose wall clock was set while it ran.
 
 use jiff::SignedDuration;
 use taximeter_pricing::Flag;

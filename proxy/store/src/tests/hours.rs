@@ -1,4 +1,4 @@
-//! What the hours hold, corrections included.
+//! Tests of the sums per hour, including corrections.
 
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rust_decimal::Decimal;

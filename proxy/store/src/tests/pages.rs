@@ -1,4 +1,4 @@
-//! Pages of records, in both orders.
+//! Tests of pages of records, in both orders.
 
 use taximeter_ledger::RequestId;
 use uuid::{Builder, Uuid};

@@ -1,4 +1,4 @@
-//! What only PostgreSQL has.
+//! Tests of what only PostgreSQL does.
 
 use std::cell::RefCell;
 use std::sync::Arc;

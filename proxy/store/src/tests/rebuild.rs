@@ -1,4 +1,4 @@
-//! Stores that are built anew, and stores of an earlier format.
+//! Tests of stores that are rebuilt, and of stores in an earlier format.
 
 use super::hours::{changed, correction, entries as correction_entries};
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of redaction and of the limits of captured content.
+
 use proptest::prelude::*;
 use serde_json::json;
 use taximeter_config::Config;

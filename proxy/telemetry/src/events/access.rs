@@ -1,4 +1,4 @@
-//! The line of a request that has ended.
+//! The access log line of a request that has ended.
 
 use serde_json::Value;
 use taximeter_ledger::Record;

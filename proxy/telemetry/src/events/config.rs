@@ -1,4 +1,4 @@
-//! What can happen to the configuration of a gateway that runs.
+//! Events of the configuration of a running gateway.
 
 use crate::event::Event;
 use crate::log::Log;

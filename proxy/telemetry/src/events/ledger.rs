@@ -1,4 +1,4 @@
-//! What can happen to the ledger and the store.
+//! Events of the ledger and the store.
 
 use std::time::Duration;
 

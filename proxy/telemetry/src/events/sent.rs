@@ -1,4 +1,4 @@
-//! What can become of what is sent to receivers and collectors.
+//! Events of data that is sent to receivers and collectors.
 
 use taximeter_journal::PushOutcome;
 

@@ -1,4 +1,4 @@
-//! Certificates that are read again while we serve.
+//! Events of certificates that are read again while the gateway serves.
 
 use taximeter_net::tls::Reload;
 

@@ -1,4 +1,4 @@
-//! Upper bounds of histograms' buckets. Where a convention advises them, they are its own.
+//! Upper bounds of the buckets of histograms. Where a convention recommends bounds, these are used.
 
 /// Tokens per request (GenAI).
 pub(super) const TOKENS: &[f64] = &[

@@ -1,4 +1,4 @@
-//! Every attribute key, and what its values are.
+//! Every attribute key and the meaning of its values.
 
 use opentelemetry_semantic_conventions::attribute;
 

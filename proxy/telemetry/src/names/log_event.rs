@@ -1,4 +1,5 @@
-//! Every kind of log line: its word, its level, its fields; and what the fields of requests are.
+//! Every kind of log line: its name, its level and its fields. Also the meaning of the fields of
+//! requests.
 
 use super::key;
 

@@ -1,3 +1,5 @@
+//! Tests of the OTLP batches.
+
 use ::metrics::{CounterFn as _, GaugeFn as _};
 use taximeter_config::GenAi;
 use taximeter_ledger::RequestId;

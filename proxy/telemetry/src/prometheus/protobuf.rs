@@ -1,6 +1,7 @@
-//! Prometheus' protobuf: the only form that has native histograms.
+//! Prometheus' protobuf format, the only one that has native histograms.
 //!
-//! Source: prometheus/client_model, `io/prometheus/client/metrics.proto`; the members that are told.
+//! Source: prometheus/client_model, `io/prometheus/client/metrics.proto`, with the members that are
+//! used here.
 
 use prost::Message as _;
 use taximeter_meter::Exponential;

@@ -1,3 +1,5 @@
+//! Tests of the Prometheus formats.
+
 use ::metrics::{CounterFn as _, HistogramFn as _, Label};
 use jiff::Timestamp;
 use taximeter_config::GenAi;

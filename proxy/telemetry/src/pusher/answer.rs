@@ -1,6 +1,7 @@
-//! What a collector's answers mean.
+//! Interprets the answers of a collector.
 //!
-//! Source: OpenTelemetry protocol, failures, retryable codes and throttling of both transports.
+//! Source: the OpenTelemetry protocol: failures, retryable codes and throttling, for HTTP and for
+//! gRPC.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The collector: what it is sent.
+//! Connects to the collector and sends batches to it.
 
 use std::io::{self, Write as _};
 use std::time::Duration;

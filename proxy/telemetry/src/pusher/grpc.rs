@@ -1,4 +1,4 @@
-//! One call by gRPC: a request of HTTP/2 whose answer says in its trailers what became of it.
+//! Makes one gRPC call: an HTTP/2 request whose answer has its status in the trailers.
 
 use bytes::Bytes;
 use http::Request;

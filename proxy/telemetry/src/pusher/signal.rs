@@ -1,4 +1,4 @@
-//! The kinds of telemetry.
+//! The OTLP signals: traces, metrics and logs.
 
 /// One kind of telemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

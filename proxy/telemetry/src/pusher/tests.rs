@@ -1,3 +1,5 @@
+//! Tests of the pusher.
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

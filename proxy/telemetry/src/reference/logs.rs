@@ -1,4 +1,4 @@
-//! `docs/logs.md`.
+//! `docs/reference/logs.md`.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ Nobody waits for stderr. If it takes nothing, 8192 lines wait; those beyond it a
 
 ## Requests
 
-```yaml
+```yaml fragment
 telemetry:
   access_log: all      # a line for each request when it ends; or errors; without it none
 ```
@@ -38,7 +38,7 @@ are known. `errors` leaves out what went well. The record of the ledger says mor
 const PUSHED: &str = "
 ## By OTLP
 
-```yaml
+```yaml fragment
 telemetry:
   otlp: {endpoint: \"http://127.0.0.1:4317\", logs: on}
 ```

@@ -6,9 +6,10 @@ use rust_decimal::Decimal;
 use taximeter_billing::{Bill, BillLine, Sums};
 
 use crate::console::charts::{Column, Piece, Stacked, bar, colour, stacked};
-use crate::console::page::{BILL, LIVE, OVERVIEW, REQUESTS};
-use crate::console::span::{NAMED, Span};
+use crate::console::page::{LIVE, OVERVIEW, REQUESTS, USAGE};
+use crate::console::span::Span;
 use crate::console::spend::{SPLITS, Spend};
+use crate::console::sums::{contracted, notes, period_choice, share_of};
 use crate::console::text::{
     count, count_or_unknown, grouped, money, money_or_unknown, money_text, name, name_or_none,
     per_cent, places, plain, rough, short, unknown,
@@ -41,13 +42,13 @@ pub(super) fn main(seen: &Seen<'_>, latency: &Markup) -> Markup {
         h1 { "Overview" @if let Some(tenant) = seen.tenant { " of " (name(tenant)) } }
         (choice(seen))
         (meter(seen))
-        (notes(seen))
+        (notes(&spend.by_tenant, seen.pending_entries))
         (over_time(seen))
         div.pair {
-            (lines(seen, "Tenants", &spend.by_tenant, |tenant| {
+            (lines(seen, "Tenants", "tenant", &spend.by_tenant, |tenant| {
                 seen.view.with("tenant", Some(tenant))
             }))
-            (lines(seen, "Models", &spend.by_model, |model| {
+            (lines(seen, "Models", "model", &spend.by_model, |model| {
                 seen.view.to(REQUESTS, &[("model", model)])
             }))
         }
@@ -57,43 +58,21 @@ pub(super) fn main(seen: &Seen<'_>, latency: &Markup) -> Markup {
     }
 }
 
-/// Period, tenant and split.
+/// Period and tenant.
 fn choice(seen: &Seen<'_>) -> Markup {
-    let (view, span) = (seen.view, seen.span);
-    let kept = |word: &str| {
-        let mut kept = vec![("span", word), ("by", seen.by)];
-        kept.extend(seen.tenant.map(|tenant| ("tenant", tenant)));
-        view.to(OVERVIEW, &kept)
-    };
+    let mut kept = vec![("by", seen.by)];
+    kept.extend(seen.tenant.map(|tenant| ("tenant", tenant)));
     html! {
         div.choice {
-            nav aria-label="Period" { ul.tabs {
-                @for (word, title) in NAMED {
-                    li { a href=(kept(word))
-                        aria-current=[(span.named == Some(word)).then_some("true")] { (title) } }
-                }
-            } }
-            form method="get" action=(OVERVIEW) {
-                label for="from" { "From" }
-                input #from type="date" name="from" required
-                    value=(view.text(span.period.from(), "%Y-%m-%d"));
-                label for="to" { "before" }
-                input #to type="date" name="to" value=(view.text(span.period.to(), "%Y-%m-%d"));
-                input type="hidden" name="by" value=(seen.by);
-                @if let Some(tenant) = seen.tenant {
-                    input type="hidden" name="tenant" value=(tenant);
-                }
-                (view.keep_zone())
-                button { "Show" }
-            }
+            (period_choice(OVERVIEW, &kept, seen.span, seen.view))
             @if seen.tenant.is_some() {
-                a href=(view.with("tenant", None)) { "All tenants" }
+                a href=(seen.view.with("tenant", None)) { "All tenants" }
             }
         }
     }
 }
 
-/// The fare, and what it is made of.
+/// The billed cost, and the sums of requests and tokens.
 fn meter(seen: &Seen<'_>) -> Markup {
     let Seen { view, span, spend, .. } = seen;
     let total = &spend.by_tenant.total;
@@ -179,33 +158,6 @@ fn tile(tokens: Option<u64>) -> Markup {
 fn share(part: Option<u64>, whole: Option<u64>) -> Markup {
     let share = part.zip(whole).and_then(|(part, whole)| per_cent(part.into(), whole.into()));
     share.map_or_else(unknown, |share| html! { (share) })
-}
-
-/// What to know about the sums.
-fn notes(seen: &Seen<'_>) -> Markup {
-    let total = &seen.spend.by_tenant.total;
-    let credits = &seen.spend.by_tenant.credits;
-    let free: Decimal = credits.iter().map(|credit| credit.amount).sum();
-    let (costs, usages) = (total.unknown_costs(), total.unknown_usage_requests);
-    html! {
-        @if costs + usages + seen.pending_entries > 0 || free > Decimal::ZERO {
-            ul.notes {
-                @if costs > 0 {
-                    li.warn { "The cost of " (count(costs)) " requests is unknown, and in no sum." }
-                }
-                @if usages > 0 {
-                    li.warn { "The tokens of " (count(usages)) " requests are unknown, in part or \
-                        all, and in no sum." }
-                }
-                @if free > Decimal::ZERO {
-                    li { (money(free, places(free))) " of it was free, and is taken off." }
-                }
-                @if seen.pending_entries > 0 {
-                    li { (count(seen.pending_entries)) " entries of the ledger are on their way." }
-                }
-            }
-        }
-    }
 }
 
 /// Charts of money and tokens.
@@ -321,8 +273,14 @@ fn numbers(chart: &Stacked) -> Markup {
     }
 }
 
-/// Who costs most.
-fn lines(seen: &Seen<'_>, title: &str, bill: &Bill, link: impl Fn(&str) -> String) -> Markup {
+/// The lines of a bill with the highest cost.
+fn lines(
+    seen: &Seen<'_>,
+    title: &str,
+    by: &str,
+    bill: &Bill,
+    link: impl Fn(&str) -> String,
+) -> Markup {
     let largest = bill.rows.iter().filter_map(|line| line.sums.cost).max().unwrap_or_default();
     let (places, whole) = (places(largest), contracted(bill));
     let id = title.to_lowercase();
@@ -370,26 +328,8 @@ fn lines(seen: &Seen<'_>, title: &str, bill: &Bill, link: impl Fn(&str) -> Strin
                 }
             } }
             @if bill.rows.len() > LINES_MAX {
-                p { a href=(seen.view.to(BILL, &[])) { "The bill has all" } }
+                p { a href=(seen.view.same_span(USAGE, by)) { "All of them" } }
             }
-        }
-    }
-}
-
-/// All money of a bill, before what is free.
-fn contracted(bill: &Bill) -> Decimal {
-    bill.rows.iter().filter_map(|line| line.sums.cost).sum()
-}
-
-fn share_of(part: Option<Decimal>, whole: Decimal) -> Markup {
-    let share = part.and_then(|part| Some((part, per_cent(part, whole)?)));
-    html! {
-        @match share {
-            Some((part, words)) => {
-                (bar(rough(whole), &[Piece { class: "s0", from: 0.0, to: rough(part) }]))
-                span { (words) }
-            }
-            None => "–",
         }
     }
 }

@@ -2,7 +2,6 @@
 //! and its spans, where they are kept.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
@@ -11,6 +10,7 @@ use taximeter_meter::Measurement;
 use taximeter_system::clock;
 use taximeter_telemetry::Telemetry;
 use taximeter_telemetry::content::Captured;
+use taximeter_telemetry::ended::Onward;
 use taximeter_telemetry::ended::{Attempt, Ended};
 use taximeter_telemetry::events::RequestEnded;
 use taximeter_telemetry::spans::Spans;
@@ -23,6 +23,18 @@ use crate::journey::settle::open::Open;
 
 /// The route's template, where there is one, and what the client was told, if it did not leave.
 pub(super) type Answer = (Option<&'static str>, Option<StatusCode>);
+
+/// A request that was not reserved.
+#[derive(Clone, Copy)]
+pub(super) struct Unsettled<'a> {
+    pub(super) gateway: &'a Gateway,
+    pub(super) arrival: &'a Arrival,
+    pub(super) method: &'a Method,
+    /// Who pays, if that is known.
+    pub(super) tenant: Option<&'a str>,
+    /// Where it went without an entry in the ledger.
+    pub(super) onward: Option<Onward>,
+}
 
 /// Spans of a request that is still being written to the ledger; they end when this is dropped.
 pub(crate) struct Closing {
@@ -75,30 +87,20 @@ pub(super) fn voided(open: &Open, reason: VoidReason, error: &str, now: Instant)
     tell(telemetry, fate, has_line, &ended, open.captured.clone())
 }
 
-/// Of a request that we refused.
-pub(super) fn refused(
-    gateway: &Gateway,
-    arrival: &Arrival,
-    method: &Method,
-    answer: Answer,
-    refusal: &Refusal,
-) -> Option<Found> {
-    // Its fare tells of it.
-    if arrival.has_fare.load(Relaxed) {
-        return gateway.telemetry.fate(arrival.id, arrival.trace, true, None).found;
-    }
-    told(gateway, arrival, method, answer, Some(refusal))
+/// Where a refused request can be found again whose settlement tells of it.
+pub(super) fn found(request: Unsettled<'_>) -> Option<Found> {
+    let arrival = request.arrival;
+    request.gateway.telemetry.fate(arrival.id, arrival.trace, true, None).found
 }
 
 /// Tells of a request that is on no ledger: the span that faces the client, and what was done for it
 /// before it was passed on, if it was.
 pub(super) fn told(
-    gateway: &Gateway,
-    arrival: &Arrival,
-    method: &Method,
+    request: Unsettled<'_>,
     (route, status): Answer,
     refusal: Option<&Refusal>,
 ) -> Option<Found> {
+    let Unsettled { gateway, arrival, method, tenant, onward } = request;
     let telemetry = &gateway.telemetry;
     let status = status.map(|status| status.as_u16());
     // Without a status the client has left.
@@ -106,7 +108,6 @@ pub(super) fn told(
     let fate = telemetry.fate(arrival.id, arrival.trace, is_over(500), None);
     let has_line = gateway.config.telemetry.access_log.wants(is_over(400));
     let code = refusal.map(Refusal::code);
-    let onward = arrival.onward.get();
     if !fate.is_kept && !has_line {
         return fate.found;
     }
@@ -124,7 +125,7 @@ pub(super) fn told(
         scheme: gateway.config.scheme(),
         path: arrival.uri.path(),
         route,
-        tenant: arrival.tenant(),
+        tenant,
         status,
         error: if status.is_none() { Some("client_disconnect") } else { code },
         code,

@@ -45,9 +45,14 @@ impl Parts {
 
     /// None where it is charged in other units: then there are no tokens that lack.
     fn in_tokens(self, measurement: &Measurement) -> Self {
-        let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
-        let reports_tokens =
-            usage.is_some_and(|usage| usage.input_tokens.or(usage.output_tokens).is_some());
+        let reported = measurement.reported.as_ref();
+        let usage = reported.map(|reported| &reported.usage);
+        let reports_tokens = reported.is_some_and(|Reported { usage, flagged, .. }| {
+            let are_invalid = [Member::InputTokens, Member::OutputTokens]
+                .iter()
+                .any(|member| flagged.contains_key(member));
+            are_invalid || usage.input_tokens.or(usage.output_tokens).is_some()
+        });
         let has_units = !measurement.counted_units.is_empty()
             || usage.is_some_and(|usage| !usage.units.is_empty());
         if has_units && !reports_tokens { Self::default() } else { self }

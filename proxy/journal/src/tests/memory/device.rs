@@ -1,4 +1,4 @@
-//! What a device has of files and names, and what it lacks.
+//! The contents and names that a simulated device holds, and those that it has not stored yet.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

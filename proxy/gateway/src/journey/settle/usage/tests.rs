@@ -153,6 +153,23 @@ fn a_member_that_is_no_number_is_counted_and_the_others_stay_reported() {
 }
 
 #[test]
+fn numbers_that_are_all_wrong_are_counted_and_flagged_as_invalid_rather_than_missing() {
+    for wrong in [
+        r#"{"prompt_tokens":18446744073709551616,"completion_tokens":1e308}"#,
+        r#"{"prompt_tokens":"9","completion_tokens":-1,"total_tokens":0.5}"#,
+        r#"{"prompt_tokens":"9","completion_tokens":-1,"num_search_queries":2}"#,
+        r#""9 in, 4 out""#,
+    ] {
+        let usage = ledger(&chat(wrong));
+        assert_eq!((usage.input_tokens, usage.output_tokens), (Some(14), Some(32)), "{wrong}");
+        assert_eq!((sources(&usage), usage.source), ([Some(CountedByUs); 2], CountedByUs));
+        let invalid: &[_] = &[Invalid];
+        let flagged = flagged([(InputTokens, invalid), (OutputTokens, invalid)]);
+        assert_eq!((usage.flagged, usage.flags), (flagged, invalid.to_vec()), "{wrong}");
+    }
+}
+
+#[test]
 fn a_part_larger_than_its_whole_is_kept_and_flagged() {
     let usage = ledger(&chat(
         r#"{"prompt_tokens":14,"completion_tokens":32,"cached_tokens":20,"reasoning_tokens":40}"#,
