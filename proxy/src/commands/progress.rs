@@ -41,6 +41,14 @@ impl Progress {
         }
     }
 
+    /// One step further in the work called `what`, which may follow another one.
+    pub(super) fn advance_in(&mut self, what: &'static str) {
+        if self.what != what {
+            (self.what, self.steps) = (what, 0);
+        }
+        self.advance();
+    }
+
     /// Takes it off the terminal.
     pub(super) fn end(self) {
         if self.shown.is_some() {

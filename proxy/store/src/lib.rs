@@ -95,6 +95,7 @@ mod rejected;
 pub mod signing;
 mod sqlite;
 pub mod terms;
+pub mod verify;
 
 use std::fmt;
 use std::io;

@@ -16,8 +16,8 @@ use taximeter_billing::export::{Entries, Format, SequenceRange};
 use taximeter_store::Store;
 use taximeter_store::export::Content;
 use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::verify::Findings;
 
-use super::findings::Findings;
 use crate::commands::hex::hex;
 
 /// Bytes read at once.

@@ -6,9 +6,9 @@ use std::path::Path;
 use taximeter_journal::{Altered, Examination, JournalError, examine};
 use taximeter_ledger::{Contradiction, Entry, Framed, Replay, RequestId};
 
+use super::Steps;
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Scale, Tally, hash};
-use crate::commands::progress::Progress;
 
 /// What the entries of one journal say.
 #[derive(Debug, Default)]
@@ -31,8 +31,11 @@ pub(super) struct Account {
 /// Reads the journal in `dir` whole; `account` is what it begins with.
 ///
 /// Errors: what cannot be read at all.
-pub(super) fn account(dir: &Path, mut account: Account) -> Result<Account, JournalError> {
-    let mut progress = Progress::new("reading the journal");
+pub(super) fn account(
+    dir: &Path,
+    mut account: Account,
+    steps: &mut Steps<'_>,
+) -> Result<Account, JournalError> {
     let scale = account.scale.clone();
     let read = |framed: &Framed, entry: Entry| {
         let is_post = matches!(entry, Entry::Post(_));
@@ -40,10 +43,9 @@ pub(super) fn account(dir: &Path, mut account: Account) -> Result<Account, Journ
         (framed.seq, weight, entry)
     };
     let examination = examine(dir, read, |(seq, weight, entry)| {
-        progress.advance();
+        steps("reading the journal");
         account.add(seq, weight, entry);
     })?;
-    progress.end();
     account.examination = examination;
     Ok(account)
 }

@@ -7,7 +7,7 @@ pub(super) const TOLD_MAX: usize = 20;
 
 /// What was read, and what is wrong.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub struct Findings {
     /// What was read, a line each.
     read: Vec<String>,
     /// What to know that is no fault.
@@ -20,14 +20,14 @@ pub(super) struct Findings {
 
 impl Findings {
     /// How much is wrong.
-    pub(super) fn wrong(&self) -> usize {
+    pub fn wrong(&self) -> usize {
         self.wrong.len() + self.more
     }
 
     /// Says it.
     ///
     /// Errors: those of writing.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for line in &self.read {
             writeln!(out, "{line}")?;
         }
@@ -48,22 +48,22 @@ impl Findings {
     }
 
     /// Something was read.
-    pub(super) fn hear(&mut self, line: String) {
+    pub fn hear(&mut self, line: String) {
         self.read.push(line);
     }
 
     /// Something to know that is no fault.
-    pub(super) fn note(&mut self, note: String) {
+    pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
     /// So many faults more than can be told.
-    pub(super) const fn tell_more(&mut self, faults: usize) {
+    pub const fn tell_more(&mut self, faults: usize) {
         self.more += faults;
     }
 
     /// Something is wrong.
-    pub(super) fn tell(&mut self, fault: String) {
+    pub fn tell(&mut self, fault: String) {
         if self.wrong.len() < TOLD_MAX {
             self.wrong.push(fault);
         } else {

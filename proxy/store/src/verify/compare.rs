@@ -7,12 +7,12 @@ use std::path::Path;
 use taximeter_billing::{Hour, HourKey};
 use taximeter_journal::examine;
 use taximeter_ledger::{Correction, Entry, Framed, Replay, RequestId};
-use taximeter_store::{Audited, Post, Store, Sum};
 
 use super::account::Account;
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
-use crate::commands::progress::Progress;
+use super::{Steps, VerifyError};
+use crate::{Audited, Post, Store, Sum};
 
 /// What cures a store.
 const CURE: &str = "rebuild it with `taximeter verify --rebuild`";
@@ -69,8 +69,9 @@ pub(super) fn compare(
     requests: &Account,
     corrections: &mut Account,
     dir: &Path,
+    steps: &mut Steps<'_>,
     findings: &mut Findings,
-) -> anyhow::Result<()> {
+) -> Result<(), VerifyError> {
     let missing = std::mem::take(&mut corrections.corrections);
     let is_shared = store.is_shared();
     let selection = Selection { requests, replay: &corrections.replay, is_shared };
@@ -84,11 +85,10 @@ pub(super) fn compare(
         sums: Sums::default(),
     };
     let has_all = !is_shared && corrections.examination.first.is_none_or(|it| it == 1);
-    let mut progress = Progress::new("reading the store");
     let weigh = |page: &mut Weighed, post: &Post<'_>| selection.weigh(page, post);
     store.audit(weigh, |audited| match audited {
         Audited::Posts(count, page) => {
-            (0..count).for_each(|_| progress.advance());
+            (0..count).for_each(|_| steps("reading the store"));
             page.wrong.into_iter().for_each(|wrong| findings.tell(wrong));
             comparison.add(&page.tallies);
         }
@@ -97,7 +97,6 @@ pub(super) fn compare(
         Audited::Correction(correction) => comparison.add_correction(correction, has_all),
         Audited::Sum(sum) => comparison.sums.add(&sum),
     })?;
-    progress.end();
     let is_whole = requests.examination.faults.is_empty();
     comparison.tell_records(is_whole, findings);
     if is_whole && corrections.examination.faults.is_empty() {

@@ -83,7 +83,7 @@ mod tests {
     use taximeter_ledger::Record;
 
     use super::*;
-    use taximeter_store::samples::record;
+    use crate::samples::record;
 
     fn add(tally: &mut Tally, scale: &Scale, seq: u64, record: &Record) {
         let weight = scale.weigh(seq, &serde_json::to_vec(record).unwrap());

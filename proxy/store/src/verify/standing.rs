@@ -8,7 +8,7 @@ use taximeter_journal::{CORRECTIONS, Extent, JournalError, REQUESTS, extent, pla
 /// The journals of `data_dir` as far as they are written, without those that are empty.
 ///
 /// Errors: as [`extent`].
-pub(super) fn journals(data_dir: &Path) -> Result<Vec<StatementJournal>, JournalError> {
+pub fn journals(data_dir: &Path) -> Result<Vec<StatementJournal>, JournalError> {
     let mut journals = Vec::new();
     for name in [REQUESTS, CORRECTIONS] {
         if let Some(journal) = journal(data_dir, name, u64::MAX)? {
@@ -21,7 +21,7 @@ pub(super) fn journals(data_dir: &Path) -> Result<Vec<StatementJournal>, Journal
 /// What is wrong where `journal` is to be one of `data_dir`; `None` where it is, up to its last entry.
 ///
 /// Errors: as [`extent`].
-pub(super) fn fault(
+pub fn fault(
     journal: &StatementJournal,
     data_dir: &Path,
 ) -> Result<Option<String>, JournalError> {
