@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::gateway::{self, bounded, taximeter};
+use crate::gateway::{bounded, taximeter};
 
 /// Variables that configurations of the book read.
 const SECRETS: [&str; 10] = [
@@ -246,7 +246,7 @@ fn every_command_of_the_program_is_in_the_book() {
 
 #[test]
 fn the_page_of_limits_names_every_limit_and_no_other() {
-    let schema = gateway::taximeter(["schema"]).stdout;
+    let schema = taximeter(["schema"]).stdout;
     let schema: Value = serde_json::from_slice(&schema).expect("a schema in JSON");
     let limits = schema["properties"]["limits"]["properties"].as_object().expect("limits");
     let limits: BTreeSet<_> = limits.keys().map(String::as_str).collect();
@@ -255,7 +255,7 @@ fn the_page_of_limits_names_every_limit_and_no_other() {
     let rows = page.text.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split(" | ").next());
     let named = cells.flat_map(|cell| cell.split('`').step_by(2));
-    let named: BTreeSet<_> = named.filter(|name| !name.contains(['.', ',', ' '])).collect();
-    let named: BTreeSet<_> = named.into_iter().filter(|name| !name.is_empty()).collect();
+    let named = named.filter(|name| !name.is_empty() && !name.contains(['.', ',', ' ']));
+    let named: BTreeSet<_> = named.collect();
     assert_eq!(named, limits);
 }
