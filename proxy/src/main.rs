@@ -1,37 +1,20 @@
 //! `taximeter`: the gateway and its commands. Start-up, and which exit code is whose.
 
-mod bills;
 mod commands;
-mod counting;
-mod crowd;
-mod edge;
 mod exit;
-mod fields;
-mod format;
-mod gateway;
-mod health;
-mod journey;
-mod live;
-mod permits;
-mod pulse;
-mod reload;
-mod tariffs;
-mod telemetry;
-mod terms;
-mod tokenizers;
-mod visible;
 
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use taximeter_system::clock;
 
 use commands::failure::Failure;
 use commands::{
     backup, bill, check, count, demo, healthy, inject, keys, prices, records, rerate, schema,
-    serve, simulate, top, verify, webhook,
+    serve, simulate, verify, webhook,
 };
-use edge::clock;
+
 use exit::{complain, told};
 
 const EXAMPLES: &str = "\
@@ -60,7 +43,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
     Simulate(simulate::SimulateArgs),
-    Top(top::TopArgs),
+    Top(taximeter_top::TopArgs),
     Healthy(healthy::HealthyArgs),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
@@ -105,7 +88,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             ExitCode::SUCCESS
         }
         Command::Top(args) => {
-            top::run(&args, &mut out)?;
+            taximeter_top::run(&args, &mut out).map_err(Failure::from)?;
             ExitCode::SUCCESS
         }
         Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,

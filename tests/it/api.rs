@@ -203,6 +203,10 @@ fn records_are_found_by_what_they_have() {
         ("request_id=of-zeta", 1),
         ("upstream=engine", 4),
         ("upstream=other", 0),
+        ("key=prod", 0),
+        ("label=team%3Dsearch", 0),
+        ("without=key,label:team", 4),
+        ("without=model", 0),
         ("to=2024-02-01", 0),
         ("from=2024-02-01", 4),
         (&format!("month={month}"), 4),
@@ -332,7 +336,7 @@ fn the_status_tells_how_the_pushing_of_each_signal_does() {
 }
 
 /// Every question that makes no sense, and which parameter is to blame.
-const SENSELESS: [(&str, &str, &str); 33] = [
+const SENSELESS: [(&str, &str, &str); 37] = [
     ("/api/v1/usage", "zone=Berlin", "zone"),
     ("/api/v1/records", "zone=%2B01:00", "zone"),
     ("/api/v1/export", "format=focus&zone=Europe/Berlin", "zone"),
@@ -355,6 +359,10 @@ const SENSELESS: [(&str, &str, &str); 33] = [
     ("/api/v1/records", "end=finished", "end"),
     ("/api/v1/records", "cursor=next", "cursor"),
     ("/api/v1/records", "from=", "from"),
+    ("/api/v1/records", "label=team", "label"),
+    ("/api/v1/records", "without=tenant", "without"),
+    ("/api/v1/records", "without=", "without"),
+    ("/api/v1/records", "without=key,key", "without"),
     ("/api/v1/records/1", "limit=1", "limit"),
     ("/api/v1/prices", "at=now", "at"),
     ("/api/v1/live", "limit=x", "limit"),

@@ -62,6 +62,7 @@ mod recognise;
 mod record_docs;
 mod refusals;
 mod reload;
+mod reported;
 mod request_framing;
 mod rerate;
 mod rerate_shared;

@@ -276,7 +276,7 @@ impl Meter {
         answer.counts.lines_too_long += self.blocks.too_long();
         let counts = &answer.counts;
         answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
-        answer.counts.usage_invalid = answer.reports.invalid;
+        answer.counts.usage_invalid = answer.reports.invalid();
         answer.counts.usage_fell = answer.reports.fell;
         let ending = match end {
             left if self.listener.unheard => Ending::Cut(left),

@@ -1,4 +1,4 @@
-//! What a request asks for, as far as an engine without a mind cares.
+//! Reads from a request what shapes the simulated answer.
 
 use serde::Deserialize;
 use serde_json::Value;

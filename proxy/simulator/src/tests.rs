@@ -1,4 +1,4 @@
-//! Every route's shape, over a real socket with a client that knows only HTTP.
+//! Tests the format of every route over a real socket, with a client that knows only HTTP.
 
 use std::net::SocketAddr;
 use std::time::Duration;

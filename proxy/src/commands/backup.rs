@@ -8,11 +8,11 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use tar::{Builder, Header};
+use taximeter_store::{HeldStore, StoreError};
 
 use super::failure::Failure;
 use super::ledger::data_dir;
 use super::load;
-use crate::edge::store::{HeldStore, StoreError};
 
 /// What stands for the archive on stdout.
 const STDOUT: &str = "-";

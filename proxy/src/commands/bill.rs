@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use taximeter_billing::{Grouping, Zone};
+use taximeter_store::Feed;
+use taximeter_store::bills::{BillJob, Form, WIDTH};
+use taximeter_store::export::Job;
+use taximeter_store::format::{Format, Rendering};
+use taximeter_store::terms::Terms;
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
 use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
 use super::period::PeriodArgs;
-use crate::bills::{BillJob, Form, WIDTH};
-use crate::edge::export::Job;
-use crate::edge::store::Feed;
-use crate::format::{Format, Written};
-use crate::terms::Terms;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,8 +86,8 @@ pub(crate) fn run(
     let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
     let form = match args.export.written(args.format)? {
-        Written::Bill(form) => form,
-        Written::Export(content) => {
+        Rendering::Bill(form) => form,
+        Rendering::Export(content) => {
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
                 return Err(Failure::ExportZone(zone.clone()));
             }

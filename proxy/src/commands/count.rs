@@ -12,12 +12,12 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use taximeter_config::UpstreamUrl;
+use taximeter_gateway::counting::{Counting, Form, input_tokens};
 use taximeter_meter::{Wire, prompt_chats};
 use taximeter_tokenizer::Count;
 
 use super::failure::Failure;
 use super::model_files;
-use crate::counting::{Counting, Form, input_tokens};
 use against::{Answer, Asked};
 
 const EXAMPLES: &str = "\

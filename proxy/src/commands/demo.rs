@@ -14,13 +14,13 @@ use anyhow::Context;
 use clap::Args;
 use sha2::{Digest, Sha256};
 use taximeter_simulator::{Behaviour, Simulator};
+use taximeter_system::signals::Stop;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use self::gateway::Gateway;
 use self::live::Screen;
 use self::traffic::{HABITS, Traffic};
-use crate::edge::signals::Stop;
 
 /// How long clients may finish their answers when the time is over.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -174,8 +174,11 @@ tenants:
             told.push(habit.tenant);
             let hash = Sha256::digest(habit.key);
             let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            let tenant = habit.tenant;
-            text += &format!("    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\"}}\n");
+            let (tenant, team) = (habit.tenant, habit.team);
+            text += &format!(
+                "    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\", \
+                 labels: {{team: {team}}}}}\n"
+            );
         }
     }
     text

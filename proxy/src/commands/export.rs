@@ -5,13 +5,15 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use taximeter_billing::export::{ExportError, FocusVersion};
+use taximeter_store::Store;
+use taximeter_store::export::{
+    Content, Destination, DestinationFault, ExportFault, Job, Objects, export, stream,
+};
+use taximeter_store::format::{self, Rendering};
 
 use super::failure::Failure;
 use super::ledger;
 use super::progress::Progress;
-use crate::edge::export::{Content, ExportFault, Job, Objects, Place, PlaceFault, export, stream};
-use crate::edge::store::Store;
-use crate::format::{self, Written};
 
 /// How exports are written.
 #[derive(Debug, Clone, Args)]
@@ -39,7 +41,7 @@ impl ExportArgs {
     /// What is written in `format`.
     ///
     /// Errors: `FocusVersion` in one that is none of FOCUS.
-    pub(super) fn written(&self, format: format::Format) -> Result<Written, Failure> {
+    pub(super) fn written(&self, format: format::Format) -> Result<Rendering, Failure> {
         let version = match self.focus_version {
             Some(_) if !format.is_focus() => return Err(Failure::FocusVersion),
             Some(Version::V1_3) => FocusVersion::V1_3,
@@ -70,7 +72,7 @@ pub(super) fn run(
 /// Writes a text to a file, in one step: whoever looks sees the old one or the new one.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     let (place, name) = local(path);
-    let fault = |fault: PlaceFault| Failure::Export(fault.into());
+    let fault = |fault: DestinationFault| Failure::Export(fault.into());
     let mut draft = place.draft().map_err(fault)?;
     let source = |source| Failure::File { path: path.to_owned(), source };
     draft.write_all(text.as_bytes()).map_err(source)?;
@@ -91,22 +93,22 @@ fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Resu
 }
 
 /// Where the files go, and what the file is called where that was said.
-fn place(output: &Path) -> Result<(Place, Option<String>), Failure> {
+fn place(output: &Path) -> Result<(Destination, Option<String>), Failure> {
     let url = output.to_str().filter(|text| text.contains("://"));
     if let Some(url) = url {
-        let fault = |fault| Failure::Export(PlaceFault::Objects(fault).into());
-        return Ok((Place::Objects(Objects::open(url).map_err(fault)?), None));
+        let fault = |fault| Failure::Export(DestinationFault::Objects(fault).into());
+        return Ok((Destination::Objects(Objects::open(url).map_err(fault)?), None));
     }
     if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Ok((Place::Folder(output.to_owned()), None));
+        return Ok((Destination::Folder(output.to_owned()), None));
     }
     let (place, name) = local(output);
     Ok((place, Some(name)))
 }
 
 /// The folder of a file, and its name.
-fn local(path: &Path) -> (Place, String) {
+fn local(path: &Path) -> (Destination, String) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    (Place::Folder(folder.unwrap_or(Path::new(".")).to_owned()), name)
+    (Destination::Folder(folder.unwrap_or(Path::new(".")).to_owned()), name)
 }

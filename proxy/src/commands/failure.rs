@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError, TooLarge, Zone};
 use taximeter_config::Invalid;
+use taximeter_store::StoreError;
+use taximeter_store::export::{DestinationFault, ExportFault, ObjectFault};
+use taximeter_top::{AdminFault, TopError};
 
 use super::count::against::AgainstError;
 use super::load::{LoadError, PriceFileError};
-use super::top::client::AdminFault;
-use crate::edge::export::{ExportFault, ObjectFault, PlaceFault};
-use crate::edge::store::StoreError;
 
 /// What went wrong; its text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -123,17 +123,9 @@ pub(crate) enum Failure {
     /// A file of prices that cannot be used.
     #[error(transparent)]
     PriceFile(#[from] PriceFileError),
-    /// No gateway to look at.
-    #[error("no answer from {url}: {fault}")]
-    Admin {
-        /// Of its admin address.
-        url: String,
-        /// What is wrong.
-        fault: AdminFault,
-    },
-    /// The terminal does not do as it is told.
-    #[error("cannot use the terminal: {0}; --once writes plain text")]
-    Screen(io::Error),
+    /// No gateway to look at, or no terminal to show it on.
+    #[error(transparent)]
+    Top(#[from] TopError),
     /// The answer cannot be written.
     #[error("cannot write the answer: {0}")]
     Output(#[from] io::Error),
@@ -164,12 +156,13 @@ impl Failure {
             | Self::Terminal
             | Self::NoModel
             | Self::Export(ExportFault::HalfHour(_))
-            | Self::Admin {
+            | Self::Top(TopError::Admin {
                 fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
                 ..
-            } => 2,
+            }) => 2,
             Self::Load(_) | Self::PriceFile(_) => 64,
-            Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
+            Self::Export(ExportFault::Destination(DestinationFault::Objects(fault))) => match fault
+            {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
                 _ => 69,
             },
@@ -181,13 +174,13 @@ impl Failure {
             | Self::Unfed { .. }
             | Self::Word { .. }
             | Self::Against(_)
-            | Self::Admin { .. } => 69,
+            | Self::Top(TopError::Admin { .. }) => 69,
             Self::Bill(_)
             | Self::TooLarge(_)
             | Self::Export(_)
             | Self::Output(_)
             | Self::File { .. }
-            | Self::Screen(_)
+            | Self::Top(_)
             | Self::Wait(_) => 1,
         }
     }

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use clap::Args;
 use http::StatusCode;
 use taximeter_config::{ADMIN_DEFAULT, UpstreamUrl};
+use taximeter_net::ask::{AskFault, ask_by};
+use taximeter_net::upstream::Dialer;
+use taximeter_top::address;
 
 use super::load;
-use super::top::address;
-use crate::edge::ask::{AskFault, ask_by};
-use crate::edge::upstream::Dialer;
 use crate::exit::{self, Exit};
 
 /// Time to connect.

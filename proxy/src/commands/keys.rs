@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use sha2::{Digest, Sha256};
 use taximeter_config::is_tenant_name;
+use taximeter_store::signing::SigningKey;
 
 use super::hex::hex;
-use crate::edge::signing::SigningKey;
 
 /// Exit code of arguments that do not do.
 const EXIT_USAGE: u8 = 2;

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
+use taximeter_store::{FedStore, Feed, Location, Store, StoreError};
 
 use super::failure::Failure;
 use super::load;
-use crate::edge::journal;
-use crate::edge::store::{FedStore, Feed, Location, Store, StoreError};
 
 /// What the store of a data directory is called, as in a configuration.
 const OWN: &str = "sqlite";
@@ -104,7 +103,7 @@ impl Ledger {
     pub(crate) fn feeds(&self) -> Vec<Feed<'static>> {
         match self.asks {
             Asks::Database(_) => Vec::new(),
-            Asks::Own | Asks::OwnIfFed => journal::feeds(&self.data_dir).into(),
+            Asks::Own | Asks::OwnIfFed => taximeter_store::feeds(&self.data_dir).into(),
         }
     }
 
@@ -164,7 +163,7 @@ impl Ledger {
             (Asks::Database(url), Some(fed)) if fed.store == url.to_string() => {
                 Ok(Store::connect(url, &fed.gateway)?)
             }
-            (Asks::Database(url), None) if journal::read(dir, 0).next().is_none() => {
+            (Asks::Database(url), None) if taximeter_journal::read(dir, 0).next().is_none() => {
                 let file = |source| Failure::File { path: dir.clone(), source };
                 fs::create_dir_all(dir).map_err(file)?;
                 let location = Location::in_database(url, gateway, dir);
@@ -231,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::commands::rerate::corrections::Corrections;
-    use crate::edge::store::samples::record;
+    use taximeter_store::samples::record;
 
     fn refused(dir: &Path, asks: Asks) -> String {
         let ledger = Ledger { config: None, data_dir: dir.to_owned(), asks };

@@ -7,14 +7,14 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use taximeter_config::{Config, Mistakes, Tenant, Upstream};
+use taximeter_gateway::counting::Counting;
+use taximeter_gateway::tariffs::Tariffs;
+use taximeter_gateway::tokenizers::{Entry, Tokenizers};
+use taximeter_net::serving::PROTOCOLS;
+use taximeter_net::tls::{Files, Tls, TlsFault, Watch};
 use taximeter_pricing::{BookError, Contract, ImportError, PriceBook};
 
 use super::model_files::{self, ModelFiles, ModelFilesError};
-use crate::counting::Counting;
-use crate::edge::serving::PROTOCOLS;
-use crate::edge::tls::{Files, Tls, TlsFault, Watch};
-use crate::tariffs::Tariffs;
-use crate::tokenizers::{Entry, Tokenizers};
 
 /// Longest file that a configuration may refer to, in bytes; books of prices are the longest.
 const FILE_BYTES_MAX: u64 = 64 << 20;

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::edge::clock;
+use taximeter_system::clock;
 
 /// Steps between two looks at the clock.
 const LOOK_STEPS: u64 = 1024;
@@ -39,6 +39,14 @@ impl Progress {
                 let _ = write!(io::stderr(), "\r{}: {}\x1b[K", self.what, self.steps);
             }
         }
+    }
+
+    /// One step further in the work called `what`, which may follow another one.
+    pub(super) fn advance_in(&mut self, what: &'static str) {
+        if self.what != what {
+            (self.what, self.steps) = (what, 0);
+        }
+        self.advance();
     }
 
     /// Takes it off the terminal.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use taximeter_billing::{Moment, Zone};
 use taximeter_ledger::Record;
+use taximeter_store::{Feed, Filter, Store, StoreError};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
 use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
-use crate::edge::store::{Feed, Filter, Store, StoreError};
 
 /// How often `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

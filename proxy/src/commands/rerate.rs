@@ -12,8 +12,11 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 use taximeter_billing::{Period, Zone, costs_differ};
+use taximeter_gateway::tariffs::Tariffs;
+use taximeter_journal::JournalError;
 use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
+use taximeter_store::{Filter, Store};
 
 use self::corrections::Corrections;
 use self::show::{Outcome, Run};
@@ -23,10 +26,7 @@ use super::load::{self, PriceFileError};
 use super::period::PeriodArgs;
 use super::progress::Progress;
 use super::serve::gateway_id;
-use crate::edge::journal::{self, JournalError};
-use crate::edge::store::{Filter, Store};
 use crate::exit::{self, Exit};
-use crate::tariffs::Tariffs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -167,9 +167,9 @@ fn correct(
     let mut store = ledger.open_to_correct(&gateway_id(resource))?;
     let dir = &ledger.data_dir;
     let mut corrections =
-        Corrections::open(&dir.join(journal::CORRECTIONS), resource, reason, now)?;
+        Corrections::open(&dir.join(taximeter_journal::CORRECTIONS), resource, reason, now)?;
     store.begin_correcting(now, args.lost.as_deref()).map_err(Failure::from)?;
-    let mut feeds = journal::feeds(dir);
+    let mut feeds = taximeter_store::feeds(dir);
     store.catch_up(&mut feeds).map_err(Failure::from)?;
     let in_force = InForce::of(args, period, &mut store)?;
     corrections.go_on_behind(in_force.newest);

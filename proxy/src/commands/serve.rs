@@ -16,24 +16,29 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use taximeter_config::{Config, Overrides};
+use taximeter_gateway::gateway::{Current, Gateway, Parts, Rules};
+use taximeter_gateway::listen::Workers;
+use taximeter_gateway::recognise;
+use taximeter_journal::{Event, Journal, JournalError, Options};
+use taximeter_net::tls::{Reload, Tls, Watch};
+use taximeter_store::feeder::Feeder;
+use taximeter_store::push::Delivery;
+use taximeter_store::set_rejected_aside;
+use taximeter_system::clock;
+use taximeter_system::look::Look;
+use taximeter_system::memory;
+use taximeter_system::panics;
+use taximeter_system::signals::{Hangup, Stop};
+use taximeter_telemetry::events::{CertificateReloaded, EntryRejected, JournalChanged, Panicked};
+use taximeter_telemetry::log::{Log, LogFormat};
+use taximeter_telemetry::pusher;
+use taximeter_telemetry::{LogEvent, Telemetry};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::load::{self, LoadError};
-use crate::edge::feeder::Feeder;
-use crate::edge::journal::{Event, Journal, JournalError, Options};
-use crate::edge::listen::Workers;
-use crate::edge::look::Look;
-use crate::edge::push::Delivery;
-use crate::edge::signals::{Hangup, Stop};
-use crate::edge::tls::{Tls, Told, Watch};
-use crate::edge::{admin, clock, journal, memory, otlp, panics, recognise};
 use crate::exit::{self, Exit};
-use crate::gateway::{Current, Gateway, Parts, Rules};
-use crate::telemetry::events::{EntryRejected, LedgerTold, Panicked};
-use crate::telemetry::log::{Format, Log};
-use crate::telemetry::{LogEvent, Telemetry};
 use reload::{Reloader, Source};
 use signals::Signals;
 
@@ -77,7 +82,7 @@ pub(crate) struct ServeArgs {
     data_dir: Option<String>,
     /// How log lines look on stderr.
     #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
-    log_format: Format,
+    log_format: LogFormat,
 }
 
 /// Runs until told to stop.
@@ -172,7 +177,7 @@ pub(crate) struct Running {
     workers: Workers,
     feeder: Feeder,
     delivery: Option<Delivery>,
-    otlp: Vec<otlp::Pusher>,
+    otlp: Vec<pusher::Pusher>,
     runtime: Runtime,
     /// Where clients connect.
     pub(crate) listen: SocketAddr,
@@ -226,7 +231,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         &|record| tariffs.cost_again(record).ok().flatten(),
     )?;
     tell::recovery(&telemetry, &recovery);
-    journal::set_rejected_aside(&config.data_dir, &recovery, |fault, path| {
+    set_rejected_aside(&config.data_dir, &recovery, |fault, path| {
         telemetry.emit(&EntryRejected { fault, path });
     })
     .with_context(|| format!("cannot write to {}", config.data_dir.display()))?;
@@ -236,7 +241,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let (replace, current) = Current::new(gateway.clone());
     let watched = |(tls, watch): (Tls, Watch)| {
         let lasting = gateway.lasting().clone();
-        let tell = move |told: &Told<'_>| told.tell(&lasting.telemetry.log);
+        let tell = move |told: &Reload<'_>| lasting.telemetry.emit(&CertificateReloaded(told));
         gateway.background.spawn(watch.run(tell));
         tls
     };
@@ -253,7 +258,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     // Whoever is told that we are ready can connect.
     let listener = TcpListener::bind(gateway.config.listen)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
-    let admin = admin::start(current.clone(), admin_tls)
+    let admin = taximeter_admin::start(current.clone(), admin_tls)
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
     let workers = Workers::start(listener, &current, tls.as_ref())?;
     recognise::start(&gateway);
@@ -262,7 +267,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
-    Box::new(move |event| telemetry.emit(&LedgerTold(event)))
+    Box::new(move |event| telemetry.emit(&JournalChanged(event)))
 }
 
 /// Name of this gateway on records: the host's.
@@ -395,7 +400,7 @@ impl Running {
         // All at once: one that hangs takes no time from the others.
         feeder.stop();
         delivery.iter().for_each(Delivery::stop);
-        otlp.iter().for_each(otlp::Pusher::stop);
+        otlp.iter().for_each(pusher::Pusher::stop);
         runtime.block_on(async {
             let all = async {
                 workers.ended().await;

@@ -7,8 +7,7 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use clap::Args;
 use taximeter_simulator::{Behaviour, Simulator};
-
-use crate::edge::signals::Stop;
+use taximeter_system::signals::Stop;
 
 const EXAMPLES: &str = "\
 Examples:

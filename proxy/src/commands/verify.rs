@@ -1,13 +1,7 @@
 //! `taximeter verify`: is the ledger whole, and does all that was made of it agree with it?
 
-mod account;
 mod export;
-mod findings;
-mod journal;
-mod standing;
 mod statement;
-mod store;
-mod tally;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,13 +9,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
+use taximeter_store::Store;
+use taximeter_store::terms::Terms;
+use taximeter_store::verify::Findings;
+use taximeter_store::{feeds, verify};
 
-use self::findings::Findings;
 use self::statement::StatementArgs;
 use super::ledger::{Ledger, LedgerArgs};
-use crate::edge::journal::feeds;
-use crate::edge::store::Store;
-use crate::terms::Terms;
+use super::progress::Progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,7 +83,10 @@ fn whole(
     if args.rebuild {
         rebuild(ledger, &mut store, &mut findings)?;
     }
-    journal::verify(&ledger.data_dir, &mut store, &mut findings)?;
+    let mut progress = Progress::new("reading");
+    let mut steps = |what| progress.advance_in(what);
+    verify::verify(&ledger.data_dir, &mut store, &mut steps, &mut findings)?;
+    progress.end();
     let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
     for manifest in &args.export {
         export::verify(manifest, &mut store, &terms, now, &mut findings)?;

@@ -1,5 +1,7 @@
 //! `taximeter webhook`: sidecars for pods as they are created, asked by the API server.
 
+mod server;
+
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,16 +9,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use taximeter_net::serving::PROTOCOLS;
+use taximeter_net::tls::{Files, Tls};
 use taximeter_sidecar::Reviewer;
+use taximeter_system::signals::Stop;
+use taximeter_telemetry::events::CertificateReloaded;
+use taximeter_telemetry::log::{Log, LogFormat};
+use taximeter_telemetry::{Event as _, LogEvent};
 
 use super::sidecar::SidecarArgs;
-use crate::edge::serving::PROTOCOLS;
-use crate::edge::signals::Stop;
-use crate::edge::tls::{Files, Tls};
-use crate::edge::webhook;
 use crate::exit::{self, Exit};
-use crate::telemetry::LogEvent;
-use crate::telemetry::log::{Format, Log};
 
 /// The system's own pods must start whatever becomes of us.
 const SYSTEM_NAMESPACE: &str = "kube-system";
@@ -58,7 +60,7 @@ pub(crate) struct WebhookArgs {
     namespace: Option<String>,
     /// How log lines look on stderr.
     #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
-    log_format: Format,
+    log_format: LogFormat,
     #[command(flatten)]
     sidecar: SidecarArgs,
 }
@@ -98,12 +100,12 @@ pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<ExitCode> {
         let stop = Stop::new().context("cannot listen for signals")?;
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
         let told = log.clone();
-        tokio::spawn(watch.run(move |event| event.tell(&told)));
+        tokio::spawn(watch.run(move |reload| CertificateReloaded(reload).line(&told)));
         log.tell(
             LogEvent::Listening,
             [("listen", address.to_string().into()), ("version", env!("CARGO_PKG_VERSION").into())],
         );
-        webhook::serve(listener, tls, reviewer, log.clone(), stop).await;
+        server::serve(listener, tls, reviewer, log.clone(), stop).await;
         anyhow::Ok(())
     })?;
     log.tell(LogEvent::Stopped, []);

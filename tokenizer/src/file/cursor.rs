@@ -1,7 +1,8 @@
-//! A reader that goes through a `tokenizer.json` piece by piece.
+//! Reads a `tokenizer.json` piece by piece.
 //!
-//! Such a file is tens of megabytes of short texts with blanks between, and a general reader spends
-//! more time on these than all else takes. What is small is left to it, see [`Cursor::value`].
+//! Such a file is tens of megabytes of short texts with blanks between them. A general reader
+//! spends more time on these than everything else takes. It reads only the small parts, see
+//! [`Cursor::value`].
 
 use std::borrow::Cow;
 

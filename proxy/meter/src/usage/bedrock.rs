@@ -14,8 +14,12 @@ impl Report {
             b"inputTokens" => self.put(value, |report| &mut report.input),
             b"outputTokens" => self.put(value, |report| &mut report.output),
             b"totalTokens" => self.put(value, |report| &mut report.total),
-            b"cacheReadInputTokens" => self.put(value, |report| &mut report.read_outside),
-            b"cacheWriteInputTokens" => self.put(value, |report| &mut report.write_outside),
+            b"cacheReadInputTokens" | b"cacheReadInputTokenCount" => {
+                self.put(value, |report| &mut report.read_outside)
+            }
+            b"cacheWriteInputTokens" | b"cacheWriteInputTokenCount" => {
+                self.put(value, |report| &mut report.write_outside)
+            }
             b"cacheDetails" => value.array(|writes| self.read_writes(writes)),
             _ => value.skip(),
         }

@@ -7,10 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use taximeter_config::UpstreamUrl;
+use taximeter_gateway::recognise::owner;
 use taximeter_meter::{Dialect, Wire};
-
-use crate::edge::ask::{AskFault, ask};
-use crate::edge::recognise::owner;
+use taximeter_net::ask::{AskFault, ask};
 
 /// Members of a chat request that vLLM and llama.cpp render.
 const CHAT_MEMBERS: [&str; 9] = [

@@ -12,11 +12,11 @@ use clap::Parser as _;
 use rust_decimal::Decimal;
 use taximeter_config::Config;
 use taximeter_ledger::{Entry, Record, RequestId};
+use taximeter_system::clock;
+use taximeter_telemetry::log::{Log, LogFormat};
 
 use super::live::LiveRow;
 use crate::commands::{bill, serve};
-use crate::edge::{clock, journal};
-use crate::telemetry::log::{Format, Log};
 
 /// A gateway that the demo started.
 pub(super) struct Gateway {
@@ -52,7 +52,7 @@ impl Gateway {
         let config = Config::from_yaml(text, "demo", &|_| None, &none)
             .map_err(|mistakes| anyhow::anyhow!("{mistakes}"))?;
         let data_dir = config.data_dir.clone();
-        let running = serve::start(config, Log::quiet(Format::Json)?)?;
+        let running = serve::start(config, Log::quiet(LogFormat::Json)?)?;
         Ok(Self { running, data_dir, measured: Mutex::default() })
     }
 
@@ -70,7 +70,7 @@ impl Gateway {
     pub(super) fn rows(&self) -> Vec<LiveRow> {
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         // What cannot be read now is read at the next look.
-        for framed in journal::read(&self.data_dir, measured.next_seq).flatten() {
+        for framed in taximeter_journal::read(&self.data_dir, measured.next_seq).flatten() {
             measured.next_seq = framed.seq + 1;
             if let Ok(entry) = framed.entry() {
                 measured.hear(entry);

@@ -22,6 +22,8 @@ pub(super) struct Habit {
     pub(super) tenant: &'static str,
     /// Its API key.
     pub(super) key: &'static str,
+    /// The label `team` of the key.
+    pub(super) team: &'static str,
     pub(super) model: &'static str,
     path: &'static str,
     /// Clients at the same time.
@@ -40,6 +42,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "acme",
         key: "demo-acme",
+        team: "support",
         model: "gpt-5.4-mini",
         path: "/v1/chat/completions",
         clients: 6,
@@ -60,6 +63,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "globex",
         key: "demo-globex",
+        team: "search",
         model: "claude-sonnet-5-5",
         path: "/v1/messages",
         clients: 3,
@@ -86,6 +90,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "initech",
         key: "demo-initech",
+        team: "research",
         model: "o4-mini",
         path: "/v1/responses",
         clients: 2,
@@ -111,6 +116,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "initech",
         key: "demo-initech",
+        team: "research",
         model: "text-embedding-3-small",
         path: "/v1/embeddings",
         clients: 1,

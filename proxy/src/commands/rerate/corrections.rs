@@ -6,13 +6,13 @@ use std::path::Path;
 use anyhow::Context as _;
 use jiff::{Timestamp, ToSpan as _};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
+use taximeter_gateway::journey::identify::new_id;
+use taximeter_journal::{Journal, Options};
 use taximeter_ledger::{Correction, Entry, Record, RecordCost, RequestId};
+use taximeter_system::clock;
 use tokio::runtime::Runtime;
 
 use crate::commands::serve::host;
-use crate::edge::clock;
-use crate::edge::journal::{Journal, Options};
-use crate::journey::identify::new_id;
 
 /// Corrections between two waits for the journal: bounds what waits in its queue.
 const WAIT_EVERY: u64 = 256;

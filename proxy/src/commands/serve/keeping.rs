@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-
-use crate::edge::feeder::Feeder;
-use crate::edge::journal::{self, Retention};
-use crate::edge::room::{self, Turn};
-use crate::edge::store::{Fed, Location, StoreError};
-use crate::edge::{clock, push};
-use crate::gateway::Gateway;
-use crate::telemetry::LogEvent;
-use crate::telemetry::events::{EntryRejected, StoreFailed};
+use taximeter_gateway::gateway::Gateway;
+use taximeter_journal::Retention;
+use taximeter_journal::disk_budget::{self, Turn};
+use taximeter_store::feeder::Feeder;
+use taximeter_store::push;
+use taximeter_store::{Fed, Location, StoreError, feeds_with};
+use taximeter_system::clock;
+use taximeter_telemetry::LogEvent;
+use taximeter_telemetry::events::{EntryRejected, StoreFailed};
 
 /// How often files are looked for that may go, where there is little room and nothing is written.
 const CROWDED_PERIOD: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(super) fn watch_room(gateway: &Arc<Gateway>) {
             Turn::Emptied => log.tell(LogEvent::LedgerHasRoom, fields),
         }
     };
-    gateway.background.spawn(room::watch(room, dir, most, told));
+    gateway.background.spawn(disk_budget::watch(room, dir, most, told));
 }
 
 /// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
@@ -58,7 +58,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let mut retention = Retention::new(dir, keep_days, journal.sequence());
     let room = gateway.room.clone();
     let rejected = telemetry.clone();
-    let feeds = journal::feeds_with(dir, move |fault, path| {
+    let feeds = feeds_with(dir, move |fault, path| {
         rejected.emit(&EntryRejected { fault, path });
     });
     let told = move |fed: Result<Fed, StoreError>| {

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taximeter_config::{Config, Overrides, TokenizerFile};
+use taximeter_gateway::gateway::{Current, Gateway, Rules};
+use taximeter_gateway::recognise;
+use taximeter_gateway::reload::{InForce, Rejected, Settled};
+use taximeter_gateway::tokenizers::Tokenizers;
+use taximeter_system::clock;
+use taximeter_system::look::Look;
+use taximeter_system::signals::Hangup;
+use taximeter_telemetry::events::{ConfigRejected, ConfigReloaded};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::commands::load::{self, LoadError};
-use crate::edge::look::Look;
-use crate::edge::signals::Hangup;
-use crate::edge::{clock, recognise};
-use crate::gateway::{Current, Gateway, Rules};
-use crate::reload::{InForce, Rejected, Settled};
-use crate::telemetry::events::{ConfigRejected, ConfigReloaded};
-use crate::tokenizers::Tokenizers;
 
 /// How often files are looked at. What changed is read when two looks have seen the same.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);

@@ -1,10 +1,9 @@
 //! Signals, heard from the first moment on.
 
 use anyhow::Context as _;
+use taximeter_system::signals::{Hangup, Stop};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-
-use crate::edge::signals::{Hangup, Stop};
 
 /// What we may be told, from the first moment on: whoever does not listen is ended by it.
 pub(super) struct Signals {

@@ -1,16 +1,16 @@
 //! What the log says of a start.
 
-use taximeter_config::Ignored;
+use taximeter_config::IgnoredVariable;
+use taximeter_journal::{Loss, Recovery};
 use taximeter_pricing::PriceBook;
+use taximeter_system::clock;
+use taximeter_telemetry::{LogEvent, Telemetry};
 
 use crate::commands::model_files::ModelFiles;
-use crate::edge::clock;
-use crate::edge::journal::{Loss, Recovery};
-use crate::telemetry::{LogEvent, Telemetry};
 
 /// Says which variables of the environment were left out.
-pub(super) fn ignored(telemetry: &Telemetry, ignored: &[Ignored]) {
-    for Ignored { variable, why } in ignored {
+pub(super) fn ignored(telemetry: &Telemetry, ignored: &[IgnoredVariable]) {
+    for IgnoredVariable { variable, why } in ignored {
         let fields = [("name", variable.as_str().into()), ("reason", why.to_string().into())];
         telemetry.log.tell(LogEvent::VariableIgnored, fields);
     }

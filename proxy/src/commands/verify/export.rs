@@ -13,12 +13,12 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, Format, SequenceRange};
+use taximeter_store::Store;
+use taximeter_store::export::Content;
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::verify::Findings;
 
-use super::findings::Findings;
 use crate::commands::hex::hex;
-use crate::edge::export::Content;
-use crate::edge::store::Store;
-use crate::terms::{Scope, Terms};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;

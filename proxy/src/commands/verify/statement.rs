@@ -13,13 +13,13 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, StatementJournal, Unit, Zone};
+use taximeter_store::Store;
+use taximeter_store::signing::{PublicKey, SigningKey};
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::verify;
 
-use super::standing;
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
-use crate::edge::signing::{PublicKey, SigningKey};
-use crate::edge::store::Store;
-use crate::terms::{Scope, Terms};
 
 /// The only way in which statements are signed.
 const ALGORITHM: &str = "Ed25519";
@@ -104,7 +104,7 @@ pub(super) fn run(
             let mut statement = make(&mut store, of, &terms, scope)?;
             // Behind the last look at the store, so that all that it has is among their entries.
             if let Some(data_dir) = ledger.feeding()? {
-                statement.journals = standing::journals(data_dir)?;
+                statement.journals = verify::journals(data_dir)?;
             }
             let text = sign(statement, &key)?;
             match &args.output {
@@ -183,7 +183,7 @@ fn check(
     }
     wrong.extend(statement.check().err().map(|fault| fault.to_string()));
     for (journal, data_dir) in statement.journals.iter().zip(data_dir.into_iter().cycle()) {
-        wrong.extend(standing::fault(journal, data_dir)?);
+        wrong.extend(verify::fault(journal, data_dir)?);
     }
     tell(&statement, out)?;
     for fault in &wrong {

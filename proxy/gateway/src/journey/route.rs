@@ -1,0 +1,157 @@
+//! Which upstream serves, what it will be sent, and the most that it may cost.
+
+use rust_decimal::Decimal;
+use taximeter_config::UnknownPrice;
+use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, Wire};
+use taximeter_net::upstream::RequestBody;
+use taximeter_pricing::Query;
+use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
+use taximeter_telemetry::events::ContentLeftOut;
+
+use super::body::Order;
+use super::identify::Call;
+use super::refuse::{Refusal, shown};
+use crate::gateway::{Gateway, HeldBytes};
+use crate::tariffs::Ride;
+
+/// Where a request goes, and as what.
+pub struct Chosen {
+    /// Index into the configured upstreams.
+    pub index: usize,
+    pub dialect: Dialect,
+    pub request_model: Option<String>,
+    pub service_tier: Option<String>,
+    pub stream: bool,
+    /// How many answers it asks for at once.
+    pub(crate) choices: u64,
+    /// What else it states, where that is told.
+    pub parameters: Vec<(Parameter, String)>,
+    /// The most tokens that each of them may have.
+    pub max_tokens: Option<u64>,
+    /// What only we asked for, so that the client must not see it.
+    pub hidden: Hidden,
+    /// The most it may cost, where that has a bound and a price.
+    pub(crate) amount_max: Option<Decimal>,
+    /// What is sent.
+    pub body: RequestBody,
+    /// What the client sent, decoded, if it is small enough to be counted.
+    pub kept: Option<RequestBody>,
+    /// What it says, where that is captured.
+    pub(crate) captured: Option<Captured>,
+    /// Length of what the client sent, decoded where we have read it, in bytes.
+    pub(crate) body_bytes: u64,
+    pub held: HeldBytes,
+}
+
+/// Chooses the upstream and prepares what is sent to it.
+///
+/// Errors: no upstream serves the model; its price is unknown and must be known.
+pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
+    let Order { body, plain, mut facts, held } = order;
+    let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
+    let model = call.path_model.clone().or(facts.as_ref().and_then(|facts| facts.model.clone()));
+    let index = gateway
+        .config
+        .upstreams
+        .iter()
+        .position(|upstream| model.as_deref().is_none_or(|model| upstream.serves(model)))
+        .ok_or_else(|| Refusal::ModelNotFound {
+            model: shown(model.as_deref().unwrap_or_default()),
+        })?;
+    let dialect = gateway.dialect(index);
+    let ask = gateway.upstream(index).usage;
+    // Nothing can be put between bytes that are encoded; what is then not reported is counted.
+    let asking = facts.as_ref().filter(|_| plain.is_none());
+    let Question { splices, hidden } =
+        asking.map(|facts| facts.question(dialect, ask)).unwrap_or_default();
+    let said = plain.as_ref().unwrap_or(&body);
+    let body_bytes = said.len();
+    // From the back, so that the offsets of those before still hold.
+    let sent = splices.iter().rev().fold(body.clone(), |body, splice| {
+        body.spliced(splice.range.start, splice.range.end, &splice.text)
+    });
+    let captured = captured(gateway, call, said);
+    let count_bytes_max = gateway.config.limits.count_bytes_max;
+    let mut chosen = Chosen {
+        index,
+        dialect,
+        request_model: model,
+        service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
+        stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
+        choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
+        parameters: parameters.unwrap_or_default(),
+        max_tokens: facts.as_ref().and_then(|facts| facts.max_output_tokens),
+        hidden,
+        amount_max: None,
+        body: sent,
+        kept: (call.wire().has_countable_input() && body_bytes <= count_bytes_max as u64)
+            .then(|| plain.unwrap_or(body).compact()),
+        captured,
+        body_bytes,
+        held,
+    };
+    chosen.amount_max = bound(gateway, call, &chosen, facts.as_ref().and_then(most_output))?;
+    Ok(chosen)
+}
+
+/// What a request says, where that is put on its span: only on one that is surely kept.
+fn captured(gateway: &Gateway, call: &Call, body: &RequestBody) -> Option<Captured> {
+    let (terms, tenant) = (&gateway.config.telemetry.content, call.caller.tenant.as_str());
+    if call.wire().output() != Output::Text
+        || !terms.is_captured(tenant)
+        || !gateway.telemetry.is_sampled(call.id, call.trace)
+    {
+        return None;
+    }
+    // Of a sound that is uploaded nothing is told, however long it is.
+    let pieces = match (call.wire().has_countable_input(), body.len() <= BODY_BYTES_MAX) {
+        (false, _) => Some(Vec::new()),
+        (true, true) => Some(body.clone().compact().pieces().cloned().collect()),
+        (true, false) => {
+            gateway.telemetry.emit(&ContentLeftOut { cause: "body_too_long" });
+            None
+        }
+    };
+    Some(Captured::new(call.wire(), pieces, terms.clone()))
+}
+
+/// The most tokens that may be generated, over all choices; `None` when there is no bound.
+fn most_output(facts: &taximeter_meter::RequestFacts) -> Option<u64> {
+    facts.max_output_tokens?.checked_mul(facts.choices.unwrap_or(1))
+}
+
+/// The worst case. A token is at least a byte, so the body's length bounds the input.
+fn bound(
+    gateway: &Gateway,
+    call: &Call,
+    chosen: &Chosen,
+    output_tokens_max: Option<u64>,
+) -> Result<Option<Decimal>, Refusal> {
+    let Some(model) = chosen.request_model.as_deref().filter(|_| call.wire() != Wire::Opaque)
+    else {
+        return Ok(None);
+    };
+    let query = Query {
+        provider: Some(gateway.provider(chosen.index)),
+        response_model: None,
+        request_model: Some(model),
+        service_tier: chosen.service_tier.as_deref(),
+        at: call.started_at,
+    };
+    let (tenant, upstream) = (&call.caller.tenant.0, &gateway.upstream(chosen.index).name);
+    let ride = Ride { tenant, upstream };
+    if !gateway.tariffs.find(ride, &query) {
+        return match gateway.config.prices.unknown {
+            UnknownPrice::Meter => Ok(None),
+            UnknownPrice::Refuse => Err(Refusal::UnknownPrice { model: shown(model) }),
+        };
+    }
+    let output = match call.wire().output() {
+        Output::None => Some(0),
+        Output::Text | Output::NotText => {
+            output_tokens_max.filter(|_| call.wire().obeys_max_tokens())
+        }
+    };
+    Ok(output
+        .and_then(|output| gateway.tariffs.upper_bound(ride, &query, chosen.body_bytes, output)))
+}
