@@ -188,7 +188,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
             method: &open.call.method,
             version: open.call.version,
             route: Some(open.call.route.template),
-            status: open.status,
+            status: open.status(),
             tenant: Some(open.call.caller.tenant.as_str()),
             duration: now - open.call.started,
             called: None,
@@ -198,7 +198,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
         failed: failed(open, reason, &error, now),
     });
     if open.call.laps.admitted.is_some() {
-        open.gateway.telemetry.emit(&operation_failed(open, open.status, &error, trace));
+        open.gateway.telemetry.emit(&operation_failed(open, open.status(), &error, trace));
     }
     drop(closing);
 }
@@ -214,9 +214,9 @@ fn operation_failed<'a>(
         request: open.call.id,
         tenant: open.call.caller.tenant.as_str(),
         operation: open.call.route.operation.as_str(),
-        provider: open.gateway.provider(open.upstream),
-        upstream: &open.gateway.upstream(open.upstream).name,
-        request_model: open.request_model.as_deref(),
+        provider: open.gateway.provider(open.asked.upstream),
+        upstream: &open.gateway.upstream(open.asked.upstream).name,
+        request_model: open.asked.request_model.as_deref(),
         status,
         error,
         trace,
@@ -225,7 +225,7 @@ fn operation_failed<'a>(
 
 /// `error.type` of a request that used nothing.
 fn error(open: &Open, reason: VoidReason) -> Cow<'static, str> {
-    match (reason, open.status) {
+    match (reason, open.status()) {
         (VoidReason::NotSent, _) => open.refused.map_or("not_sent", |(_, code)| code).into(),
         (VoidReason::UpstreamRefused, Some(status)) => status.to_string().into(),
         (VoidReason::UpstreamRefused, None) => "upstream_refused".into(),
@@ -244,18 +244,18 @@ fn failed<'a>(
 ) -> Option<Failed<'a>> {
     let admitted = open.call.laps.admitted?;
     let status = match reason {
-        VoidReason::UpstreamRefused => open.status,
+        VoidReason::UpstreamRefused => open.status(),
         VoidReason::UpstreamAuth => Some(StatusCode::UNAUTHORIZED.as_u16()),
         VoidReason::NotSent | VoidReason::ClientLeft => None,
     };
     Some(Failed {
         operation: open.call.route.operation.as_str(),
-        upstream: &open.gateway.upstream(open.upstream).name,
-        provider: open.gateway.provider(open.upstream),
-        request_model: open.request_model.as_deref(),
+        upstream: &open.gateway.upstream(open.asked.upstream).name,
+        provider: open.gateway.provider(open.asked.upstream),
+        request_model: open.asked.request_model.as_deref(),
         status,
         error,
         called: now - admitted,
-        sent: now - open.sent_at.unwrap_or(admitted),
+        sent: now - open.sent_at().unwrap_or(admitted),
     })
 }

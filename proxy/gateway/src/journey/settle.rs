@@ -16,13 +16,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
-use taximeter_meter::{
-    Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire, spoken_characters,
-};
+use taximeter_meter::{Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
 use taximeter_net::crowd::Place;
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
-use taximeter_telemetry::content::Captured;
 use taximeter_telemetry::ended::Try;
 use taximeter_telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use tokio::sync::oneshot;
@@ -35,17 +32,13 @@ use crate::gateway::Gateway;
 use crate::listen::Peer;
 use crate::live::{Boarding, Stage};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
-use open::{Open, read_limits};
+use open::{Answer, Answering, Asked, InFlightStage, Open, Prompt};
 use passing::{Next, Passing};
 use settling::{Posted, Written};
 use usage::Parts;
 
 pub(crate) use record::Receipt;
 pub(crate) use settling::Settling;
-
-/// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
-/// longer ones are counted at once or not at all.
-const BODY_KEPT_BYTES_MAX: u64 = 256 << 10;
 
 /// One request's open settlement.
 pub struct Fare(Option<Box<Open>>);
@@ -71,42 +64,34 @@ impl Fare {
             started: call.started,
             started_at: call.started_at,
         });
-        let meter = Meter::new(Setup {
-            wire: call.wire(),
-            dialect: chosen.dialect,
-            started_at: call.started,
-            hidden: chosen.hidden,
-        })
-        .within(read_limits(&gateway.config.limits))
-        .keeping(chosen.captured.as_ref().map(Captured::transcript))
-        .with_fine_gaps(gateway.telemetry.metrics.has_native);
+        let asked = Asked {
+            upstream: chosen.index,
+            request_model: chosen.request_model.clone(),
+            service_tier: chosen.service_tier.take(),
+            stream: chosen.stream,
+            choices: chosen.choices,
+            max_tokens: chosen.max_tokens,
+            parameters: std::mem::take(&mut chosen.parameters),
+            captured: chosen.captured.take(),
+            setup: Setup {
+                wire: call.wire(),
+                dialect: chosen.dialect,
+                started_at: call.started,
+                hidden: chosen.hidden,
+            },
+        };
+        let (kept, held) = (chosen.kept.take(), chosen.held.take());
         Self(Some(Box::new(Open {
             gateway,
+            prompt: Prompt::new(call.wire(), kept, chosen.body_bytes, held),
             call,
             peer,
             place,
             seat,
-            upstream: chosen.index,
-            request_model: chosen.request_model.clone(),
-            request_tier: chosen.service_tier.take(),
-            stream: chosen.stream,
-            owes_receipt: false,
-            kept: chosen.kept.take(),
-            body_bytes: chosen.body_bytes,
-            choices: chosen.choices,
-            characters: None,
-            parameters: std::mem::take(&mut chosen.parameters),
-            max_tokens: chosen.max_tokens,
-            input: None,
-            captured: chosen.captured.take(),
-            passing: Passing::default(),
-            held: Some(Arc::new(chosen.held.take())),
+            asked,
             tries: Vec::new(),
-            sent_at: None,
-            status: None,
+            stage: InFlightStage::Reserved,
             refused: None,
-            meter: Some(meter),
-            said: None,
         })))
     }
 
@@ -127,11 +112,11 @@ impl Fare {
     /// The first byte goes upstream now; from here on the engine may do work.
     pub fn sent(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
-            open.sent_at = Some(now);
+            open.send(now);
             open.seat.reached(Stage::Sent);
-            open.count_characters();
+            open.prompt.count_characters();
             open.begin_input();
-            open.kept.take_if(|body| body.len() > BODY_KEPT_BYTES_MAX);
+            open.prompt.keep_short();
         }
     }
 
@@ -139,7 +124,7 @@ impl Fare {
     pub(crate) fn tried(&mut self, cause: &'static str) {
         if let Some(open) = &mut self.0 {
             open.tries.push(Try { ended: clock::now(), cause });
-            open.sent_at = None;
+            open.take_back();
             open.seat.reached(Stage::Reserved);
         }
     }
@@ -148,20 +133,16 @@ impl Fare {
     pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if let Some(open) = &mut self.0 {
-            open.status = Some(status);
-            open.seat.reached(Stage::Answered);
-            if open.kept.is_none() && !open.captured.as_ref().is_some_and(Captured::has_body) {
-                // The engine has the body, and nobody else.
-                open.held = None;
-            }
-            if let Some(meter) = &mut open.meter {
+            let wants_receipt = open.call.receipt;
+            open.begin_answer(|meter| {
                 meter.on_head(status, content_type, codings(headers).as_deref());
                 meter.on_headers(headers.iter().filter_map(readable));
                 let framing = meter.framing().filter(|_| (200..300).contains(&status));
                 // Some routes stream without being asked to, and only events can have comments.
-                open.stream |= framing.is_some();
-                open.owes_receipt = open.call.receipt && framing == Some(Framing::Events);
-            }
+                let owes_receipt = wants_receipt && framing == Some(Framing::Events);
+                Answer { status, streams: framing.is_some(), owes_receipt }
+            });
+            open.seat.reached(Stage::Answered);
         }
     }
 
@@ -175,8 +156,8 @@ impl Fare {
 
     /// What the meter still withholds.
     pub(crate) fn take_withheld(&mut self) -> Bytes {
-        let meter = self.0.as_mut().and_then(|open| open.meter.as_mut());
-        meter.map(Meter::take_withheld).unwrap_or_default()
+        let answering = self.0.as_mut().and_then(|open| open.answering_mut());
+        answering.map(|answering| answering.meter.take_withheld()).unwrap_or_default()
     }
 
     /// When the whole request must have ended; `None` once it has.
@@ -199,21 +180,19 @@ impl Fare {
     /// Whether it would end because the client left, and nobody else ended it.
     pub(crate) fn is_left(&self) -> bool {
         let open = self.0.as_ref();
-        open.is_some_and(|open| {
-            open.meter.is_some() && !open.peer.has_stalled() && !open.peer.is_cut()
-        })
+        open.is_some_and(|open| !open.peer.has_stalled() && !open.peer.is_cut())
     }
 
     /// The client has left, and what still comes of the answer is read for its usage alone.
     pub(crate) fn client_left(&mut self) {
-        if let Some(meter) = self.0.as_mut().and_then(|open| open.meter.as_mut()) {
-            meter.client_left();
+        if let Some(answering) = self.0.as_mut().and_then(|open| open.answering_mut()) {
+            answering.meter.client_left();
         }
     }
 
     /// Whether it is a stream, so that what it has used so far is known while it runs.
     pub(crate) fn is_stream(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.stream && open.meter.is_some())
+        self.0.as_ref().is_some_and(|open| open.is_stream())
     }
 
     /// Tells the ledger what it has used so far.
@@ -240,24 +219,24 @@ impl Fare {
 
     /// Whether the answer is encoded, so that nothing can be taken out of it or added.
     pub(crate) fn is_encoded(&self) -> bool {
-        let meter = self.0.as_ref().and_then(|open| open.meter.as_ref());
-        meter.is_some_and(Meter::is_encoded)
+        let answering = self.0.as_ref().and_then(|open| open.answering());
+        answering.is_some_and(|answering| answering.meter.is_encoded())
     }
 
     /// Whether a receipt was asked for, and will be owed if the answer is a stream of events.
     pub(crate) fn may_owe_receipt(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.call.receipt && open.stream)
+        self.0.as_ref().is_some_and(|open| open.call.receipt && open.is_stream())
     }
 
     /// Whether a receipt is to be put at the end of the stream.
     pub(crate) fn owes_receipt(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.owes_receipt)
+        self.0.as_ref().is_some_and(|open| open.owes_receipt())
     }
 
     /// How an error can be told inside this answer; `None` where it cannot.
     pub(crate) fn stream_shape(&self) -> Option<StreamShape> {
         let open = self.0.as_ref()?;
-        Some(match (open.meter.as_ref()?.framing()?, open.call.wire()) {
+        Some(match (open.answering()?.meter.framing()?, open.call.wire()) {
             (Framing::Lines, _) => StreamShape::Line,
             (Framing::Frames, _) => StreamShape::Message,
             (Framing::Events, Wire::Responses | Wire::Messages) => StreamShape::Event,
@@ -300,7 +279,7 @@ fn codings(headers: &HeaderMap) -> Option<String> {
 impl Drop for Fare {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
-        if open.sent_at.is_none() {
+        if open.sent_at().is_none() {
             return open.void(VoidReason::ClientLeft);
         }
         let end = open.ended_by();
@@ -310,17 +289,20 @@ impl Drop for Fare {
 
 impl Open {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
-        let Some(meter) = self.meter.take() else { return Settling::done() };
+        let Some((mut measurement, passing)) = self.finish(clock::now(), end) else {
+            self.void(VoidReason::NotSent);
+            return Settling::done();
+        };
         self.seat.reached(Stage::Settling);
-        let mut measurement = meter.finish(clock::now(), end);
-        let characters = self.characters.map(|count| ("characters".to_owned(), count.into()));
+        let characters =
+            self.prompt.characters.map(|count| ("characters".to_owned(), count.into()));
         measurement.counted_units.extend(characters);
-        self.gateway.recognise(self.upstream, measurement.dialect);
-        if self.status.is_some_and(|status| status >= 300) && !measurement.reports_usage() {
+        self.gateway.recognise(self.asked.upstream, measurement.dialect);
+        if self.status().is_some_and(|status| status >= 300) && !measurement.reports_usage() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();
         }
-        let Some(mut job) = self.job(&mut measurement) else {
+        let Some(mut job) = self.job(&mut measurement, passing) else {
             return Settling::posted(self.post(&measurement, Count::default()));
         };
         if job.is_short() {
@@ -332,7 +314,7 @@ impl Open {
             if Parts::of(wire).missing(&measurement).countable(wire) != Parts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
-            return Settling::posted(self.post(&measurement, job.estimate(self.body_bytes)));
+            return Settling::posted(self.post(&measurement, job.estimate(self.prompt.bytes)));
         };
         let (tell, told) = oneshot::channel();
         let background = self.gateway.background.clone();
@@ -356,53 +338,43 @@ impl Open {
     }
 
     fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
-        let Some(meter) = &mut self.meter else {
+        let Self { gateway, asked, seat, stage, .. } = self;
+        let InFlightStage::Answering(Answering { meter, passing, .. }) = stage else {
             return Passage { forward: data, hold: Bytes::new() };
         };
         let passage = meter.on_bytes(now, data);
-        self.seat.generated(now, meter.output_chunks());
+        seat.generated(now, meter.output_chunks());
         let choose = |meter: &Meter| {
-            let recounts = self.gateway.upstream(self.upstream).recount;
-            let models = (self.request_model.as_deref(), meter.response_model());
-            recounts.then(|| self.gateway.tokenizers.choose(models.0, models.1).choice)
+            let recounts = gateway.upstream(asked.upstream).recount;
+            let models = (asked.request_model.as_deref(), meter.response_model());
+            recounts.then(|| gateway.tokenizers.choose(models.0, models.1).choice)
         };
-        match self.passing.step(meter, choose) {
+        match passing.step(meter, choose) {
             Next::Nothing => {}
-            Next::Load(tokenizer) => self.gateway.lasting().load(tokenizer),
-            Next::Panicked => self.gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
+            Next::Load(tokenizer) => gateway.lasting().load(tokenizer),
+            Next::Panicked => gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
         }
         passage
-    }
-
-    /// Speech is charged by the length of its text where no tokens are reported.
-    fn count_characters(&mut self) {
-        if self.call.wire() == Wire::Speech
-            && let Some(body) = &self.kept
-        {
-            let pieces: Vec<&[u8]> = body.pieces().map(AsRef::as_ref).collect();
-            self.characters = spoken_characters(&pieces.concat());
-        }
     }
 
     /// Counts a long prompt while the engine works on it, if it will surely be counted.
     fn begin_input(&mut self) {
         let wire = self.call.wire();
         let is_long = |body: &RequestBody| body.len() > SHORT_BYTES_MAX as u64;
-        if !self.gateway.upstream(self.upstream).recount
+        if !self.gateway.upstream(self.asked.upstream).recount
             || !wire.has_countable_input()
-            || !self.kept.as_ref().is_some_and(is_long)
+            || !self.prompt.body().is_some_and(is_long)
         {
             return;
         }
-        let counting = self.gateway.tokenizers.choose(self.request_model.as_deref(), None);
+        let counting = self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), None);
         if !counting.choice.exact {
             return;
         }
         let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else { return };
-        let Some(body) = self.kept.take() else { return };
         let (tell, told) = oneshot::channel();
-        self.input = Some(Input::Begun(told));
-        let (gateway, held) = (self.gateway.clone(), self.held.clone());
+        let Some((body, held)) = self.prompt.take(Input::Begun(told)) else { return };
+        let gateway = self.gateway.clone();
         self.gateway.background.spawn_blocking(move || {
             let tally = gateway.guarded(|| count::input(wire, &body, &counting));
             drop((body, held, place));
@@ -413,37 +385,40 @@ impl Open {
 
     /// What has to be counted, if anything: what the engine did not report, and what it did where
     /// our count is exact.
-    fn job(&mut self, measurement: &mut Measurement) -> Option<Job> {
+    fn job(&mut self, measurement: &mut Measurement, passed: Passing) -> Option<Job> {
         let wire = self.call.wire();
         let parts = Parts::of(wire);
         let missing = parts.missing(measurement).countable(wire);
-        let recount = self.gateway.upstream(self.upstream).recount;
+        let recount = self.gateway.upstream(self.asked.upstream).recount;
         if missing == Parts::default() && !recount {
             return None;
         }
         let response_model = measurement.response_model.as_deref();
         let counting =
-            self.gateway.tokenizers.choose(self.request_model.as_deref(), response_model);
+            self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), response_model);
         let compared = if recount && counting.choice.exact && wire.is_text() {
             parts.comparable(measurement)
         } else {
             Parts::default()
         };
-        let input = match (self.input.take(), self.kept.take()) {
-            (Some(input), _) => Some(input),
-            (None, Some(body)) => Some(Input::Body(wire, body)),
-            (None, None) => missing.input.then_some(Input::Bytes(self.body_bytes)),
+        let input = std::mem::replace(&mut self.prompt.input, Input::Bytes(self.prompt.bytes));
+        // By its length a prompt can be estimated, and not compared.
+        let is_wanted = match input {
+            Input::Bytes(_) => missing.input,
+            Input::Begun(_) | Input::Counted(_) | Input::Body(..) => {
+                missing.input || compared.input
+            }
         };
         let output = Output {
-            passed: std::mem::take(&mut self.passing),
+            passed,
             rest: std::mem::take(&mut measurement.output_text),
             bytes: measurement.output_text_bytes,
-            mixed: self.choices > 1 || measurement.finish_reasons.len() > 1,
+            mixed: self.asked.choices > 1 || measurement.finish_reasons.len() > 1,
         };
         let understood = record::is_understood(self, measurement);
         let job = Job {
             counting,
-            input: input.filter(|_| missing.input || compared.input),
+            input: is_wanted.then_some(input),
             output: (missing.output && understood || compared.output).then_some(output),
         };
         (job.input.is_some() || job.output.is_some()).then_some(job)
@@ -453,9 +428,9 @@ impl Open {
         let record = record::record(self, measurement, &count);
         if record.status.is_some() && record.end.is_upstreams_fault() {
             let cause = record.end.as_str();
-            self.gateway.health(self.upstream).failed(record.ended_at, cause);
+            self.gateway.health(self.asked.upstream).failed(record.ended_at, cause);
         }
-        let receipt = Receipt::of(&record, self.owes_receipt);
+        let receipt = Receipt::of(&record, self.owes_receipt());
         let closing = report::settled(self, &record, measurement);
         let entry = Entry::Post(Box::new(record));
         let limit = self.gateway.config.limits.ledger_write_timeout;

@@ -68,7 +68,8 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
         return Trace { found: fate.found, closing: None };
     }
     let over = open.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
-    let said = open.captured.as_ref().map(|said| said.answered(measurement.transcript.as_deref()));
+    let said =
+        open.asked.captured.as_ref().map(|said| said.answered(measurement.transcript.as_deref()));
     let ended = Ended { error, ..ended(open, fate.place, Some((record, measurement)), over) };
     tell(telemetry, fate, has_line, &ended, said)
 }
@@ -84,7 +85,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason, error: &str, now: Instant)
         return Trace { found: fate.found, closing: None };
     }
     let ended = Ended { error: Some(error), ..ended(open, fate.place, None, now) };
-    tell(telemetry, fate, has_line, &ended, open.captured.clone())
+    tell(telemetry, fate, has_line, &ended, open.asked.captured.clone())
 }
 
 /// Where a refused request can be found again whose settlement tells of it.
@@ -159,7 +160,7 @@ fn ended<'a>(
     ended_at: Instant,
 ) -> Ended<'a> {
     let call = &open.call;
-    let upstream = open.gateway.upstream(open.upstream);
+    let upstream = open.gateway.upstream(open.asked.upstream);
     Ended {
         request: call.id,
         request_id: &call.request_id,
@@ -175,23 +176,23 @@ fn ended<'a>(
         path: call.uri.path(),
         route: Some(call.route.template),
         tenant: Some(call.caller.tenant.as_str()),
-        status: open.refused.map(|(status, _)| status).or(open.status),
+        status: open.refused.map(|(status, _)| status).or(open.status()),
         error: None,
         code: open.refused.map(|(_, code)| code),
         // No engine had what did not come onto the ledger.
         attempt: call.laps.admitted.map(|_| Attempt {
             operation: call.route.operation.as_str(),
             wire: call.wire(),
-            provider: open.gateway.provider(open.upstream),
+            provider: open.gateway.provider(open.asked.upstream),
             upstream: &upstream.name,
             server: (&upstream.url.host, upstream.url.port),
-            request_model: open.request_model.as_deref(),
-            choices: open.choices,
-            parameters: &open.parameters,
-            max_tokens: open.max_tokens,
+            request_model: open.asked.request_model.as_deref(),
+            choices: open.asked.choices,
+            parameters: &open.asked.parameters,
+            max_tokens: open.asked.max_tokens,
             tries: &open.tries,
-            request_tier: open.request_tier.as_deref(),
-            sent_at: open.sent_at,
+            request_tier: open.asked.service_tier.as_deref(),
+            sent_at: open.sent_at(),
             answered,
         }),
         passed_to: None,

@@ -17,13 +17,13 @@ impl Open {
     /// Tells the ledger what the record would say if the client left now, if that is news. Nothing
     /// long is counted here: that is estimated, and said to be.
     pub(super) fn say_progress(&mut self, now: Instant) {
-        let Some(meter) = &self.meter else { return };
-        let mut measurement = meter.so_far(now);
+        let Some(answering) = self.answering() else { return };
+        let mut measurement = answering.meter.so_far(now);
         let wire = self.call.wire();
         let missing = Parts::of(wire).missing(&measurement).countable(wire);
         let response_model = measurement.response_model.as_deref();
         let counting =
-            self.gateway.tokenizers.choose(self.request_model.as_deref(), response_model);
+            self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), response_model);
         let is_read = missing.output && record::is_understood(self, &measurement);
         let count = Count {
             input: missing.input.then(|| self.input_so_far(&measurement, &counting)).flatten(),
@@ -31,7 +31,8 @@ impl Open {
         };
         let (usage, _) = record::used(self, &measurement, &count);
         let is_known = usage.input_tokens.is_some() || usage.output_tokens.is_some();
-        if !is_known || self.said.as_ref().is_some_and(|said| said.usage == usage) {
+        let said = self.answering().and_then(|answering| answering.said.as_ref());
+        if !is_known || said.is_some_and(|said| said.usage == usage) {
             return;
         }
         self.seat.used(usage.input_tokens, usage.output_tokens);
@@ -43,34 +44,34 @@ impl Open {
             usage,
         }));
         self.gateway.journal.append_if_room(&entry);
-        if let Entry::Progress(said) = entry {
-            self.said = Some(said);
+        if let (Entry::Progress(said), Some(answering)) = (entry, self.answering_mut()) {
+            answering.said = Some(said);
         }
     }
 
     fn input_so_far(&mut self, measurement: &Measurement, counting: &Counting) -> Option<Tally> {
-        let body = self.kept.as_ref().filter(|body| body.len() <= SHORT_BYTES_MAX as u64);
-        if self.input.is_none()
-            && let Some(body) = body.filter(|_| counting.is_quick())
-        {
+        let prompt = &mut self.prompt;
+        let body = prompt.body().filter(|body| body.len() <= SHORT_BYTES_MAX as u64);
+        if let Some(body) = body.filter(|_| counting.is_quick()) {
             let tally = count::input(self.call.wire(), body, counting);
             // Who answers may choose another vocabulary.
             if measurement.response_model.is_none() {
                 return Some(tally);
             }
-            self.input = Some(Input::Counted(Some(tally)));
+            prompt.input = Input::Counted(Some(tally));
         }
-        let is_to_come = self.input.as_mut().is_none_or(Input::is_being_counted);
-        match &self.input {
-            Some(Input::Counted(tally)) if !is_to_come => *tally,
-            _ => Some(Tally { tokens: estimate(self.body_bytes), estimated: true }),
+        let is_to_come = prompt.input.is_being_counted();
+        match &prompt.input {
+            Input::Counted(tally) if !is_to_come => *tally,
+            _ => Some(Tally { tokens: estimate(prompt.bytes), estimated: true }),
         }
     }
 
     fn output_so_far(&self, measurement: &mut Measurement, counting: &Counting) -> Option<Tally> {
+        let passing = &self.answering()?.passing;
         let bytes = measurement.output_text_bytes;
         let rest = std::mem::take(&mut measurement.output_text);
-        let waiting = rest.len() + self.passing.waiting_bytes();
+        let waiting = rest.len() + passing.waiting_bytes();
         let tokenizer = &counting.choice.tokenizer;
         if waiting > 0 && !tokenizer.is_loaded() && counting.choice.exact {
             self.gateway.lasting().load(tokenizer.clone());
@@ -78,8 +79,8 @@ impl Open {
         if waiting > SHORT_BYTES_MAX || waiting > 0 && !tokenizer.is_loaded() {
             return Some(Tally { tokens: estimate(bytes), estimated: true });
         }
-        let mixed = self.choices > 1 || measurement.finish_reasons.len() > 1;
-        let output = Output { passed: self.passing.clone(), rest, bytes, mixed };
+        let mixed = self.asked.choices > 1 || measurement.finish_reasons.len() > 1;
+        let output = Output { passed: passing.clone(), rest, bytes, mixed };
         self.gateway.guarded(|| output.count(&counting.choice)).flatten()
     }
 }

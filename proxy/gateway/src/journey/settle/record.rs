@@ -72,7 +72,7 @@ pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
         || measurement.output_text_bytes > 0
         || !measurement.finish_reasons.is_empty();
     let nothing_came =
-        matches!(open.status, None | Some(204 | 205)) || measurement.ending != Ending::Complete;
+        matches!(open.status(), None | Some(204 | 205)) || measurement.ending != Ending::Complete;
     said_something || nothing_came
 }
 
@@ -84,8 +84,8 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
     if clock_was_set(ended_at.duration_since(call.started_at), clock::now() - call.started) {
         usage.flags.push(Flag::Clock);
     }
-    let end = end(measurement.ending, open.status);
-    let provider = gateway.provider(open.upstream);
+    let end = end(measurement.ending, open.status());
+    let provider = gateway.provider(open.asked.upstream);
     let cost = cost(open, provider, measurement, &for_price);
     Record {
         id: call.id,
@@ -101,16 +101,16 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
         labels: call.caller.labels.clone(),
         operation: call.route.operation.as_str().to_owned(),
         route: call.route.template.to_owned(),
-        stream: open.stream,
-        upstream: gateway.upstream(open.upstream).name.clone(),
+        stream: open.is_stream(),
+        upstream: gateway.upstream(open.asked.upstream).name.clone(),
         provider: provider.to_owned(),
-        request_model: open.request_model.clone(),
+        request_model: open.asked.request_model.clone(),
         response_model: measurement.response_model.clone(),
         response_id: measurement.response_id.clone(),
         service_tier: service_tier(open, measurement).map(str::to_owned),
-        status: open.status,
+        status: open.status(),
         end,
-        error_type: error_type(end, open.status, measurement),
+        error_type: error_type(end, open.status(), measurement),
         finish_reasons: measurement.finish_reasons.clone(),
         timing: timing(open, measurement, usage.output_tokens),
         usage,
@@ -124,7 +124,7 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
 pub(super) fn used(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage, Usage) {
     let parts = Parts::of(open.call.wire());
     let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
-    if let Some(region) = region(&open.gateway.upstream(open.upstream).url.host) {
+    if let Some(region) = region(&open.gateway.upstream(open.asked.upstream).url.host) {
         for conditions in [&mut usage.conditions, &mut for_price.conditions] {
             conditions.insert(Condition::Region, region.to_owned());
         }
@@ -152,7 +152,7 @@ fn micros(at: Timestamp) -> Timestamp {
 fn timing(open: &Open, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
     let timing = &measurement.timing;
     let seconds = |duration: Option<std::time::Duration>| duration.map(|d| d.as_secs_f64());
-    let gateway = open.sent_at.map_or(timing.duration, |at| at - open.call.started);
+    let gateway = open.sent_at().map_or(timing.duration, |at| at - open.call.started);
     RecordTiming {
         time_to_first_chunk: seconds(timing.time_to_first_chunk),
         time_to_first_token: seconds(timing.time_to_first_token),
@@ -173,16 +173,16 @@ fn stages(open: &Open, timing: &Timing) -> Stages {
     let call = &open.call;
     let since = |at: Option<Instant>| at.map(|at| at - call.started);
     let (laps, over) = (&call.laps, Some(timing.duration));
-    let first = timing.time_to_first_chunk.filter(|_| open.stream);
+    let first = timing.time_to_first_chunk.filter(|_| open.is_stream());
     Stages::ending([
         since(laps.identified),
         since(laps.read),
         since(laps.routed),
         since(laps.admitted),
-        since(open.sent_at).or(over),
+        since(open.sent_at()).or(over),
         first,
         first.and(over),
-        over.filter(|_| first.is_none() && open.sent_at.is_some()),
+        over.filter(|_| first.is_none() && open.sent_at().is_some()),
         since(Some(clock::now())),
     ])
 }
@@ -238,12 +238,12 @@ fn cost(
     let query = Query {
         provider: Some(provider),
         response_model: measurement.response_model.as_deref(),
-        request_model: open.request_model.as_deref(),
+        request_model: open.asked.request_model.as_deref(),
         service_tier: service_tier(open, measurement),
         at: micros(open.call.started_at),
     };
     let (tenant, upstream) =
-        (&open.call.caller.tenant.0, &open.gateway.upstream(open.upstream).name);
+        (&open.call.caller.tenant.0, &open.gateway.upstream(open.asked.upstream).name);
     let ride = Ride { tenant, upstream };
     let tariffs = &open.gateway.tariffs;
     if tariffs.owes_gpu(ride, &query) {
@@ -254,7 +254,7 @@ fn cost(
 
 /// The tier that the answer says, or else the one that was asked for.
 fn service_tier<'a>(open: &'a Open, measurement: &'a Measurement) -> Option<&'a str> {
-    measurement.service_tier.as_deref().or(open.request_tier.as_deref())
+    measurement.service_tier.as_deref().or(open.asked.service_tier.as_deref())
 }
 
 #[cfg(test)]
