@@ -346,7 +346,11 @@ impl Instruments {
     }
 
     /// The histogram for these labels.
-    pub(crate) fn buckets(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Buckets>> {
+    pub(crate) fn buckets(
+        &self,
+        instrument: Instrument,
+        labels: Vec<Label>,
+    ) -> Arc<Series<Buckets>> {
         let is_there = |key: &Key| self.registry.get_histogram(key).is_some();
         let key = self.rooms.key(instrument, labels, is_there);
         self.registry.get_or_create_histogram(&key, Arc::clone)

@@ -21,10 +21,7 @@ pub fn journals(data_dir: &Path) -> Result<Vec<StatementJournal>, JournalError> 
 /// What is wrong where `journal` is to be one of `data_dir`; `None` where it is, up to its last entry.
 ///
 /// Errors: as [`extent`].
-pub fn fault(
-    journal: &StatementJournal,
-    data_dir: &Path,
-) -> Result<Option<String>, JournalError> {
+pub fn fault(journal: &StatementJournal, data_dir: &Path) -> Result<Option<String>, JournalError> {
     let StatementJournal { name, last_seq, sha256, .. } = journal;
     let found = self::journal(data_dir, name, *last_seq)?;
     let dir = data_dir.display();
