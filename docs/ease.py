@@ -1,4 +1,4 @@
-"""Prints how easy each page is to read: Flesch's reading ease (higher is easier), the school grade, and the words."""
+"""Prints how easy each page is to read: Flesch's reading ease (more is easier), grade and words."""
 
 import re
 import sys

@@ -1,8 +1,10 @@
-"""Checks every link of the repository's Markdown and of the built book, and completes the book's links to other files.
+"""Checks every link of the repository's Markdown and of the built book.
 
-A link must lead to a file of the repository and, with `#`, to a heading of it. A link to another host must be a URL; whether
-it answers is not asked. Each page of the book must be in SUMMARY.md. mdBook turns `../X.md` into `../X.html` and leaves other
-links out of docs/ as they are: both then lead to the file in the repository.
+A link must lead to a file of the repository and, with `#`, to a heading of it. A link to another
+host must be a URL; whether it answers is not asked. Each page of docs/ must be in SUMMARY.md.
+
+mdBook turns `../X.md` into `../X.html`, and leaves other links out of docs/ as they are. Both are
+changed in the built book, so that they lead to the file in the repository.
 
 usage: docs/links.py BOOK [URL]    see docs/build
 """
@@ -20,7 +22,7 @@ DOCS = ROOT / "docs"
 # What tests make pages of: the links are those of the page.
 TEMPLATES = {ROOT / "tests/it/record_docs.md"}
 
-# An inline link or image, `[text](target)` or `![text](target "title")`, and a reference, `[name]: target`.
+# An inline link or image, `[text](target "title")`, and a reference, `[name]: target`.
 INLINE = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]*)>?(?:\s+\"[^\"]*\")?\s*\)")
 REFERENCE = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.M)
 FENCE = re.compile(r"^(\s*)(```+)[^\n]*\n.*?^\1\2\s*$", re.M | re.S)
@@ -68,7 +70,9 @@ def url_fault(target: str) -> str | None:
     return None if good else "is no URL"
 
 
-def fault_of(page: Path, target: str, all_files: set[Path], heads: dict[Path, set[str]]) -> str | None:
+def fault_of(
+    page: Path, target: str, all_files: set[Path], heads: dict[Path, set[str]]
+) -> str | None:
     if is_url(target):
         return url_fault(target)
     name, _, anchor = target.partition("#")
@@ -130,7 +134,8 @@ def outward(page: Path, book: Path, link: str, base: str | None) -> str | None:
     if not file.exists() or not file.is_relative_to(ROOT):
         return None
     if base:
-        return f"{base.rstrip('/')}/{urllib.parse.quote(str(file.relative_to(ROOT)))}{hash_}{anchor}"
+        path = urllib.parse.quote(str(file.relative_to(ROOT)))
+        return f"{base.rstrip('/')}/{path}{hash_}{anchor}"
     return urllib.parse.quote(os.path.relpath(file, page.parent)) + hash_ + anchor
 
 
@@ -151,11 +156,11 @@ def in_book(book: Path, base: str | None) -> tuple[int, list[str]]:
                 if fault := url_fault(link):
                     faults.append(f"{page.relative_to(book)}: {link} {fault}")
             else:
-                name, _, anchor = link.partition("#")
-                file = (page.parent / urllib.parse.unquote(name)).resolve() if name else page
+                name, _, anchor = urllib.parse.unquote(link).partition("#")
+                file = (page.parent / name).resolve() if name else page
                 if not file.exists():
                     faults.append(f"{page.relative_to(book)}: {link} leads to no file of the book")
-                elif anchor and file in pages and urllib.parse.unquote(anchor) not in pages[file].ids:
+                elif anchor and file in pages and anchor not in pages[file].ids:
                     faults.append(f"{page.relative_to(book)}: {link} leads to no id of that page")
         page.write_text(text, encoding="utf-8")
     return number, faults
@@ -168,8 +173,9 @@ def main() -> int:
     in_html, further = in_book(book, base)
     for fault in faults + further:
         print(fault)
-    print(f"links: {in_pages} in Markdown, {in_html} in the book; {len(faults + further)} lead nowhere")
-    return 1 if faults or further else 0
+    nowhere = len(faults + further)
+    print(f"links: {in_pages} in Markdown, {in_html} in the book; {nowhere} lead nowhere")
+    return 1 if nowhere else 0
 
 
 if __name__ == "__main__":

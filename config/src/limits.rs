@@ -5,7 +5,7 @@ mod declare;
 use std::time::Duration;
 
 use crate::numbers::{AtLeast, AtLeast32, SecondsOrZero, Whole};
-use declare::{facts, limits};
+use declare::limits;
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -35,7 +35,7 @@ fn text(bytes: &[u8]) -> &str {
 
 /// What stands before the manifest on the page.
 const MANIFEST: &str = "The manifest `vllm.yaml`:\n\n```yaml fragment";
-const IMAGE: [&str; 2] = ["--image", "registry.example/taximeter:1"];
+const IMAGE: [&str; 2] = ["--image", "registry.example/taximeter:0.1.0"];
 
 #[test]
 fn the_page_shows_what_is_added() {
@@ -68,7 +68,7 @@ fn a_second_run_changes_nothing_and_another_image_only_that() {
     let twice = piped(&IMAGE, text(&once));
     assert_eq!(text(&twice.stdout), text(&once));
     let newer = piped(&["--image", "registry.example/taximeter:2"], text(&once)).stdout;
-    assert_eq!(text(&newer), text(&once).replace("/taximeter:1", "/taximeter:2"));
+    assert_eq!(text(&newer), text(&once).replace("/taximeter:0.1.0", "/taximeter:2"));
 }
 
 #[test]

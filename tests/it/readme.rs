@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::gateway::{self, bounded, taximeter};
+use crate::gateway::{bounded, taximeter};
 
 /// Variables that configurations of the book read.
 const SECRETS: [&str; 10] = [
@@ -17,7 +17,7 @@ const SECRETS: [&str; 10] = [
     "VLLM_API_KEY",
     "AWS_BEARER_TOKEN_BEDROCK",
     "OPENMETER_TOKEN",
-    "TAXIMETER_TOKEN",
+    "TAXIMETER_ADMIN_TOKEN",
     "COLLECTOR_KEY",
     "PGPASSWORD",
 ];
@@ -192,8 +192,9 @@ fn shown(page: &Page) -> BTreeSet<Vec<String>> {
     let typed = blocks.iter().flat_map(typed);
     let prose = page.text.split("```").step_by(2);
     let spans = prose.flat_map(|text| text.split('`').skip(1).step_by(2));
-    // A placeholder for any command is none.
-    let spans = spans.filter(|span| span.starts_with("taximeter ") && !span.contains("COMMAND"));
+    let spans = spans.filter(|span| span.starts_with("taximeter "));
+    // What stands for any command or any value is not parsed.
+    let spans = spans.filter(|span| !span.contains("COMMAND") && !span.contains('…'));
     let lines: Vec<_> = typed.chain(spans.map(str::to_owned)).collect();
     let all = lines.iter().flat_map(|line| commands(line));
     all.filter_map(|words| arguments(&words).map(<[String]>::to_vec)).collect()
@@ -245,7 +246,7 @@ fn every_command_of_the_program_is_in_the_book() {
 
 #[test]
 fn the_page_of_limits_names_every_limit_and_no_other() {
-    let schema = gateway::taximeter(["schema"]).stdout;
+    let schema = taximeter(["schema"]).stdout;
     let schema: Value = serde_json::from_slice(&schema).expect("a schema in JSON");
     let limits = schema["properties"]["limits"]["properties"].as_object().expect("limits");
     let limits: BTreeSet<_> = limits.keys().map(String::as_str).collect();
@@ -254,7 +255,7 @@ fn the_page_of_limits_names_every_limit_and_no_other() {
     let rows = page.text.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split(" | ").next());
     let named = cells.flat_map(|cell| cell.split('`').step_by(2));
-    let named: BTreeSet<_> = named.filter(|name| !name.contains(['.', ',', ' '])).collect();
-    let named: BTreeSet<_> = named.into_iter().filter(|name| !name.is_empty()).collect();
+    let named = named.filter(|name| !name.is_empty() && !name.contains(['.', ',', ' ']));
+    let named: BTreeSet<_> = named.collect();
     assert_eq!(named, limits);
 }

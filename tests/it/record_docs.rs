@@ -1,5 +1,5 @@
-//! `docs/reference/records.md` shows what streams of different engines become on record, and explains
-//! every member. The streams are fixtures, the records are the real gateway's.
+//! `docs/reference/records.md` shows what streams of different engines become on record, and
+//! explains every member. The streams are fixtures, the records are the real gateway's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -60,19 +60,19 @@ impl Counter {
         }
     }
 
-    /// Tokens that are counted for sure: never more than [`Counter::finish`] will say.
+    /// Tokens that are counted for certain: never more than [`Counter::finish`] will return.
     #[must_use]
     pub const fn so_far(&self) -> u64 {
         self.counted.tokens
     }
 
-    /// Bytes that wait for [`Counter::finish`]: what it has to do.
+    /// Bytes that wait for [`Counter::finish`].
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.tail.len()
     }
 
-    /// Tokens of the whole text; what waited beyond the tokenizer's maximum is estimated.
+    /// Tokens of the whole text. What exceeds the tokenizer's maximum is estimated.
     ///
     /// Counts what still waits: for a text without blanks this may be all of it, so keep it off the
     /// threads that carry streams.

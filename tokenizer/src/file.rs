@@ -38,7 +38,7 @@ use preparation::Preparation;
 use recipe::{Recipe, Unsupported};
 use trial::Expected;
 
-/// Why a file is no vocabulary.
+/// Why a file cannot be used as a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {

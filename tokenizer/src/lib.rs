@@ -60,9 +60,9 @@ pub struct Tokenizer {
 
 #[derive(Clone)]
 enum Source {
-    /// Loaded when it is first counted with, once per process.
+    /// Loaded at the first count, once per process.
     BuiltIn { name: &'static str, built_in: &'static BuiltIn },
-    /// Loaded when it was made.
+    /// Loaded when the tokenizer was made.
     Given(Arc<Given>),
 }
 
@@ -76,8 +76,8 @@ struct Given {
 pub struct Loaded {
     /// What to count with.
     pub tokenizer: Tokenizer,
-    /// What in the file is beyond our own scanner and merges, so that Hugging Face's library
-    /// counts: exact as well, and slower. `None` when we count.
+    /// What in the file this crate cannot do exactly, so that Hugging Face's library counts: also
+    /// exact, but slower. `None` if this crate counts.
     pub fallback: Option<String>,
 }
 
@@ -130,15 +130,15 @@ impl Tokenizer {
         Self { source, bytes_max: COUNT_BYTES_MAX }
     }
 
-    /// The same tokenizer, of which one call counts at most so many bytes; the tokens of what exceeds
-    /// them are estimated. Otherwise 4 MiB.
+    /// The same tokenizer with another maximum of bytes that one call counts. The tokens of further
+    /// bytes are estimated. The default is 4 MiB.
     #[must_use]
     pub fn within(self, bytes_max: usize) -> Self {
         Self { bytes_max, ..self }
     }
 
-    /// Name of the vocabulary: of a built-in one, what OpenAI's tiktoken calls it; of a file, what it
-    /// was given.
+    /// Name of the vocabulary: tiktoken's name for a built-in one, or the name that was given to a
+    /// file.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.source {
@@ -159,7 +159,7 @@ impl Tokenizer {
         self.vocabulary();
     }
 
-    /// Tokens of `texts`, each counted by itself; what exceeds the maximum together is estimated.
+    /// Tokens of `texts`, each counted separately. What exceeds the maximum in total is estimated.
     ///
     /// Loads the vocabulary; takes milliseconds for long texts: keep it off the threads that carry
     /// streams.
@@ -180,7 +180,8 @@ impl Tokenizer {
         count
     }
 
-    /// Tokens of `text`, or `None` when there are more than `limit`; stops as soon as that is sure.
+    /// Tokens of `text`, or `None` if there are more than `limit`. It stops as soon as that is
+    /// certain.
     ///
     /// Loads the vocabulary. Takes time by the limit, not by the text: at most 128 bytes a token.
     #[must_use]
@@ -251,7 +252,8 @@ impl Count {
     }
 }
 
-/// Tokens that a text of so many bytes is likely to have: four bytes each, as in English prose.
+/// The number of tokens that a text of this many bytes probably has: four bytes each, as in English
+/// prose.
 #[must_use]
 pub const fn estimate(bytes: u64) -> u64 {
     bytes.div_ceil(4)

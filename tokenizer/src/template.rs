@@ -64,12 +64,12 @@ struct Template {
     shape: content::Shape,
 }
 
-/// What a template made of a request.
+/// A request that a template has rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The prompt, marks of special tokens included.
     pub text: String,
-    /// Whether messages have parts that are no text (images, audio): their tokens are not in
+    /// Whether messages have parts that are not text (images, audio). Their tokens are not in
     /// `text`.
     pub media: bool,
 }
@@ -110,8 +110,8 @@ impl ChatTemplate {
                 _ => {}
             }
         }
-        let default = default
-            .ok_or_else(|| TemplateError::TemplateConfig("no template named `default`".into()))?;
+        let default =
+            default.ok_or_else(|| TemplateError::Config("no template named `default`".into()))?;
         let specials = specials.into_iter().collect();
         Ok(Self(Arc::new(Templates { default, tool_use, specials })))
     }

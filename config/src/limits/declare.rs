@@ -36,7 +36,7 @@ macro_rules! limits {
             RawLimits {
                 $($(#[doc = $about])+
                 $field $(($name))?: $crate::reader::Optional<$crate::reader::Spanned<$values>> =
-                    $crate::limits::facts!(
+                    $crate::limits::declare::facts!(
                         $crate::limits::declare::Figure::figure(&Limits::default().$field)
                         $(, $words, $example)?
                     ),)+

@@ -19,7 +19,7 @@ const EASY: u64 = 930;
 /// What a block of a file is counted in, whatever the file system has (stat(2)).
 const BLOCK_BYTES: u64 = 512;
 
-/// How full the data directory is.
+/// The size of the data directory against its limit.
 #[derive(Debug, Default)]
 pub struct DiskBudget {
     /// 0 before the first look.
@@ -29,17 +29,17 @@ pub struct DiskBudget {
 }
 
 impl DiskBudget {
-    /// What the data directory takes, in bytes; `None` before the first look.
+    /// The size of the data directory in bytes; `None` before the first measurement.
     pub fn bytes(&self) -> Option<u64> {
         Some(self.bytes.load(Relaxed)).filter(|bytes| *bytes > 0)
     }
 
-    /// Whether what need not be kept should go now.
+    /// Whether segments that are not needed should be removed early.
     pub fn is_crowded(&self) -> bool {
         self.crowded.load(Relaxed)
     }
 
-    /// Whether nothing more should be begun that is to be written.
+    /// Whether the gateway should refuse new requests.
     pub fn is_full(&self) -> bool {
         self.full.load(Relaxed)
     }
@@ -56,16 +56,17 @@ impl DiskBudget {
     }
 }
 
-/// What has become of the room.
+/// A change of the state of the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Nobody new is served.
+    /// The directory is full: new requests are refused.
     Full,
-    /// There is room again.
+    /// The directory has room again.
     Emptied,
 }
 
-/// Looks for ever at what `dir` takes of `most` bytes; `told` hears of each turn, with both.
+/// Measures the size of `dir` for ever, against `most` bytes. It calls `told` at each change, with
+/// both numbers.
 pub async fn watch(
     room: Arc<DiskBudget>,
     dir: PathBuf,
@@ -86,7 +87,7 @@ pub async fn watch(
     }
 }
 
-/// What the files below a directory take of their disk, in bytes.
+/// The disk space that the files below a directory take, in bytes.
 ///
 /// # Errors
 /// A directory cannot be read. Files that go meanwhile take nothing.

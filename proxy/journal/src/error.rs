@@ -25,7 +25,7 @@ pub enum JournalError {
         /// What it said.
         source: io::Error,
     },
-    /// A segment is not as it was written.
+    /// A segment differs from what was written.
     #[error("{}: {fault}; nothing was changed: {}", path.display(), advice(fault))]
     Segment {
         /// Which file.
@@ -33,7 +33,7 @@ pub enum JournalError {
         /// Where, expected, found.
         fault: Fault,
     },
-    /// An entry made at start cannot be written.
+    /// An entry that a start made cannot be written.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
@@ -64,16 +64,16 @@ pub struct Loss {
     pub fault: Fault,
     /// Sequence number of the first entry that is lost.
     pub first_seq: u64,
-    /// How many are; at most so many, where nothing behind them could be read.
+    /// How many entries are lost. It is an upper bound if nothing after them could be read.
     pub entries: u64,
-    /// Where the damage lies behind all that was synced: how many bytes of the segment are left out.
-    /// A power cut may take them, and nobody was promised more.
+    /// Set if the damage is only in bytes that were not synced: how many bytes of the segment are
+    /// left out. A power cut may lose them, and they were not confirmed as synced.
     pub torn_bytes: Option<u64>,
     /// Where the damaged segment is now.
     pub kept: PathBuf,
 }
 
-/// An entry that is not written.
+/// Why an entry is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {

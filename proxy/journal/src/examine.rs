@@ -42,13 +42,13 @@ pub struct Examination {
     pub gateways: BTreeSet<String>,
     /// What is wrong, with the file.
     pub faults: Vec<(PathBuf, Fault)>,
-    /// Entries that are whole and say what nobody knows: the store has none of them.
+    /// Entries that are intact but cannot be understood. The store has none of them.
     pub unreadable: Vec<(PathBuf, Fault)>,
-    /// Segments whose checks are right, and which are not what was written all the same.
+    /// Segments that pass their checks but differ from what was written.
     pub altered: Vec<Altered>,
-    /// An entry at the end that is not whole: it is being written, or was cut off.
+    /// An incomplete entry at the end: it is being written, or was cut off.
     pub torn: Option<Torn>,
-    /// A gateway has the journal open.
+    /// Whether a gateway has the journal open.
     pub is_written: bool,
 }
 

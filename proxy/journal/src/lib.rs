@@ -122,13 +122,13 @@ pub use self::state::{JournalState, Segments};
 use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 
-/// What the store and statements call the journal of requests.
+/// The name of the journal of requests in the store and in statements.
 pub const REQUESTS: &str = "journal";
 /// The directory inside the data directory of the journal that corrections are written to, also
 /// while the gateway writes its own.
 pub const CORRECTIONS: &str = "corrections";
 
-/// What a request owes whose record was made at start; `None` is unknown.
+/// Computes the cost of a request whose record is made at a start; `None` means unknown.
 pub type Price<'a> = dyn Fn(&Record) -> Option<RecordCost> + 'a;
 
 /// The journal of this gateway, open for writing. Cheap to clone.
@@ -181,14 +181,15 @@ impl Journal {
         Ok(Append { queue: Arc::clone(&self.0.queue), seq, lane: None })
     }
 
-    /// Queues an entry where nobody can wait. One that is not taken is counted and told.
+    /// Queues an entry for which nobody can wait. An entry that the queue refuses is counted and
+    /// reported.
     pub fn append_detached(&self, entry: &Entry) {
         if let Err(error) = self.0.queue.push(entry) {
             self.0.queue.lose(error);
         }
     }
 
-    /// Queues an entry that those behind it make up for: it is left out where there is no room.
+    /// Queues an entry that later entries replace. It is left out if the queue is full.
     pub fn append_if_room(&self, entry: &Entry) {
         let _ = self.0.queue.push(entry);
     }
@@ -200,13 +201,13 @@ impl Journal {
         self.0.queue.lost()
     }
 
-    /// Whether reservations are taken.
+    /// Whether the journal accepts reservations.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.0.queue.is_open()
     }
 
-    /// Whether entries are written.
+    /// Whether writing succeeds.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.0.queue.is_healthy()
@@ -218,13 +219,13 @@ impl Journal {
         self.0.queue.sequence()
     }
 
-    /// How it does.
+    /// The state of the journal.
     #[must_use]
     pub fn state(&self) -> JournalState {
         self.0.queue.tell_state()
     }
 
-    /// Its files. Asks the disk.
+    /// The number and size of its files. Reads the directory.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -232,7 +233,7 @@ impl Journal {
         state::segments(&self.0.dir, &Kernel)
     }
 
-    /// Takes no more entries, writes and syncs what is queued. Blocks.
+    /// Accepts no more entries, and writes and syncs what is queued. Blocks.
     ///
     /// # Errors
     /// `Io` when the last entries could not be written or synced.
@@ -258,8 +259,8 @@ impl Drop for Handle {
     }
 }
 
-/// An entry on its way: done, with its sequence number, when it is where `durability` wants it.
-/// Dropped, the entry is written all the same.
+/// An entry that is being written. The future is ready, with the sequence number, when the entry is
+/// as durable as `durability` says. The entry is written even if this is dropped.
 #[derive(Debug)]
 #[must_use = "the entry is not written yet"]
 pub struct Append {
@@ -286,7 +287,7 @@ impl Drop for Append {
     }
 }
 
-/// Where a journal of `data_dir` is, by the name that the store and statements have for it.
+/// The directory of a journal in `data_dir`, by its name in the store and in statements.
 pub fn place(data_dir: &Path, name: &str) -> Option<PathBuf> {
     match name {
         REQUESTS => Some(data_dir.to_owned()),

@@ -12,21 +12,21 @@ use super::error::{AppendError, Loss};
 
 /// How a journal is written.
 pub struct Options {
-    /// Our name in segment headers and in records made at start.
+    /// The gateway's name in segment headers and in records that are made at a start.
     pub gateway: String,
     /// When an entry counts as written.
     pub durability: Durability,
-    /// What becomes of damage before the end.
+    /// What happens to damage before the end.
     pub recovery: OnDamage,
-    /// What becomes of reservations while writing fails.
+    /// What happens to reservations while writing fails.
     pub unavailable: OnUnavailable,
-    /// Entries held in memory until they are where `durability` wants them, in bytes.
+    /// Maximum of bytes in memory for entries that are not yet as durable as `durability` says.
     pub queue_bytes_max: usize,
-    /// A segment that is this long is followed by another one, in bytes.
+    /// Length in bytes at which a segment ends and the next one begins.
     pub segment_bytes: u64,
     /// The wall clock.
     pub now: fn() -> Timestamp,
-    /// Called for what an operator should know, from whichever thread notices.
+    /// Receives the events that an operator should know. Any thread may call it.
     pub tell: Box<dyn Fn(&Event<'_>) + Send + Sync>,
 }
 
@@ -50,24 +50,25 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What an operator should know.
+/// An event that an operator should know.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Reservations are refused until `Recovered`; what is queued is kept and tried again.
+    /// Writing fails. The journal refuses reservations until `Recovered`. It keeps what is queued
+    /// and tries again.
     WriteFailed {
         /// Segment.
         path: &'a Path,
         /// First cause.
         error: &'a io::Error,
     },
-    /// Writing succeeds again; what was queued meanwhile is not lost.
+    /// Writing succeeds again. Nothing that was queued meanwhile is lost.
     Recovered,
-    /// What was not synced yet is written anew to a fresh segment.
+    /// A sync failed. What was not synced is written again to a new segment.
     SyncFailed {
         /// Cause.
         error: &'a io::Error,
     },
-    /// The segment was removed, replaced or truncated by somebody else; a fresh one follows.
+    /// Another program removed, replaced or truncated the segment. A new segment follows.
     SegmentLost {
         /// Segment.
         path: &'a Path,
@@ -79,9 +80,9 @@ pub enum Event<'a> {
         /// How long it took.
         took: Duration,
     },
-    /// Entries that could not be read are left out from now on.
+    /// A start left out entries that it could not read.
     Salvaged(&'a Loss),
-    /// An entry that nobody waits for could not be taken: it is lost.
+    /// The queue refused an entry for which nobody waits. The entry is lost.
     EntryLost {
         /// Cause.
         error: AppendError,

@@ -2,7 +2,7 @@
 
 use taximeter_ledger::RequestId;
 
-/// Something that became of events.
+/// The result of pushing events.
 #[derive(Debug)]
 pub enum PushOutcome<'a> {
     /// The receiver has them.
@@ -10,25 +10,25 @@ pub enum PushOutcome<'a> {
         /// How many.
         events: usize,
     },
-    /// The receiver takes all but this one, which was set aside.
+    /// The receiver refuses this event. It was set aside.
     Rejected {
         /// Its request, or its correction.
         id: RequestId,
         /// What the receiver said.
         reason: &'a str,
     },
-    /// Nothing was taken; it is sent again.
+    /// The receiver took nothing. The events are sent again.
     Failed {
         /// Why.
         reason: &'a str,
     },
-    /// The journal has dropped entries that were not sent.
+    /// The journal has removed entries that were not sent.
     Lost {
         /// Their first sequence number.
         first: u64,
         /// Their last.
         last: u64,
     },
-    /// The journal is another one than before; all of it is sent.
+    /// The journal is a different one than before. All of it is sent.
     Replaced,
 }

@@ -16,10 +16,10 @@ use super::files;
 /// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The entries of a journal in order. `None` is the end so far: asked again, it goes on with what
+/// The entries of a journal in order. `None` means the end so far. A later call continues with what
 /// was written since.
 ///
-/// A segment ends where the next one begins: what it has beyond that was written anew.
+/// A segment ends where the next one begins. What it has beyond that was written again there.
 #[derive(Debug)]
 pub struct Entries {
     disk: Arc<dyn Disk>,
@@ -34,18 +34,19 @@ pub struct Entries {
     altered: Vec<Altered>,
 }
 
-/// A segment that was changed since the one behind it was begun, or else what that one says.
+/// A segment that differs from what the header of the next segment says. Either the segment or that
+/// header was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Altered {
-    /// The one of which it is said.
+    /// The segment that differs.
     pub path: PathBuf,
     /// Its last entry.
     pub last: u64,
-    /// The one that says it.
+    /// The next segment, whose header has the digest.
     pub behind: PathBuf,
-    /// What it is.
+    /// The digest of the segment.
     pub digest: Digest,
-    /// What it was.
+    /// The digest in the header of the next segment.
     pub said: Digest,
 }
 
@@ -111,20 +112,20 @@ pub(super) fn digester(
     Ok(segment.and_then(|segment| segment.reader.digester().cloned()))
 }
 
-/// A journal as far as it was written, in a form that others can keep.
+/// The identity of a journal up to an entry, for others to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
-    /// Who writes it.
+    /// The gateway that writes it.
     pub gateway: String,
     /// Its last entry.
     pub last: u64,
-    /// Digest of the segment that has it, up to that. Its header has the digest of the one before,
-    /// and so on, so that this is of all that was before.
+    /// The digest of the segment with that entry, up to that entry. Its header has the digest of
+    /// the segment before it, and so on. So this digest covers everything before it.
     pub digest: Digest,
 }
 
-/// The journal in `dir` up to the entry `last`, or its end. `None` where it has no entry, or nobody
-/// knows what was before it.
+/// The journal in `dir` up to the entry `last`, or its end. `None` if it has no entry, or if its
+/// beginning is unknown.
 ///
 /// # Errors
 /// `Io`, `SegmentReader`.

@@ -32,30 +32,30 @@ const REJECTED_MAX: usize = 1000;
 /// The file that a writer holds locked.
 const LOCK: &str = "journal.lock";
 
-/// What was found when the journal was opened.
+/// What a start found in the journal.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Where reading began, if there was anything to read.
+    /// The sequence number from which the start read.
     pub from_seq: u64,
     /// Entries read.
     pub entries: u64,
-    /// Requests that were posted before, all in all.
+    /// All requests that were posted before.
     pub posts: u64,
-    /// Requests that were voided before, all in all.
+    /// All requests that were voided before.
     pub voids: u64,
-    /// Entries that settle what was not open; `taximeter verify` says which.
+    /// Entries that settle a request that was not open. `taximeter verify` names them.
     pub strays: u64,
-    /// Bytes at the end that were being written, or were not synced when the power failed; they are
-    /// left out now.
+    /// Bytes at the end that are left out, because they were being written or were not synced when
+    /// the power failed.
     pub torn_bytes: u64,
-    /// What could not be read, and is left out.
+    /// Damage that is left out.
     pub losses: Vec<Loss>,
-    /// Entries that are as they were written, but not what their kind says: they change nothing, and
-    /// the others go on.
+    /// Entries that are intact but cannot be understood. They change nothing, and the start
+    /// continues.
     pub rejected: Vec<(Framed, Fault)>,
-    /// Requests that were open: their records are posted now, with `seq`.
+    /// Records of the requests that were open. They are posted, with their `seq`.
     pub died: Vec<Record>,
-    /// Sequence number of the next entry.
+    /// The sequence number of the next entry.
     pub next_seq: u64,
 }
 

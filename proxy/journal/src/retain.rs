@@ -17,7 +17,7 @@ use super::read::last_checkpoint;
 /// How often old segments are looked for.
 const PERIOD: Duration = Duration::from_secs(3600);
 
-/// Removes old segments now and then, once the store has what is in them.
+/// Removes old segments from time to time, after the store has their entries.
 #[derive(Debug)]
 pub struct Retention {
     dir: PathBuf,
@@ -28,17 +28,17 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Of the journals in the data directory `dir`: that of requests, whose last entry is `written` before the store is fed.
+    /// For the journals in the data directory `dir`. `written` is the last entry of the journal of
+    /// requests, before the store is fed.
     pub fn new(dir: &Path, keep_days: u32, written: u64) -> Self {
         let keep = SignedDuration::from_hours(24 * i64::from(keep_days));
         Self { dir: dir.to_owned(), keep, written, due: None }
     }
 
-    /// The store has been fed: it has what was written before that. `written` is the last entry
-    /// now; `sent` tells the last request and the last correction that a receiver has, `u64::MAX`
-    /// where there is none; `corrections` is the last correction that the store has. Where the
-    /// directory is `crowded`, age does not count, and nothing is put off. The segments that were
-    /// removed.
+    /// Removes segments after the store was fed, and returns their paths. `written` is the last
+    /// entry now. `sent` returns the last request and the last correction that the receiver has, or
+    /// `u64::MAX` without a receiver. `corrections` is the last correction that the store has. If
+    /// the directory is `crowded`, age does not count and nothing is postponed.
     ///
     /// # Errors
     /// As `retire`.

@@ -8,23 +8,23 @@ use jiff::Timestamp;
 use super::disk::Disk;
 use super::files;
 
-/// How the journal does.
+/// The state of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalState {
-    /// The last entry that the disk is known to have since the start, and when that was.
+    /// The last entry that was synced since the start, and when.
     pub synced: Option<(u64, Timestamp)>,
     /// Entries queued and being written, in bytes.
     pub queued_bytes: usize,
-    /// Entries since the start that nobody waited for and that were not taken.
+    /// Entries since the start for which nobody waited and that the queue refused.
     pub lost: u64,
 }
 
 /// The files of a journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Segments {
-    /// How many.
+    /// The number of segments.
     pub count: u64,
-    /// Of all of them.
+    /// The size of all segments.
     pub bytes: u64,
 }
 

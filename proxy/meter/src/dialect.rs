@@ -211,8 +211,8 @@ mod tests {
                 habits.provider(),
                 match habits.stream_usage() {
                     StreamUsage::Always => "always",
-                    StreamUsage::WhenAsked => "when asked, so it is",
-                    StreamUsage::Unknown => "perhaps; it is not asked",
+                    StreamUsage::WhenAsked => "when asked; Taximeter asks",
+                    StreamUsage::Unknown => "not known; Taximeter does not ask",
                 },
                 yes(habits.takes_continuous_usage()),
                 yes(habits.takes_token_ids()),

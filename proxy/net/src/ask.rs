@@ -36,7 +36,7 @@ pub async fn ask(
     ask_by(&Dialer::new(url.tls, CONNECT_TIMEOUT), url, path, body).await
 }
 
-/// The same on a connection of `dialer`'s.
+/// The same, on a connection that `dialer` opens.
 ///
 /// Errors: as `ask`.
 pub async fn ask_by(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many of each there are; whoever has none leaves no trace.
+/// Counts how many of each key exist now. A key without any takes no memory.
 #[derive(Debug)]
 pub struct Crowd<K>(Mutex<HashMap<K, usize>>);
 
@@ -14,7 +14,7 @@ impl<K> Default for Crowd<K> {
     }
 }
 
-/// One among those of its kind, for as long as it lives.
+/// One of the counted. It counts until it is dropped.
 #[derive(Debug)]
 pub struct Place<K: Eq + Hash> {
     crowd: Arc<Crowd<K>>,
@@ -22,7 +22,7 @@ pub struct Place<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> Crowd<K> {
-    /// A place for one more `of` these, unless there are `most` already.
+    /// Counts one more of the key `of`; `None` if there are `most` already.
     pub fn admit(self: &Arc<Self>, of: &K, most: usize) -> Option<Place<K>> {
         let mut crowd = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = crowd.entry(of.clone()).or_default();

@@ -17,10 +17,10 @@ pub enum FetchFault {
     /// The connection broke before an answer.
     #[error("the connection broke, or what came is not HTTP")]
     Broken,
-    /// It broke within the answer, or the answer is longer than is read.
+    /// The connection broke during the answer, or the answer is longer than the limit.
     #[error("the answer breaks off, or is too long: {0}")]
     Answer(Box<dyn std::error::Error + Send + Sync>),
-    /// The host cannot stand in a header.
+    /// The host is not valid in a header.
     #[error("the host of the URL is none")]
     Host,
 }

@@ -22,11 +22,11 @@ pub static X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key"
 /// `x-request-id`.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Asks for a receipt; every other name under `x-taximeter-` is ours alone.
+/// Asks for a receipt. Clients may set no other name that begins with `x-taximeter-`.
 pub static RECEIPT: HeaderName = HeaderName::from_static("x-taximeter-receipt");
-/// Our number of a request.
+/// Taximeter's id of a request.
 pub static REQUEST_ID: HeaderName = HeaderName::from_static("x-taximeter-request-id");
-/// In a receipt, the tokens.
+/// The tokens, in a receipt.
 pub static TOKENS: HeaderName = HeaderName::from_static("x-taximeter-tokens");
-/// In a receipt, the price.
+/// The cost, in a receipt.
 pub static COST: HeaderName = HeaderName::from_static("x-taximeter-cost");

@@ -9,37 +9,37 @@ const END_HEADERS: u8 = 4;
 /// A head, and the error code behind that of a RST_STREAM.
 const KEPT_BYTES: usize = HEAD_BYTES + 4;
 
-/// What a frame is for.
+/// The purpose of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `DATA`.
     Data,
     /// `HEADERS`.
     Headers,
-    /// A stream ends before its end.
+    /// `RST_STREAM`: the stream is aborted.
     Reset {
         /// The error code.
         code: u32,
     },
     /// `CONTINUATION`.
     Continuation,
-    /// All that moves no request and no answer, with resets of a wrong length among it: they end the
-    /// connection and no stream.
+    /// Every frame that carries no part of a request or an answer. This includes resets of a wrong
+    /// length, because they end the connection and not a stream.
     Control,
 }
 
-/// A frame, as far as its head tells.
+/// What the head of a frame says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
     /// The type of the frame.
     pub kind: Kind,
-    /// The id of its stream; 0 is the connection.
+    /// The id of its stream; 0 means the connection.
     pub stream: u32,
-    /// Without anything in it, and not the end of a stream either.
+    /// Whether the frame is empty and does not end its stream.
     pub idle: bool,
 }
 
-/// Reads along with one direction.
+/// Reads the frames of one direction.
 #[derive(Debug)]
 pub struct Frames {
     preface: usize,
@@ -53,12 +53,12 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// What a client sends: its preface, then frames.
+    /// For what a client sends: the preface, then frames.
     pub const fn of_client() -> Self {
         Self { preface: PREFACE_BYTES, ..Self::of_server() }
     }
 
-    /// What a server sends.
+    /// For what a server sends.
     pub const fn of_server() -> Self {
         Self {
             preface: 0,
@@ -75,13 +75,13 @@ impl Frames {
         self.preface == 0 && self.len == 0 && self.payload == 0
     }
 
-    /// Whether a part of a head has come, or of the preface, and the rest has not.
+    /// Whether a request's head, or the preface, has arrived only in part.
     pub const fn is_in_head(&self) -> bool {
         let in_headers = self.in_headers && self.payload > 0;
         self.preface > 0 || self.headers_go_on || in_headers
     }
 
-    /// Reads on; `each` hears of every frame once. Where reads begin and end carries no meaning.
+    /// Reads the next bytes and calls `each` once per frame. The bytes may be cut anywhere.
     pub fn read(&mut self, bytes: &[u8], mut each: impl FnMut(Frame)) {
         let mut rest = bytes;
         while !rest.is_empty() {

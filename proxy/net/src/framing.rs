@@ -25,7 +25,7 @@ const CHUNK_SIZE_DIGITS_MAX: usize = 16;
 /// Longest body that a length may announce, in bytes.
 const LENGTH_MAX: u64 = 1 << 63;
 
-/// A fault, and how many of the bytes before it are good.
+/// A fault, and how many bytes before it are correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken {
     /// Offset of the first byte that is at fault.
@@ -34,7 +34,7 @@ pub struct Broken {
     pub fault: FramingFault,
 }
 
-/// Reads along with one direction of a connection.
+/// Reads the messages of one direction of a connection.
 #[derive(Debug)]
 pub struct Framing {
     kind: Direction,
@@ -105,12 +105,12 @@ struct Line {
 }
 
 impl Framing {
-    /// Requests, one after the other, with heads of so many bytes and fields.
+    /// For requests, one after the other, with limits on the bytes and the fields of their heads.
     pub fn requests(head_bytes_max: usize, fields_max: usize) -> Self {
         Self::new(Direction::Requests, head_bytes_max, fields_max)
     }
 
-    /// Answers with heads of so many bytes, of which none is expected yet.
+    /// For answers, with a limit on the bytes of their heads. No answer is expected yet.
     pub fn answers(head_bytes_max: usize) -> Self {
         // How many fields they have is hyper's to judge.
         Self::new(Direction::Answers, head_bytes_max, usize::MAX)
@@ -121,7 +121,7 @@ impl Framing {
         Self { kind, head_bytes_max, fields_max, place, line, head, request, first_line }
     }
 
-    /// How the message begins that is being read: of its first line what is kept.
+    /// The beginning of the first line of the current message, as far as it is kept.
     pub fn first_line(&self) -> &[u8] {
         match self.place {
             State::FirstLine => self.line.kept(),
@@ -134,7 +134,7 @@ impl Framing {
         !matches!(self.place, State::Between | State::FirstLine | State::Fields)
     }
 
-    /// A request has been sent, whose answer begins with the next byte.
+    /// Notes that a request was sent. Its answer begins with the next byte.
     pub fn expect(&mut self, to_head: bool) {
         self.begin();
         self.head.to_head = to_head;
@@ -145,7 +145,7 @@ impl Framing {
         *self = Self { place: State::FirstLine, ..new };
     }
 
-    /// Reads on. Where reads begin and end carries no meaning.
+    /// Reads the next bytes, which may be cut anywhere.
     ///
     /// Errors: what came is not one message only; nothing after it can be read.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), Broken> {

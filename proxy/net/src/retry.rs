@@ -9,10 +9,10 @@ use http::header::RETRY_AFTER;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// Longest pause of ours.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Longest pause that may be asked for.
+/// The longest pause that a receiver can ask for.
 pub const ASKED_PAUSE_MAX: Duration = Duration::from_secs(3600);
 
-/// What `retry-after` asks for, in seconds; its other form, a date, says nothing here.
+/// The pause that `retry-after` asks for in seconds. The form with a date is ignored.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(ASKED_PAUSE_MAX))

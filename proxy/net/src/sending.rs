@@ -8,7 +8,7 @@ use taximeter_system::thread::Started;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
-/// The thread.
+/// A thread that sends.
 #[derive(Debug)]
 pub struct SenderThread {
     stop: Arc<Notify>,
@@ -43,12 +43,12 @@ impl SenderThread {
         Ok(Self { stop, thread })
     }
 
-    /// Asks it to end, once the rest is sent or given up.
+    /// Asks the thread to end after it has sent the rest or has given up.
     pub fn stop(&self) {
         self.stop.notify_one();
     }
 
-    /// Ready when it has ended.
+    /// Waits until the thread has ended.
     pub async fn ended(self) {
         self.thread.ended().await;
     }

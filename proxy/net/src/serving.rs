@@ -30,7 +30,8 @@ use crate::upstream::{HTTP_1, HTTP_2};
 
 pub use head::HeadBounds;
 
-/// By ALPN's names, the most wanted first. Without TLS it is HTTP/1.1.
+/// The ALPN names of the protocols, the preferred one first. Without TLS the server speaks
+/// HTTP/1.1.
 pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, HTTP_1];
 
 /// Requests at once on one connection.
@@ -40,26 +41,26 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after an accept that failed, as it does where descriptors are used up.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many may connect, and how long they may take.
+/// The limits of connections: how many, and how long each step may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Connections at once; more wait to be accepted.
+    /// Connections at once. Further ones wait to be accepted.
     pub connections_max: u16,
-    /// Connections from one address at once; more are closed, so that others find room. `None` is no
-    /// maximum.
+    /// Connections of one address at once. Further ones are closed, so that others can connect.
+    /// `None` is no limit.
     pub connections_per_peer_max: Option<usize>,
-    /// From the connection to a private one.
+    /// Time for the TLS handshake.
     pub handshake_timeout: Duration,
-    /// For the first request head, from the private connection on.
+    /// Time for the first request head, after the handshake.
     pub first_head_timeout: Duration,
-    /// For each head behind it, idle time included.
+    /// Time for each further head, including idle time.
     pub head_timeout: Duration,
-    /// How old a connection grows, before it is asked to end.
+    /// The age at which a connection is asked to end.
     pub age_max: Duration,
 }
 
 impl Bounds {
-    /// The usual ones; one address may have all of the room.
+    /// The usual limits. One address may have all connections.
     pub const fn of_age(age_max: Duration) -> Self {
         Self {
             connections_max: 256,
@@ -72,14 +73,14 @@ impl Bounds {
     }
 }
 
-/// What a connection tells of who asks.
+/// What a connection says about the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
-    /// A certificate was shown that an authority of ours has signed.
+    /// Whether the caller showed a certificate that one of the configured authorities has signed.
     pub is_certified: bool,
 }
 
-/// Whoever is connected.
+/// A server and its connections.
 pub struct Server {
     bounds: Bounds,
     room: Arc<Semaphore>,
@@ -89,13 +90,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Nobody yet.
+    /// A server without connections.
     pub fn new(bounds: Bounds) -> Self {
         let room = Arc::new(Semaphore::new(bounds.connections_max.into()));
         Self { bounds, room, peers: Arc::default(), draining: watch::Sender::new(false) }
     }
 
-    /// Lets everybody in, for ever; dropped, nobody more. How large heads may be is asked for each
+    /// Accepts connections until this future is dropped. It asks for the limits of heads at each
     /// connection.
     pub async fn serve<F, A, B>(
         &self,
@@ -131,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Lets those end who are there; who does not in time is left.
+    /// Lets the open connections end. It stops waiting after a time limit.
     pub async fn drain(&self) {
         self.draining.send_replace(true);
         let all = self.room.acquire_many(self.bounds.connections_max.into());
@@ -139,7 +140,7 @@ impl Server {
     }
 }
 
-/// What is answered: in words of the server itself, too.
+/// The body of an answer. The server itself can make one too.
 pub trait Reply:
     Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + From<&'static str> + Send + 'static
 {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket; `T` is the TLS of our side of it.
+/// A socket; `T` is the TLS stream of our side.
 pub enum Socket<T> {
     /// Without TLS.
     Plain(TcpStream),

@@ -28,30 +28,30 @@ const LOOK_PERIOD: Duration = Duration::from_millis(500);
 /// for the moment in which it is replaced.
 const LOOKS_BEFORE_TOLD: u32 = 2;
 
-/// What connections are secured with: the newest that the files had whole.
+/// The current certificate and key: the newest ones that the files had complete.
 #[derive(Clone)]
 pub struct Tls {
     config: watch::Receiver<Arc<ServerConfig>>,
 }
 
-/// Looks at the files; see [`Watch::run`].
+/// Watches the files; see [`Watch::run`].
 pub struct Watch {
     files: Files,
     seen: Seen,
     newest: watch::Sender<Arc<ServerConfig>>,
 }
 
-/// What a look at the files came to.
+/// The result of a check of the files.
 pub enum Reload<'a> {
-    /// From now on this holds.
+    /// The new files are in force.
     Renewed(&'a Files),
-    /// What they hold does not do; what was in force stays.
+    /// The new files cannot be used. The old ones stay in force.
     Refused(&'a TlsFault),
 }
 
 impl Tls {
-    /// Reads the files once; `protocols` are ALPN's names, the most wanted first. Without running
-    /// the watch, what was read stays.
+    /// Reads the files once; `protocols` are ALPN names, the preferred one first. The files are
+    /// read again only while the watch runs.
     ///
     /// Errors: a file that cannot be read, or that does not do.
     pub fn open(
@@ -65,7 +65,7 @@ impl Tls {
         Ok((Self { config }, Watch { files, seen, newest }))
     }
 
-    /// Makes `stream` private. It has no limit of time of its own.
+    /// Does the TLS handshake on `stream`. It has no time limit of its own.
     ///
     /// Errors: the other side leaves, speaks no TLS, or lacks a certificate that we ask for.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
@@ -78,7 +78,7 @@ impl Tls {
 }
 
 impl Watch {
-    /// Looks at the files for ever, or until nobody serves with them any more.
+    /// Checks the files until no server uses them.
     pub async fn run(mut self, tell: impl Fn(&Reload<'_>)) {
         loop {
             tokio::time::sleep(LOOK_PERIOD).await;

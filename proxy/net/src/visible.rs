@@ -1,6 +1,7 @@
 //! Says which characters of names from outside can be shown as they are.
 
-/// Whether a character neither controls nor reorders nor hides what stands around it.
+/// Whether a character is harmless to show: it does not control, reorder or hide the text around
+/// it.
 pub fn is_visible(character: char) -> bool {
     !character.is_control()
         && !matches!(

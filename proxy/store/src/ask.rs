@@ -19,35 +19,36 @@ use super::grain::Granularity;
 /// up for longer.
 pub(super) const PAGE_RECORDS_MAX: u32 = 512;
 
-/// How much of the store one page may take.
+/// The limits of one page.
 #[derive(Debug, Clone, Copy)]
 pub struct Pages {
     /// Most records on a page.
     pub records_max: u32,
-    /// Most records that are looked at for it.
+    /// Most records that are examined for a page.
     pub looked_at_max: u32,
 }
 
-/// Some records, and where to go on.
+/// One page of records, and where the next one begins.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// In the order that was asked for.
+    /// The records, in the requested order.
     pub records: Vec<Record>,
-    /// `None` where there are no more.
+    /// Where the next page begins; `None` if this is the last one.
     pub next: Option<Cursor>,
 }
 
 impl Store {
-    /// Whether no request is in it.
+    /// Whether the store has no request.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn is_empty(&mut self) -> Result<bool, StoreError> {
         Ok(self.newest()? == 0)
     }
 
-    /// Shows `visit` what `period` adds up to, of one tenant or of all, in order of the keys. Of an
-    /// hour that is cut by the start or end of the period, only what was admitted inside; its key
-    /// has the first instant inside. A key comes again where its sums would be too large to be kept exactly.
+    /// Calls `visit` with the sums of `period`, of one tenant or of all, in the order of their
+    /// keys. If the period cuts an hour, only requests that were admitted inside count, and the key
+    /// has the first instant inside. A key comes several times if its sums would be too large to be
+    /// exact.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub fn hours<E: From<StoreError>>(
@@ -69,8 +70,8 @@ impl Store {
         }
     }
 
-    /// The same, as finely as `grain` says, and no finer where that is cheaper: many hours in one
-    /// sum, with the key of the first of them. In any order.
+    /// The same in sums as fine as `grain` says, and coarser ones where that is cheaper: many hours
+    /// in one sum, with the key of the first hour. They come in any order.
     ///
     /// Errors: as [`hours`](Self::hours).
     pub fn sums<E: From<StoreError>>(
@@ -133,8 +134,8 @@ impl Store {
         })
     }
 
-    /// Shows `visit` each request that was admitted in `period`, and when it ended. Of its record
-    /// only what bills are made of is read.
+    /// Calls `visit` with each request that was admitted in `period`, and when it ended. It reads
+    /// only the members of the record that bills need.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn runs(
@@ -148,8 +149,9 @@ impl Store {
         })
     }
 
-    /// Shows `visit` each correction of requests that were admitted in `period`, of one tenant or
-    /// of all, beside its request; of one request in the order in which they were written.
+    /// Calls `visit` with each correction of requests that were admitted in `period`, of one tenant
+    /// or of all, together with its request. Corrections of one request come in the order in which
+    /// they were written.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub fn corrections<E: From<StoreError>>(
@@ -166,14 +168,15 @@ impl Store {
         })
     }
 
-    /// Which entries of which journals `period` is made of, of one tenant or of all.
+    /// The journal entries that `period` is made of, for one tenant or for all.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
         self.database.entries(period, tenant)
     }
 
-    /// Does `work`, to which the store is as it is now, whatever is fed meanwhile. It must not feed.
+    /// Does `work` on the store as of one moment, whatever is fed meanwhile. `work` must not feed
+    /// the store.
     ///
     /// Errors: `work`'s own; `Damaged`, `Unavailable`.
     pub fn at_one_moment<T, E: From<StoreError>>(
@@ -188,15 +191,15 @@ impl Store {
         Ok(done)
     }
 
-    /// The number of the newest record: each one that is fed later has a higher one.
+    /// The number of the newest record. Every record that is fed later has a higher number.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn newest(&mut self) -> Result<i64, StoreError> {
         self.database.newest()
     }
 
-    /// Shows `visit` each record with a number up to `newest`, in order of admission; of more than
-    /// `limit`, the last ones.
+    /// Calls `visit` with each record with a number up to `newest`, in order of admission. If there
+    /// are more than `limit`, only with the last ones.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub fn records<E: From<StoreError>>(
@@ -222,8 +225,8 @@ impl Store {
         }
     }
 
-    /// Hands `visit` the same as [`records`](Self::records), page by page and not read yet; the page
-    /// that it gives back is used again.
+    /// Passes `visit` the same as [`records`](Self::records), as unparsed pages. `visit` returns
+    /// the page so that its memory is reused.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub fn pages<E: From<StoreError>>(
@@ -243,9 +246,9 @@ impl Store {
         }
     }
 
-    /// The records of `filter` that are `wanted`, from behind `cursor` on or from the first. A page
-    /// may have fewer than it could, and others still follow: looking has a limit, and ends where
-    /// `enough` says so.
+    /// The records of `filter` that are `wanted`, from after `cursor` or from the first. A page may
+    /// have fewer records than it could although others follow: the search has a limit and ends
+    /// when `enough` says so.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn page(
@@ -305,7 +308,7 @@ impl Store {
         }
     }
 
-    /// The record of that id and its corrections, in the order in which they were written.
+    /// The record with that id, and its corrections in the order in which they were written.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn record(
@@ -335,9 +338,9 @@ impl Store {
         Ok(Some((record, corrections)))
     }
 
-    /// Shows `visit` each record with a number above `after`, in order of arrival. Then `after` is the
-    /// number of the newest one, whether it was asked for or not; where that fails, of the last one
-    /// that was shown.
+    /// Calls `visit` with each record with a number above `after`, in order of arrival. Then it
+    /// sets `after` to the number of the newest record, also if the filter excludes that one. After
+    /// an error, `after` is the number of the last record that was visited.
     ///
     /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
     pub fn records_after<E: From<StoreError>>(

@@ -20,14 +20,14 @@ use super::post::Post;
 /// Sums that are gathered before they are compared, and those of one hour more.
 const SUMS_MAX: usize = 4096;
 
-/// Something that the store has.
+/// One part of the store's content.
 #[derive(Debug)]
 pub enum Audited<'a, T> {
-    /// So many requests, and what they have been gathered to.
+    /// A number of requests, and what was gathered from them.
     Posts(usize, T),
     /// A request that cannot be read, by the number of its entry.
     Unreadable(u64, serde_json::Error),
-    /// A correction of one that is there.
+    /// A correction of a request that the store has.
     Correction(&'a Correction),
     /// What bills are made of.
     Sum(Sum<'a>),
@@ -37,11 +37,11 @@ pub enum Audited<'a, T> {
 /// sum would be too large to be kept exactly; none where there is no such sum.
 #[derive(Debug)]
 pub struct Sum<'a> {
-    /// Of what.
+    /// The key of the sum.
     pub key: &'a HourKey,
     /// What bills are made of.
     pub kept: &'a [Hour],
-    /// What the requests add up to, or the corrections.
+    /// The sum of the requests, or of the corrections.
     pub due: &'a [Hour],
 }
 

@@ -9,13 +9,13 @@ use taximeter_billing::{
 use crate::terms::{Scope, Terms};
 use crate::{Store, StoreError};
 
-/// Characters a line of a table that goes to no terminal.
+/// Width in characters of a table that is not written to a terminal.
 pub const WIDTH: usize = 120;
 
 /// How a bill is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// For people: an invoice, or a table where it is grouped.
+    /// For people: an invoice, or a table if the bill is grouped.
     Table,
     /// For spreadsheets.
     Csv,
@@ -28,17 +28,18 @@ pub enum Form {
 pub struct BillJob {
     /// How it is written.
     pub form: Form,
-    /// What its lines are; `None` is an invoice as a table, and otherwise by tenant and model.
+    /// How its lines are grouped. `None` makes an invoice as a table, and other forms by tenant and
+    /// model.
     pub by: Option<Grouping>,
-    /// Of the requests that were admitted in it.
+    /// The period. A request belongs to the period in which it was admitted.
     pub period: Period,
-    /// Whose months, days and hours.
+    /// The time zone of its months, days and hours.
     pub zone: Zone,
-    /// Of this tenant only.
+    /// Only this tenant, if set.
     pub tenant: Option<String>,
-    /// Decides what a bill is provisional of, and what GPUs cost so far.
+    /// The current time. It decides which part is provisional and what GPUs cost so far.
     pub now: Timestamp,
-    /// What is owed beside what requests cost.
+    /// Amounts in addition to the cost of requests.
     pub terms: Terms,
 }
 
@@ -54,8 +55,8 @@ impl Form {
 }
 
 impl BillJob {
-    /// The bill as text. Tables are up to `width` characters wide and end with where they are from:
-    /// `source`, what people call the store.
+    /// Writes the bill as text. Tables are up to `width` characters wide and end with `source`, the
+    /// name of the store for people.
     ///
     /// Errors: the store's; sums that cannot be kept exactly, or of two currencies; a period of too
     /// many parts.
@@ -72,7 +73,7 @@ impl BillJob {
         })
     }
 
-    /// The shortest part of the calendar that its lines tell apart.
+    /// The shortest calendar unit that its lines distinguish.
     pub fn unit(&self) -> Unit {
         self.by.as_ref().and_then(Grouping::unit).unwrap_or(Unit::Month)
     }

@@ -7,17 +7,17 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use taximeter_ledger::RequestId;
 
-/// Which way records are read.
+/// The order in which records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// In order of admission.
     OldestFirst,
-    /// Against it.
+    /// In reverse order of admission.
     NewestFirst,
 }
 
-/// Behind which record to go on. What came to the store after its first page stays out of the
-/// others.
+/// The record after which reading continues. Records that arrived after the first page are not on
+/// later pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// The order of the page.
@@ -30,7 +30,7 @@ pub struct Cursor {
     pub(super) id: RequestId,
 }
 
-/// Not what was handed out.
+/// The text is not a cursor of this store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoCursor;
 

@@ -139,7 +139,7 @@ pub(super) trait Database: fmt::Debug + Send {
 /// Fills an empty store.
 pub(super) type Refill<'a> = dyn FnMut(&mut dyn Database) -> Result<(), StoreError> + 'a;
 
-/// What rebuilding found that the journals do not have, and kept.
+/// What a rebuild kept although the journals do not have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rebuilt {
     /// Requests.
@@ -148,8 +148,8 @@ pub struct Rebuilt {
     pub kept_corrections: u64,
 }
 
-/// Some requests as they were written: one behind the other, so that their memory is one piece, which
-/// those that come next are read into.
+/// Some requests as they were written, one after the other in one piece of memory. The next ones
+/// are read into the same memory.
 #[derive(Debug, Default)]
 pub struct Written {
     records: String,
@@ -163,7 +163,7 @@ impl Written {
         self.ends.len()
     }
 
-    /// Each with the number of its entry.
+    /// Each request with the number of its entry.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
         let mut start = 0;
         self.ends.iter().map(move |(seq, end)| {
@@ -185,14 +185,14 @@ impl Written {
     }
 }
 
-/// Which records are asked for.
+/// A filter of records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this tenant only.
+    /// Only this tenant, if set.
     pub tenant: Option<String>,
-    /// Admitted at or after, to the microsecond.
+    /// Only requests that were admitted at or after this time, to the microsecond.
     pub from: Option<Timestamp>,
-    /// Admitted before, to the microsecond.
+    /// Only requests that were admitted before this time, to the microsecond.
     pub to: Option<Timestamp>,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-/// Any error of whoever reads the journal.
+/// Any error of reading a journal.
 pub type ReadError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why the store cannot answer.
@@ -42,7 +42,7 @@ pub enum StoreError {
         /// What does not fit.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The file system, the network, or another process says no; later it may not.
+    /// The file system, the network or another process refuses. A later attempt may succeed.
     #[error("cannot use the store {store}: {source}")]
     Unavailable {
         /// Where it is.
@@ -50,13 +50,13 @@ pub enum StoreError {
         /// What the database said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another process corrects what it has.
+    /// Another process writes corrections of the same store.
     #[error("another `taximeter rerate` corrects what {store} has; run this when that has ended")]
     Correcting {
         /// Where it is.
         store: String,
     },
-    /// Corrections were written elsewhere, and may not all be here.
+    /// Another gateway wrote corrections that may not all be in the store.
     #[error(
         "a `taximeter rerate` that began at {since} has not ended, and its corrections may not all \
          be in {store}: run it again where it ran, with the data directory of {gateway}; or, where \
@@ -70,7 +70,7 @@ pub enum StoreError {
         /// When it began.
         since: Timestamp,
     },
-    /// The journal cannot be read; what came before the fault is in the store.
+    /// The journal cannot be read. The entries before the fault are in the store.
     #[error("cannot read the journal: {0}")]
     Journal(#[source] ReadError),
 }

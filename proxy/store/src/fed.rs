@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 /// The file in the data directory.
 const FILE: &str = "fed-store.json";
 
-/// A store that several gateways may share.
+/// A store that several gateways can share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FedStore {
     /// Its URL without the password.
     pub store: String,
-    /// What the gateway is called in it.
+    /// The name of the gateway in it.
     pub gateway: String,
 }
 
 impl FedStore {
-    /// What the gateway of `data_dir` said last; `None` where it feeds the directory's own.
+    /// Reads the note in `data_dir`; `None` if the gateway feeds the store in the directory.
     ///
     /// Errors: the word is there, and cannot be read.
     pub fn of(data_dir: &Path) -> io::Result<Option<Self>> {

@@ -15,7 +15,7 @@ const BATCH_ENTRIES_MAX: u64 = 4096;
 /// Most bytes of entries in one transaction, but for its last one: bounds its memory.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// Entries of a journal, in order. `None` may be the end so far.
+/// The entries of a journal, in order. `None` may mean the end so far.
 pub type Entries = Box<dyn Iterator<Item = Result<Framed, ReadError>> + Send>;
 
 /// Reads a journal from this sequence number on, or from its first entry after it.
@@ -24,7 +24,7 @@ type Read<'a> = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send + 'a>;
 /// Keeps an entry of the journal of this name that the store cannot read.
 type SetAside<'a> = Box<dyn FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a>;
 
-/// A journal that feeds the store; it is read on from where the last feeding ended.
+/// A journal that feeds the store. It is read from where the last feeding ended.
 pub struct Feed<'a> {
     name: &'a str,
     read: Read<'a>,
@@ -34,7 +34,7 @@ pub struct Feed<'a> {
     stored: u64,
 }
 
-/// What a feeding did.
+/// The result of a feeding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fed {
     /// Entries read.
@@ -43,10 +43,10 @@ pub struct Fed {
     pub records: u64,
     /// Corrections that were new to the store.
     pub corrections: u64,
-    /// Sequence number of the last entry of the first journal that the store has, 0 for none: what
-    /// the journal may drop.
+    /// Sequence number of the last entry of the first journal that the store has; 0 for none. The
+    /// journal may remove entries up to it.
     pub stored: u64,
-    /// The same of the second journal, that of corrections.
+    /// The same for the second journal, that of corrections.
     pub stored_corrections: u64,
 }
 
@@ -59,8 +59,8 @@ struct Piece {
 }
 
 impl<'a> Feed<'a> {
-    /// The journal that `read` reads; the store knows it by `name`. An entry that cannot be read
-    /// ends the feeding, unless somebody keeps it.
+    /// The journal that `read` reads. `name` is its name in the store. An entry that cannot be
+    /// understood ends the feeding, unless the caller sets it aside.
     pub fn new(
         name: &'a str,
         read: impl FnMut(u64) -> Result<Entries, ReadError> + Send + 'a,
@@ -131,15 +131,16 @@ impl fmt::Debug for Feed<'_> {
 }
 
 impl Store {
-    /// Feeds what the journals have and the store does not yet, one journal after the other.
+    /// Feeds the entries that the store does not have yet, one journal after the other.
     ///
     /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
     pub fn catch_up(&mut self, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
         feed_all(&mut *self.database, feeds)
     }
 
-    /// Builds the store anew from the journals, and keeps what it has beyond them: the journals may
-    /// have dropped old segments. The store is as it was until all is done, and after an error.
+    /// Rebuilds the store from the journals. It keeps what the journals no longer have, because
+    /// they may have removed old segments. The store stays as it was until everything is done, and
+    /// after an error.
     ///
     /// Errors: as [`Store::catch_up`].
     pub fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {

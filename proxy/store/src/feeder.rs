@@ -16,24 +16,24 @@ const FEED_INTERVAL: Duration = Duration::from_millis(500);
 /// Time between two attempts while the store cannot be used.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How far the store has come, for whoever asks.
+/// How far the store is behind the journals, shared between threads.
 #[derive(Debug, Default)]
 pub struct Feeding(Mutex<FeedState>);
 
-/// How far the store has come.
+/// How far the store is behind the journals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeedState {
-    /// Sequence number of the last entry of the requests' journal that it has; 0 before the first
-    /// feeding.
+    /// Sequence number of the last entry of the journal of requests that the store has; 0 before
+    /// the first feeding.
     pub stored: u64,
-    /// The last feeding that succeeded.
+    /// The time of the last feeding that succeeded.
     pub fed_at: Option<Timestamp>,
     /// Why the last feeding failed; `None` when it did not.
     pub fault: Option<String>,
 }
 
 impl Feeding {
-    /// A feeding has ended.
+    /// Notes the result of a feeding.
     pub fn note(&self, fed: &Result<Fed, StoreError>, now: Timestamp) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match fed {
@@ -42,7 +42,7 @@ impl Feeding {
         }
     }
 
-    /// What is known now.
+    /// The state now.
     pub fn state(&self) -> FeedState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -51,14 +51,14 @@ impl Feeding {
 /// Opens the store.
 type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
 
-/// A thread that keeps the store up with the journals.
+/// The thread that feeds the store from the journals.
 #[derive(Debug)]
 pub struct Feeder {
     signals: Arc<Signals>,
     thread: Started,
 }
 
-/// Tells the feeder that the journal has grown; cheap enough for every entry.
+/// Wakes the feeder when the journal has grown. It is cheap enough for every entry.
 #[derive(Debug, Clone)]
 pub struct Bell {
     signals: Arc<Signals>,
@@ -89,19 +89,19 @@ impl Feeder {
         Ok(Self { signals, thread })
     }
 
-    /// For the one who writes the journal.
+    /// A bell for the code that writes the journal.
     #[must_use]
     pub fn bell(&self) -> Bell {
         Bell { signals: self.signals.clone(), thread: self.thread.thread.clone() }
     }
 
-    /// Feeds what is left, then ends the thread; does not wait for it.
+    /// Asks the thread to feed the rest and end. Does not wait for it.
     pub fn stop(&self) {
         self.signals.stop.store(true, Ordering::Release);
         self.thread.thread.unpark();
     }
 
-    /// Ready when the thread has ended. Whatever is missing, the store catches up at the next start.
+    /// Waits until the thread has ended. The next start feeds whatever is missing.
     pub async fn ended(self) {
         self.thread.ended().await;
     }

@@ -36,22 +36,22 @@ pub enum Format {
     Orb,
 }
 
-/// What is written in a format.
+/// What a format contains.
 #[derive(Debug, Clone)]
 pub enum Rendering {
-    /// Sums, with what is owed.
+    /// Sums and amounts.
     Bill(Form),
-    /// What other programs take.
+    /// An export for other programs.
     Export(Content),
 }
 
 impl Format {
-    /// Whether it is one of FOCUS, which has versions.
+    /// Whether this is a FOCUS format. FOCUS has versions.
     pub const fn is_focus(self) -> bool {
         matches!(self, Self::Focus | Self::FocusParquet)
     }
 
-    /// What it is of; `version` and `issuer` are FOCUS's.
+    /// What this format contains. `version` and `issuer` are used for FOCUS.
     pub fn written(self, version: FocusVersion, issuer: &str) -> Rendering {
         let focus = |parquet| Content::Focus { parquet, version, issuer: issuer.to_owned() };
         Rendering::Export(match self {

@@ -13,10 +13,10 @@ use taximeter_billing::{HourKey, Sums, add_exactly};
 /// Rows that are added up before something is shown, so that whoever looks can end it.
 const ROWS_MAX: u32 = 1 << 16;
 
-/// What is told apart.
+/// What sums must distinguish.
 #[derive(Clone, Copy)]
 pub struct Granularity<'a> {
-    /// In order. Hours that begin before one of them are in other sums than those from it on.
+    /// Instants in order. Hours before such an instant are in other sums than hours from it on.
     pub cuts: &'a [Timestamp],
     /// Whether of such a key every hour is told apart.
     pub(crate) is_hourly: &'a dyn Fn(&HourKey) -> bool,

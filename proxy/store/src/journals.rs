@@ -10,13 +10,13 @@ use super::error::ReadError;
 use super::feed::{Entries, Feed};
 use super::rejected::set_aside;
 
-/// The journals of a data directory, as the store is fed from them: requests, then corrections.
-/// Entries that it cannot read are set aside there.
+/// The journals of a data directory as feeds of the store: requests, then corrections. Entries that
+/// the store cannot read are set aside in the directory.
 pub fn feeds(data_dir: &Path) -> [Feed<'static>; 2] {
     feeds_with(data_dir, |_, _| {})
 }
 
-/// The same; `rejected` hears of what is set aside: why, and where it is.
+/// The same. It calls `rejected` for each entry that is set aside, with the reason and the path.
 pub fn feeds_with(
     data_dir: &Path,
     rejected: impl Fn(&Fault, &Path) + Clone + Send + 'static,
@@ -31,8 +31,9 @@ pub fn feeds_with(
     [feed(REQUESTS, data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
 }
 
-/// Keeps what a start of the journal in `data_dir` rejected beside what the store rejects of it;
-/// `rejected` hears of what only the start has read: why, and where it is.
+/// Stores the entries that a start of the journal in `data_dir` rejected next to those that the
+/// store rejects. It calls `rejected` for those that only the start has read, with the reason and
+/// the path.
 ///
 /// # Errors
 /// The directory cannot be written.

@@ -127,22 +127,22 @@ pub struct Store {
     is_shared: bool,
 }
 
-/// Where the store is that a gateway feeds.
+/// The location of the store that a gateway feeds.
 #[derive(Debug, Clone)]
 pub enum Location {
     /// In this data directory.
     DataDir(PathBuf),
     /// In a database.
     Postgres {
-        /// Which.
+        /// The URL of the database.
         url: Box<PostgresUrl>,
-        /// As whom.
+        /// The name of the gateway in the database.
         gateway: String,
     },
 }
 
 impl Location {
-    /// Where the gateway called `gateway` is told to have it. Its data directory is there already.
+    /// The location that the configuration of `gateway` names. Its data directory must exist.
     pub fn of(config: &Config, gateway: &str) -> Self {
         let dir = &config.data_dir;
         match &config.ledger.store {
@@ -151,7 +151,7 @@ impl Location {
         }
     }
 
-    /// The database that the gateway called `gateway` feeds from `data_dir`, which is there already.
+    /// The database that `gateway` feeds from `data_dir`, which must exist.
     pub fn in_database(url: &PostgresUrl, gateway: &str, data_dir: &Path) -> Self {
         // Gateways of one machine have one name, but never one data directory.
         let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
@@ -159,7 +159,7 @@ impl Location {
         Self::Postgres { url: Box::new(url.clone()), gateway }
     }
 
-    /// Leaves word of it in `data_dir`, for those who ask the directory.
+    /// Notes the location in `data_dir`, for commands that are pointed at the directory.
     ///
     /// Errors: the directory cannot be written.
     pub fn leave_word(&self, data_dir: &Path) -> io::Result<()> {
@@ -172,7 +172,7 @@ impl Location {
         FedStore::say(fed.as_ref(), data_dir)
     }
 
-    /// Opens it.
+    /// Opens the store.
     ///
     /// Errors: as [`Store::open`] and [`Store::connect`].
     pub fn open(&self) -> Result<Store, StoreError> {
@@ -183,7 +183,7 @@ impl Location {
     }
 }
 
-/// What people call it; without the password.
+/// The name of the location for people, without the password.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -194,30 +194,31 @@ impl fmt::Display for Location {
 }
 
 impl Store {
-    /// Opens the store in `data_dir`; makes one when there is none, and brings an older one up to
-    /// date.
+    /// Opens the store in `data_dir`. It creates the store if there is none, and updates an older
+    /// format.
     ///
     /// Errors: `NoDataDir`, `Newer`, `Damaged`, `Unavailable`.
     pub fn open(data_dir: &Path) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false })
     }
 
-    /// Whether several gateways may feed it.
+    /// Whether several gateways can feed the store.
     pub const fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// Opens the store in a PostgreSQL database; makes one when there is none, and brings an older
-    /// one up to date. `gateway` is whose journals are fed, and different from all others.
+    /// Opens the store in a PostgreSQL database. It creates the store if there is none, and updates
+    /// an older format. `gateway` is the name of the gateway whose journals are fed. It must be
+    /// unique in the database.
     ///
     /// Errors: `Newer`, `Damaged`, `Unavailable`.
     pub fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Postgres::open(url, gateway)?), is_shared: true })
     }
 
-    /// From here to [`end_correcting`](Self::end_correcting), or until it is closed, nobody else
-    /// writes corrections of what it has; `now` is for people. The gateway that is called `lost`
-    /// will not feed any more.
+    /// Reserves the right to write corrections of this store until
+    /// [`end_correcting`](Self::end_correcting), or until the store is closed. `now` is shown to
+    /// people. `lost` names a gateway that will not feed any more.
     ///
     /// Errors: `Correcting`; `Unfinished` while corrections may lie in another gateway's journal;
     /// `Damaged`, `Unavailable`.
@@ -229,8 +230,8 @@ impl Store {
         self.database.begin_correcting(now, lost)
     }
 
-    /// All corrections that were written are in it. What was begun and not ended keeps others from
-    /// correcting, also after this process.
+    /// Ends correcting: all corrections that were written are in the store. Without this call
+    /// others cannot correct, also after this process has ended.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn end_correcting(&mut self) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use taximeter_billing::BillRow;
 use taximeter_ledger::{Record, RecordCost, RequestId};
 use taximeter_pricing::{Flag, Source};
 
-/// The members of a record that are added up or have columns; the others are not looked at.
+/// The members of a record that are added up or have columns. The others are not parsed.
 #[derive(Debug, Deserialize)]
 pub struct Post<'a> {
     /// The id.
@@ -39,12 +39,12 @@ pub struct Post<'a> {
     response_model: Option<Text<'a>>,
     pub(super) usage: Usage,
     timing: Timing,
-    /// What it cost; `None` where that is unknown.
+    /// The cost; `None` if it is unknown.
     pub cost: Option<RecordCost>,
-    /// Its entry.
+    /// The sequence number of its entry.
     #[serde(skip)]
     pub seq: u64,
-    /// All of it, as it was written.
+    /// The whole JSON, as it was written.
     #[serde(skip)]
     pub record: &'a str,
 }
@@ -69,7 +69,7 @@ struct Timing {
 #[derive(Debug, Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The gateway that wrote a record. The rest is not looked at: there are millions of them.
+/// The gateway that wrote a record. The rest is not parsed, because there are millions of records.
 ///
 /// Errors: it is no record.
 pub(super) fn gateway(record: &str) -> Result<Cow<'_, str>, serde_json::Error> {
@@ -90,7 +90,7 @@ impl<'a> Post<'a> {
         Ok(Self { seq, record, ..post })
     }
 
-    /// All of it, whatever of it is asked for.
+    /// Parses the whole record.
     ///
     /// Errors: it is no record.
     pub fn whole(&self) -> Result<Record, serde_json::Error> {
@@ -103,7 +103,7 @@ impl<'a> Post<'a> {
         self.response_model.as_ref().or(self.request_model.as_ref()).map(|Text(model)| &**model)
     }
 
-    /// When it ended by the clock that says when it began, also where that was set meanwhile.
+    /// The end of the request by the clock of its beginning, also if the clock was set meanwhile.
     pub(super) fn ended_at(&self) -> Timestamp {
         let is_set = self.usage.flags.contains(&Flag::Clock);
         let duration = SignedDuration::try_from_secs_f64(self.timing.duration).ok();
@@ -111,7 +111,7 @@ impl<'a> Post<'a> {
         ended_at.filter(|_| is_set).unwrap_or(self.ended_at)
     }
 
-    /// As bills see it.
+    /// The request as a row of bills.
     pub(super) fn row(&self) -> BillRow<'_> {
         BillRow {
             started_at: self.started_at,

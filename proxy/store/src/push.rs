@@ -36,13 +36,13 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 const CURSOR: &str = "push.json";
 const CORRECTIONS_CURSOR: &str = "push-corrections.json";
 
-/// A thread that sends what is new.
+/// The thread that sends new events.
 #[derive(Debug)]
 pub struct Delivery(SenderThread);
 
 impl Delivery {
-    /// Starts sending what the journal in `data_dir` gets after entry `newest`, or after the one
-    /// that was the last to be sent before.
+    /// Starts to send the entries of the journal in `data_dir` that come after entry `newest`, or
+    /// after the last one that was sent before.
     ///
     /// Errors: the system has no thread for it, or no runtime; the data directory cannot be written.
     pub fn start(
@@ -70,19 +70,20 @@ impl Delivery {
         Ok(Self(sending))
     }
 
-    /// Sends what is left if the receiver takes it soon, then ends the thread; does not wait for it.
+    /// Asks the thread to send the rest, if the receiver takes it soon, and to end. Does not wait
+    /// for it.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Ready when the thread has ended.
+    /// Waits until the thread has ended.
     pub async fn ended(self) {
         self.0.ended().await;
     }
 }
 
-/// Sequence numbers of the last request and the last correction that need not be sent again from
-/// `data_dir`.
+/// The sequence numbers of the last request and the last correction of `data_dir` that need not be
+/// sent again.
 pub fn sent(data_dir: &Path) -> (u64, u64) {
     (PushCursor::sent(&data_dir.join(CURSOR)), PushCursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
 }

@@ -17,11 +17,11 @@ const PKCS8_PREFIX: [u8; 16] =
 /// What precedes the 32 bytes of a public key in SubjectPublicKeyInfo (RFC 8410).
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
 
-/// Why a key does not do.
+/// Why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The file system says no.
+    /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// What was tried.
@@ -31,7 +31,7 @@ pub enum KeyError {
         /// What it said.
         source: io::Error,
     },
-    /// Something else is in the file.
+    /// The file contains something else.
     #[error("{} is no {kind} Ed25519 key in PEM; make one with `taximeter keys signing`", path.display())]
     Foreign {
         /// The key's file.
@@ -39,20 +39,20 @@ pub enum KeyError {
         /// `private` or `public`.
         kind: &'static str,
     },
-    /// The system gives no randomness.
+    /// The system provides no randomness.
     #[error("no key was made: the system gives no randomness: {0}")]
     Randomness(getrandom::Error),
 }
 
-/// Signs.
+/// A private key that signs.
 pub struct SigningKey(Ed25519KeyPair);
 
-/// Checks signatures.
+/// A public key that checks signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
 impl SigningKey {
-    /// Makes a key and writes it to `path`, which only its owner may read and which must be new.
+    /// Makes a key and writes it to the new file `path`, which only its owner may read.
     ///
     /// Errors: `Io`, `Randomness`.
     pub fn create(path: &Path) -> Result<Self, KeyError> {
@@ -80,12 +80,12 @@ impl SigningKey {
         pair.map(Self).map_err(|_| foreign(path, "private"))
     }
 
-    /// 64 bytes.
+    /// Signs `message`. The signature has 64 bytes.
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
         self.0.sign(message).as_ref().to_vec()
     }
 
-    /// What others check with.
+    /// The public key, with which others check signatures.
     pub fn public(&self) -> PublicKey {
         let mut key = [0; 32];
         for (to, from) in key.iter_mut().zip(self.0.public_key().as_ref()) {
@@ -106,17 +106,17 @@ impl PublicKey {
         key.map(Self).ok_or_else(|| foreign(path, "public"))
     }
 
-    /// In PEM.
+    /// The key in PEM.
     pub fn pem(&self) -> String {
         pem("PUBLIC KEY", &[SPKI_PREFIX.as_slice(), &self.0].concat())
     }
 
-    /// Whether `signature` of `message` was made with the key that belongs to this one.
+    /// Whether `signature` of `message` was made with the private key of this one.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
     }
 
-    /// Its bytes in base64: tells keys apart.
+    /// The bytes of the key in base64, to identify it.
     pub fn base64(&self) -> String {
         BASE64.encode(self.0)
     }

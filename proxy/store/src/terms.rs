@@ -17,7 +17,8 @@ use crate::{Granularity, Store, StoreError};
 /// this long before a period may have run into it.
 const RUN_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// What is owed beside what the store has by the hour. Nothing of it without a configuration.
+/// The amounts that a configuration adds to the sums of the store. Without a configuration there
+/// are none.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     allowances: BTreeMap<String, Dated<Allowance>>,
@@ -32,40 +33,40 @@ struct Gpus {
     price: GpuPrice,
 }
 
-/// Which part of the ledger is billed.
+/// The part of the ledger that is billed.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// The period of the bill.
     pub period: Period,
-    /// Whose months allowances are for.
+    /// The time zone of the months that allowances are for.
     pub zone: &'a Zone,
-    /// The shortest part of its calendar that the bill tells apart; at most a month.
+    /// The shortest calendar unit that the bill distinguishes; at most a month.
     pub unit: Unit,
-    /// `None` is all.
+    /// The tenant; `None` means all.
     pub tenant: Option<&'a str>,
-    /// GPUs cost up to here, and not yet what is to come.
+    /// The current time. GPUs cost up to it.
     pub now: Timestamp,
 }
 
 impl<'a> Scope<'a> {
-    /// By the months of UTC, as exports are.
+    /// For months in UTC, as exports have them.
     pub const fn in_utc(period: Period, tenant: Option<&'a str>, now: Timestamp) -> Self {
         static UTC: Zone = Zone::UTC;
         Self { period, zone: &UTC, unit: Unit::Month, tenant, now }
     }
 }
 
-/// Where an hour comes from.
+/// The origin of an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Requests and their corrections.
     Ledger,
-    /// Shares of GPUs, and what of them was idle.
+    /// Shares of GPUs, and their idle time.
     Gpus,
 }
 
 impl Terms {
-    /// Those of a configuration.
+    /// The terms of a configuration.
     pub fn of(config: &Config) -> Self {
         let gpus = |upstream: &Upstream| {
             let (name, provider) = (upstream.name.clone(), upstream.provider.clone());
@@ -85,24 +86,24 @@ impl Terms {
         }
     }
 
-    /// Whether there are GPUs, which cost more as time goes by.
+    /// Whether there are GPUs. Their cost grows with time.
     pub const fn have_gpus(&self) -> bool {
         !self.gpus.is_empty()
     }
 
-    /// Whether what requests and their corrections cost is all that is owed.
+    /// Whether requests and their corrections are the only amounts.
     pub(crate) fn add_nothing(&self) -> bool {
         self.allowances.is_empty() && self.gpus.is_empty()
     }
 
-    /// Whether a request to `upstream` that was admitted `at` owes a share of GPUs, whatever its
+    /// Whether a request to `upstream` that was admitted `at` pays a share of GPUs, whatever its
     /// record says.
     pub(crate) fn owes_share(&self, upstream: &str, at: Timestamp) -> bool {
         let at = hour_of(at);
         self.gpus.iter().any(|gpus| gpus.upstream == upstream && gpus.price.covers(at))
     }
 
-    /// Shows `visit` every hour that is owed for; what of it is free.
+    /// Calls `visit` with every hour that costs something, and returns the free part.
     ///
     /// Errors: `visit`'s own; the store's; sums that cannot be kept exactly; a period of too many
     /// parts.

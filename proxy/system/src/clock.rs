@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// Monotonic time: for durations.
+/// Monotonic time, for durations.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Wall time: for stamps on records. May step; durations never come from it.
+/// Wall time, for time stamps on records. It may be set back or forward, so no duration is computed
+/// from it.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 pub fn wall() -> Timestamp {
     Timestamp::now()
 }
 
-/// `future`, if it is ready within `limit`. A timer is made only for one that is not ready at once.
+/// Waits for `future`, but no longer than `limit`. It sets a timer only if the future is not ready
+/// at once.
 pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {

@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, AsRawFd as _};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// Kept for the ledger, the store, the admin address and files that are read again: a sixteenth of
-/// all, within these.
+/// Descriptors that are reserved for the ledger, the store, the admin address and files that are
+/// read again: a sixteenth of all, between these bounds.
 const KEPT_MIN: u64 = 16;
 const KEPT_MAX: u64 = 256;
 
-/// Whether a client may have what was just opened for it: a quarter is left to what its request
-/// needs.
+/// Whether a client may keep the socket that was just opened for it. A quarter of all descriptors
+/// is reserved for what its request needs.
 pub fn may_serve_client(opened: &impl AsFd) -> bool {
     number(opened) < for_clients(most())
 }
@@ -30,7 +30,7 @@ pub fn has_room_for_engine() -> bool {
     next().is_some_and(|next| next < for_engines(most()))
 }
 
-/// Whether this error of the system says that there are none left.
+/// Whether this error code of the system means that no descriptor is left.
 pub fn is_used_up(code: i32) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|none_left| none_left.raw_os_error() == code)
 }

@@ -6,7 +6,7 @@ use std::thread::{Scope, available_parallelism};
 /// Most threads: more would wait for whoever fills the lanes.
 const LANES_MAX: usize = 4;
 
-/// Threads that take turns. There is never more in them than one piece a lane.
+/// Threads that work in turn. Each of them holds at most one piece.
 #[derive(Debug)]
 pub struct Lanes<T, U> {
     lanes: Vec<(SyncSender<T>, Receiver<U>)>,
@@ -17,7 +17,7 @@ pub struct Lanes<T, U> {
 }
 
 impl<T: Send, U: Send> Lanes<T, U> {
-    /// A lane for each core, up to four, that does `work`.
+    /// Starts one thread per core, at most four. Each does `work`.
     pub fn new<'scope, W>(scope: &'scope Scope<'scope, '_>, work: &'scope W) -> Self
     where
         W: Fn(T) -> U + Sync,
@@ -34,7 +34,8 @@ impl<T: Send, U: Send> Lanes<T, U> {
         Self { lanes: (0..cores.min(LANES_MAX)).map(lane).collect(), taken: 0, given: 0 }
     }
 
-    /// Puts a piece in. Once each lane has one, what has become of the first.
+    /// Passes a piece to the next thread. If all threads have a piece, it returns the oldest result
+    /// first.
     pub fn push(&mut self, piece: T) -> Option<U> {
         let is_full = self.taken - self.given == self.lanes.len();
         let done = if is_full { self.next() } else { None };
@@ -46,7 +47,7 @@ impl<T: Send, U: Send> Lanes<T, U> {
     }
 }
 
-/// What has become of the next piece; `None` where all have come out.
+/// The result of the next piece; `None` if there is none left.
 impl<T, U> Iterator for Lanes<T, U> {
     type Item = U;
 

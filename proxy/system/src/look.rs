@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Entries of one folder that are looked at.
 const ENTRIES_MAX: usize = 1_000;
 
-/// How files, and the entries of folders, look. Links are followed, so that one that leads elsewhere
-/// is a change.
+/// The metadata of files and of the entries of folders. Links are followed, so a link that points
+/// elsewhere is a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look(Vec<(PathBuf, Option<Stamp>)>);
 
@@ -23,7 +23,7 @@ struct Stamp {
 }
 
 impl Look {
-    /// How `paths` look now; those of folders with what is directly in them.
+    /// Reads the metadata of `paths`, and of the direct entries of folders.
     pub fn at(paths: &[PathBuf]) -> Self {
         let mut seen = Vec::new();
         for path in paths {
@@ -36,7 +36,7 @@ impl Look {
         Self(seen)
     }
 
-    /// Whether all that was asked for is there.
+    /// Whether all paths exist.
     pub fn is_whole(&self) -> bool {
         self.0.iter().all(|(_, stamp)| stamp.is_some())
     }

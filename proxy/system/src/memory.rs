@@ -21,7 +21,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(200);
 const TIGHT: u64 = 900;
 const EASY: u64 = 850;
 
-/// How much memory this process may take.
+/// The memory limit of this process, and whether it is nearly reached.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// As the container says, in bytes; `None` where nobody does.
@@ -33,7 +33,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// As the system says now.
+    /// Reads the limit from the control group of this process.
     pub fn of_container() -> Self {
         let group = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let files = files(Path::new(GROUPS), &group);
@@ -61,12 +61,12 @@ impl Memory {
         own.unwrap_or_default().max(resident)
     }
 
-    /// What we may take, in bytes: what the configuration says, or else the container.
+    /// The limit in bytes: the configured one, or that of the container.
     pub fn limit(&self, configured: Option<usize>) -> Option<u64> {
         configured.map(|bytes| bytes as u64).or(self.container)
     }
 
-    /// Whether it is nearly used up.
+    /// Whether the limit is nearly reached.
     pub fn is_tight(&self) -> bool {
         self.tight.load(Relaxed)
     }
@@ -79,7 +79,7 @@ impl Memory {
     }
 }
 
-/// Looks for ever at what we take; `configured` is what the configuration in force says that we may.
+/// Checks the memory in use for ever; `configured` returns the limit of the current configuration.
 pub async fn watch(memory: Arc<Memory>, configured: impl Fn() -> Option<usize>) {
     let mut period = tokio::time::interval(LOOK_PERIOD);
     loop {

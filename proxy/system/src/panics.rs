@@ -3,7 +3,7 @@
 
 use std::panic::{self, PanicHookInfo};
 
-/// From now on `tell` hears where each panic of this process was.
+/// Calls `tell` with the place of each panic of this process from now on.
 pub fn told_to(tell: impl Fn(String) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
         tell(info.location().map(ToString::to_string).unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// What a process takes of its machine; `None` where the system does not say.
+/// The resources that a process uses; `None` where the system does not report them.
 #[derive(Debug, Default, PartialEq)]
 pub struct Footprint {
     /// CPU time since the start, of all threads, in user mode, in seconds.
@@ -16,7 +16,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Ours, now.
+    /// The resources that this process uses now.
     ///
     /// Source: proc(5).
     pub fn now() -> Self {

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for SIGHUP, which ends no process that listens.
+/// Listens for SIGHUP. A process that listens for it does not end by it.
 pub struct Hangup(Signal);
 
 impl Hangup {
@@ -15,7 +15,7 @@ impl Hangup {
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
-    /// The next time.
+    /// Waits for the next SIGHUP.
     pub async fn wait(&mut self) {
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
@@ -23,7 +23,7 @@ impl Hangup {
     }
 }
 
-/// Listens for both; each wait hears one more.
+/// Listens for SIGTERM and SIGINT. Each wait returns at one more signal.
 pub struct Stop {
     terminate: Signal,
     interrupt: Signal,
@@ -40,7 +40,7 @@ impl Stop {
         })
     }
 
-    /// The next time that we are told to stop.
+    /// Waits for the next SIGTERM or SIGINT.
     pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

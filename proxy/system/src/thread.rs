@@ -6,10 +6,10 @@ use std::thread::{self, Thread};
 
 use tokio::sync::oneshot;
 
-/// A thread that was started. Dropped, it goes on alone.
+/// A thread that was started. If this value is dropped, the thread continues.
 #[derive(Debug)]
 pub struct Started {
-    /// To wake it.
+    /// The handle to unpark it.
     pub thread: Thread,
     ended: oneshot::Receiver<Infallible>,
 }
@@ -28,7 +28,7 @@ impl Started {
         Ok(Self { thread: handle.thread().clone(), ended })
     }
 
-    /// Ready when the thread has ended, however it did.
+    /// Waits until the thread has ended, also by a panic.
     pub async fn ended(self) {
         let _ = self.ended.await;
     }

@@ -13,7 +13,7 @@ use super::names::{Instrument, key};
 #[derive(Default)]
 pub(super) struct ActiveRequests([OnceLock<Arc<Series<Number>>>; METHODS.len()]);
 
-/// A request that runs while this lives.
+/// A running request. It counts as running until this is dropped.
 pub struct Active(Option<Arc<Series<Number>>>);
 
 impl ActiveRequests {

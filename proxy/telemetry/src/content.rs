@@ -19,7 +19,8 @@ use taximeter_meter::{Asked, Transcript, Wire};
 use super::message::{pair, text};
 use super::names::key;
 
-/// Longest request whose messages are told, in bytes: longer ones are images or whole libraries.
+/// The longest request whose messages are captured, in bytes. Longer ones are images or whole
+/// libraries.
 pub const BODY_BYTES_MAX: u64 = 2 << 20;
 /// Kept of an answer beyond what is told of it, so that no secret is cut before it is known for one.
 const MARGIN_BYTES: usize = 4 << 10;
@@ -57,7 +58,7 @@ const KNOWN: [&str; 9] = [
 static KNOWN_SECRETS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(&KNOWN.join("|")).expect("patterns that stand above"));
 
-/// What a request and its answer say, as it came.
+/// The content of a request and its answer, as it came.
 #[derive(Debug, Clone)]
 pub struct Captured {
     wire: Wire,
@@ -69,12 +70,12 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// A request whose answer has not come; without a body where that is too long.
+    /// A request whose answer has not come. It has no body if that is too long.
     pub fn new(wire: Wire, body: Option<Vec<Bytes>>, terms: Arc<Content>) -> Self {
         Self { wire, body, answer: None, terms }
     }
 
-    /// To be filled with the answer as it passes.
+    /// An empty transcript, to be filled with the answer while it passes.
     pub fn transcript(&self) -> Transcript {
         Transcript::new(self.wire, self.terms.bytes_max + MARGIN_BYTES)
     }

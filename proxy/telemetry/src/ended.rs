@@ -12,20 +12,20 @@ use taximeter_meter::{Measurement, Parameter, Wire};
 
 use super::trace::RequestTrace;
 
-/// When the stages before the engine ended, as far as a request came.
+/// The times at which the stages before the engine ended, as far as the request came.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Laps {
     /// When the tenant was known.
     pub identified: Option<Instant>,
-    /// The body is read.
+    /// When the body was read.
     pub read: Option<Instant>,
     /// When the upstream was chosen.
     pub routed: Option<Instant>,
-    /// It is on the ledger.
+    /// When the reservation was on the ledger.
     pub admitted: Option<Instant>,
 }
 
-/// Where a request went that is on no ledger, and when its stages before that ended.
+/// The upstream of a request that is not on the ledger, and the times of its stages.
 #[derive(Debug, Clone, Copy)]
 pub struct Onward {
     /// Index into the configured upstreams.
@@ -41,15 +41,15 @@ pub struct Ended<'a> {
     pub request: RequestId,
     /// The client's `x-request-id`, or ours in its place.
     pub request_id: &'a str,
-    /// Who asks, as far as it is known.
+    /// The address of the client, as far as it is known.
     pub client: IpAddr,
-    /// Where it stands in its trace.
+    /// Its position in its trace.
     pub place: RequestTrace,
     /// When its head was read.
     pub started: Instant,
-    /// The same on the wall.
+    /// The same by the wall clock.
     pub started_at: Timestamp,
-    /// When it was over.
+    /// When it ended.
     pub ended_at: Instant,
     /// When each stage ended.
     pub laps: Laps,
@@ -69,29 +69,29 @@ pub struct Ended<'a> {
     pub status: Option<u16>,
     /// `error.type`; `None` on success.
     pub error: Option<&'a str>,
-    /// Our own word, where we refused it.
+    /// The error code, if the gateway refused the request.
     pub code: Option<&'static str>,
-    /// What an engine had of it.
+    /// The call of the engine, if there was one.
     pub attempt: Option<Attempt<'a>>,
     /// The upstream that it was passed on to without an entry in the ledger.
     pub passed_to: Option<&'a Upstream>,
 }
 
-/// An attempt to send a request that brought it nowhere.
+/// A failed attempt to send a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Try {
     /// When it ended.
     pub ended: Instant,
-    /// A fixed word.
+    /// The cause, a fixed word.
     pub cause: &'static str,
 }
 
-/// What an engine had of a request.
+/// The call of an engine for a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
     /// The operation, as `gen_ai.operation.name` says it.
     pub operation: &'a str,
-    /// The shape of requests and answers.
+    /// The wire format of request and answer.
     pub wire: Wire,
     /// The provider, as `gen_ai.provider.name` says it.
     pub provider: &'a str,
@@ -101,24 +101,24 @@ pub struct Attempt<'a> {
     pub server: (&'a str, u16),
     /// The model that the client asked for.
     pub request_model: Option<&'a str>,
-    /// How many answers were asked for at once.
+    /// The number of answers that the request asks for.
     pub choices: u64,
-    /// What else the request states; numbers as they are written.
+    /// Further parameters of the request. Numbers are as written.
     pub parameters: &'a [(Parameter, String)],
     /// The most tokens that each answer may have.
     pub max_tokens: Option<u64>,
-    /// Service tier that was asked for.
+    /// The service tier that the request asks for.
     pub request_tier: Option<&'a str>,
-    /// Attempts before the last one, which brought it nowhere.
+    /// The failed attempts before the last one.
     pub tries: &'a [Try],
-    /// When its first byte was sent; `None` where nothing was.
+    /// When its first byte was sent; `None` if nothing was sent.
     pub sent_at: Option<Instant>,
-    /// Its record, and what was measured; `None` where it used nothing.
+    /// Its record and its measurement; `None` if it used nothing.
     pub answered: Option<(&'a Record, &'a Measurement)>,
 }
 
 impl<'a> Attempt<'a> {
-    /// `None` where it used nothing.
+    /// Its record; `None` if it used nothing.
     pub fn record(&self) -> Option<&'a Record> {
         self.answered.map(|(record, _)| record)
     }

@@ -38,13 +38,13 @@ pub struct Http<'a> {
     pub route: Option<&'static str>,
     /// `None` when the client left before there was one.
     pub status: Option<u16>,
-    /// `None` where nobody has said who it is.
+    /// The tenant; `None` if it is not known.
     pub tenant: Option<&'a str>,
     /// From the head of the request to the end of the answer.
     pub duration: Duration,
-    /// What of it was an engine's, where it went to one without a fare.
+    /// The call of an engine, if the request is not on the ledger.
     pub called: Option<Called<'a>>,
-    /// Where a sample of it can be found again.
+    /// The origin of its samples, for exemplars.
     pub origin: Origin,
 }
 
@@ -55,9 +55,9 @@ pub struct Called<'a> {
     pub upstream: &'a str,
     /// What the engine answered.
     pub status: Option<u16>,
-    /// `error.type`, where its answer is none.
+    /// `error.type`, if there is no answer.
     pub error: Option<&'static str>,
-    /// Up to its answer's head.
+    /// The time up to the head of the answer.
     pub duration: Duration,
 }
 
@@ -98,7 +98,7 @@ pub struct RequestSettled<'a> {
     pub record: &'a Record,
     /// What the meter measured.
     pub measurement: &'a Measurement,
-    /// From its head until it was on the ledger: then its engine was called.
+    /// The time from its head until its reservation was on the ledger. Then the engine was called.
     pub waited: Duration,
     /// Its trace, where it has one.
     pub trace: Option<Found>,
@@ -128,9 +128,9 @@ impl Event for RequestSettled<'_> {
     }
 }
 
-/// A client left within an answer.
+/// A client left in the middle of an answer.
 pub struct AnswerLeft {
-    /// It is read on for its usage; else the engine's work is cancelled.
+    /// Whether the gateway reads the rest for its usage. Otherwise it cancels the engine's work.
     pub drained: bool,
 }
 
@@ -147,7 +147,7 @@ pub struct RequestVoided<'a> {
     pub http: Http<'a>,
     /// The reason.
     pub reason: VoidReason,
-    /// What an engine was asked for.
+    /// The call of an engine, if there was one.
     pub failed: Option<Failed<'a>>,
 }
 
@@ -166,7 +166,7 @@ impl Event for RequestVoided<'_> {
     }
 }
 
-/// A call of an engine has failed: told to collectors that take log records.
+/// A call of an engine has failed. Collectors of log records get this event.
 pub struct OperationFailed<'a> {
     /// The id of the request.
     pub request: RequestId,
@@ -210,7 +210,7 @@ impl Event for OperationFailed<'_> {
     }
 }
 
-/// A request was refused by us.
+/// The gateway refused a request.
 pub struct RequestRefused<'a> {
     /// The HTTP request.
     pub http: Http<'a>,
@@ -238,7 +238,7 @@ impl Event for RequestRefused<'_> {
     }
 }
 
-/// No valid credential. Never the key itself.
+/// A request has no valid credential. The event never contains the key itself.
 pub struct AuthRefused {
     /// The reason.
     pub reason: &'static str,
@@ -258,7 +258,7 @@ impl Event for AuthRefused {
     }
 }
 
-/// A client wrote a header that says who it is. It was not believed.
+/// A client that is not trusted sent the tenant header. The gateway ignored it.
 pub struct SpoofedHeader<'a> {
     /// The tenant.
     pub tenant: &'a TenantId,
@@ -274,13 +274,13 @@ impl Event for SpoofedHeader<'_> {
     }
 }
 
-/// A client connection ended by what came, or did not come, where a request's head should be.
+/// A client connection ended because the head of a request was malformed or did not come.
 pub struct BadFraming<'a> {
     /// A fixed word for the cause.
     pub cause: &'static str,
     /// The connection of the client.
     pub peer: std::net::SocketAddr,
-    /// How it began, as far as that is known.
+    /// The beginning of the request, as far as it is known.
     pub first_line: &'a [u8],
 }
 
@@ -338,11 +338,11 @@ impl Event for UpstreamUnreachable<'_> {
     }
 }
 
-/// A request is sent again: nothing of it has reached an engine.
+/// A request is sent again, because nothing of it has reached an engine.
 pub struct UpstreamRetried<'a> {
     /// The name of the upstream.
     pub upstream: &'a str,
-    /// What ended the try before.
+    /// The cause of the failed attempt.
     pub cause: &'static str,
 }
 
@@ -353,7 +353,7 @@ impl Event for UpstreamRetried<'_> {
     }
 }
 
-/// Something is wrong in the gateway itself. Never what it says: that may be a part of a prompt.
+/// A panic. The event never contains its message, which may be a part of a prompt.
 pub struct Panicked {
     /// File, line and column.
     pub place: String,
@@ -389,7 +389,7 @@ impl Event for UpstreamProtocol<'_> {
     }
 }
 
-/// The engine refused our own credential.
+/// The engine refused the gateway's credential.
 pub struct UpstreamRefusedUs<'a> {
     /// The name of the upstream.
     pub upstream: &'a str,
@@ -407,7 +407,7 @@ impl Event for UpstreamRefusedUs<'_> {
     }
 }
 
-/// An upstream configured as `auto` has shown what it is.
+/// The gateway has recognised the engine of an upstream with `dialect: auto`.
 pub struct UpstreamRecognised<'a> {
     /// The name of the upstream.
     pub upstream: &'a str,
@@ -424,7 +424,7 @@ impl Event for UpstreamRecognised<'_> {
     }
 }
 
-/// A scrape was not answered: too many at once.
+/// A scrape was refused, because too many run at once.
 pub struct ScrapeShed;
 
 impl Event for ScrapeShed {
@@ -433,7 +433,7 @@ impl Event for ScrapeShed {
     }
 }
 
-/// An answer without usage was not counted either.
+/// An answer reported no usage, and Taximeter could not count it either.
 pub struct CountSkipped {
     /// A fixed word for the cause.
     pub cause: &'static str,
@@ -449,7 +449,7 @@ impl Event for CountSkipped {
     }
 }
 
-/// What a request says was to be captured, and is not.
+/// The content of a request should be captured but was left out.
 pub struct ContentLeftOut {
     /// A fixed word for the cause.
     pub cause: &'static str,
@@ -461,7 +461,7 @@ impl Event for ContentLeftOut {
     }
 }
 
-/// A tenant has as many requests as it may.
+/// A tenant has reached its limit of concurrent requests.
 pub struct TenantLimited<'a> {
     /// The tenant.
     pub tenant: &'a TenantId,
@@ -479,11 +479,11 @@ impl Event for TenantLimited<'_> {
     }
 }
 
-/// A client was not let in: too many connections.
+/// A connection was refused, because there are too many.
 pub struct ConnectionRefused {
-    /// The limit that it is over.
+    /// The limit that was reached.
     pub reason: &'static str,
-    /// `None` where the system has no room for another: whoever it is waits.
+    /// The address of the client; `None` if no file descriptor is left, so that the client waits.
     pub peer: Option<std::net::SocketAddr>,
 }
 

@@ -7,12 +7,12 @@ use taximeter_ledger::RequestId;
 
 use super::trace::Found;
 
-/// Where a sample comes from.
+/// The origin of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// Ours, as its record and the client's `x-taximeter-request-id` have it.
+    /// The id of the request, as in its record and in the client's `x-taximeter-request-id`.
     pub request: RequestId,
-    /// `None` where nobody keeps its trace.
+    /// Its place in a trace; `None` if its trace is not kept.
     pub trace: Option<Found>,
     /// When the sample was taken.
     pub at: Timestamp,

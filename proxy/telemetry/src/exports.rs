@@ -9,35 +9,35 @@ use taximeter_system::clock;
 use super::message::chosen;
 use crate::pusher::ExportOutcome;
 
-/// How the pushing of each signal does.
+/// The state of the push of each signal.
 #[derive(Debug, Default)]
 pub struct Exports(Mutex<Vec<Export>>);
 
-/// How the pushing of one signal does.
+/// The state of the push of one signal.
 #[derive(Debug, Clone)]
 pub struct Export {
     /// `metrics`, `traces` or `logs`.
     pub signal: &'static str,
-    /// Without a query, which may hold a key.
+    /// The URL without its query, which may contain a key.
     pub url: String,
     /// `grpc` or `http/protobuf`.
     pub protocol: &'static str,
     /// When the collector last took something.
     pub sent_at: Option<Timestamp>,
-    /// Items that it took.
+    /// Items that the collector took.
     pub sent: u64,
-    /// Items that it did not want.
+    /// Items that the collector rejected.
     pub rejected: u64,
     /// Items that were not sent.
     pub dropped: u64,
-    /// Times in a row, up to now, that it could not be reached or took nothing.
+    /// Consecutive failures up to now: the collector could not be reached or took nothing.
     pub failures: u64,
-    /// The last time, and why, however long ago.
+    /// Time and reason of the last failure, however long ago.
     pub last_failure: Option<(Timestamp, String)>,
 }
 
 impl Exports {
-    /// A signal is pushed there from now on.
+    /// Notes that a signal is pushed to an exporter from now on.
     pub fn begin(&self, signal: &'static str, exporter: &Exporter) {
         let scheme = if exporter.url.tls { "https" } else { "http" };
         let path = exporter.url.prefix.split('?').next().unwrap_or_default();
@@ -58,7 +58,7 @@ impl Exports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(export);
     }
 
-    /// Something became of a batch.
+    /// Notes the result of a batch.
     pub fn told(&self, told: &ExportOutcome<'_>) {
         let (ExportOutcome::Sent { signal, .. }
         | ExportOutcome::Failed { signal, .. }
@@ -86,7 +86,7 @@ impl Exports {
         }
     }
 
-    /// How each of them does.
+    /// The state of all signals.
     pub fn all(&self) -> Vec<Export> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

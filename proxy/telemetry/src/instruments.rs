@@ -15,7 +15,7 @@ use super::exemplar::{Exemplar, Exemplars, Origin};
 use super::names::{Generation, Instrument, InstrumentKind};
 use super::rooms::Rooms;
 
-/// A number that adds up; floating, since money in metrics is an approximation anyway.
+/// A number that adds up. It is a float, because money in metrics is an approximation.
 #[derive(Debug, Default)]
 pub struct Number(AtomicU64);
 
@@ -111,7 +111,7 @@ impl Buckets {
         self.exemplars.keep(Exemplar { bucket: self.bucket(value), value, origin });
     }
 
-    /// Adds a whole stream's gaps, the longest of which becomes an example; its buckets are ours.
+    /// Adds all gaps of a stream. The longest becomes an exemplar. The stream has the same buckets.
     pub fn merge(&self, gaps: &GapHistogram, longest: Option<f64>, origin: Origin) {
         for (mine, theirs) in self.counts.iter().zip(&gaps.buckets) {
             if *theirs > 0 {
@@ -127,7 +127,7 @@ impl Buckets {
         }
     }
 
-    /// What it holds now.
+    /// The samples now.
     pub fn distribution(&self) -> Distribution {
         Distribution {
             bounds: self.bounds,
@@ -161,7 +161,7 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// A series: what it is of, and its number.
+/// A series: its attributes and its value.
 #[derive(Debug)]
 pub struct Series<T> {
     labels: Box<[Label]>,
@@ -240,7 +240,7 @@ impl<T: HistogramFn> HistogramFn for Series<T> {
     }
 }
 
-/// One series' value, at a moment.
+/// The value of a series at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Count(u64),
@@ -248,7 +248,7 @@ pub enum Value {
     Distribution(Distribution),
 }
 
-/// A series that can be read: costs no copy of what it holds.
+/// A series that can be read without copying its content.
 #[derive(Debug, Clone)]
 pub enum Reading {
     Count(Arc<Series<Count>>),
@@ -293,7 +293,7 @@ impl Reading {
         }
     }
 
-    /// What tells it from all others, for as long as the process runs: no series is ever dropped.
+    /// A number that identifies the series while the process runs. No series is ever dropped.
     pub fn id(&self) -> usize {
         match self {
             Self::Count(series) => Arc::as_ptr(series).addr(),

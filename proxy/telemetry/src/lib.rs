@@ -121,22 +121,22 @@ pub use requests::Failed;
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
 
-/// Everything that is told.
+/// The telemetry of a gateway.
 pub struct Telemetry {
     /// Log lines.
     pub log: Log,
     /// Metrics.
     pub metrics: Metrics,
-    /// `None` where nobody asks for spans: then trace contexts pass untouched.
+    /// Spans; `None` if no spans are configured. Then trace contexts pass unchanged.
     pub traces: Option<Traces>,
     /// Whether a call is an event also where nothing of what is said is captured.
     has_events: bool,
-    /// How the pushing of each signal does.
+    /// The state of the push of each signal.
     pub exports: Exports,
 }
 
 impl Telemetry {
-    /// Nothing told yet, by the gateway of this name.
+    /// The telemetry of the gateway `gateway`, without any samples yet.
     pub fn new(
         log: Log,
         config: &Config,
@@ -157,14 +157,14 @@ impl Telemetry {
         }
     }
 
-    /// Another configuration is in force.
+    /// Applies a new configuration.
     pub fn reconfigured(&self, config: &Config) {
         self.metrics.reconfigured(config);
         self.log.limit(&config.limits);
     }
 
-    /// What of a signal waits for the collector: requests with spans, or lines. Metrics never wait:
-    /// each push tells all of them as they are then.
+    /// The number of requests with spans, or of lines, that wait for the collector. Metrics never
+    /// wait, because each push has their current values.
     pub fn waiting(&self, signal: &str) -> usize {
         match signal {
             "traces" => self.traces.as_ref().map_or(0, Traces::waiting),
@@ -173,7 +173,8 @@ impl Telemetry {
         }
     }
 
-    /// What becomes of the spans of a request that has ended, and where it can be found again.
+    /// Decides whether the spans of a request that has ended are kept, and where it can be found
+    /// again.
     pub fn fate(
         &self,
         request: RequestId,
@@ -193,23 +194,23 @@ impl Telemetry {
         Fate { found: is_kept.then(found), place, is_kept }
     }
 
-    /// The spans of a request, where there are any.
+    /// The spans of a request, if spans are configured.
     pub fn spans(&self, ended: &Ended<'_>) -> Option<Spans> {
         self.traces.as_ref().map(|traces| ended.spans(traces.genai))
     }
 
-    /// Whether the spans of a request are surely kept.
+    /// Whether it is already certain that the spans of a request are kept.
     pub fn is_sampled(&self, request: RequestId, caller: Option<TraceContext>) -> bool {
         self.traces.as_ref().is_some_and(|traces| traces.place(request, caller).sampled)
     }
 
-    /// Something happened.
+    /// Records an event.
     pub fn emit(&self, event: &impl Event) {
         event.count(&self.metrics);
         event.line(&self.log);
     }
 
-    /// The spans of a request that has ended, and what was said in it, where that is captured.
+    /// Queues the spans of a request that has ended, and its captured content.
     pub fn queue_spans(&self, spans: Vec<Span>, said: Option<Captured>) {
         let Some(traces) = &self.traces else { return };
         let capture = said.as_ref().map(Captured::capture).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::lines::Writer;
 
 pub use super::line::LogFormat;
 
-/// Where lines go.
+/// The log.
 pub struct Log {
     /// Only what is broken and needs somebody is written.
     quiet: bool,
@@ -32,12 +32,12 @@ pub struct Log {
     /// Lines of a kind that were over its rate since the last one that was not.
     left_out: DashMap<LogEvent, u64>,
     writer: Writer<Arc<Line>>,
-    /// `None` where no collector wants lines.
+    /// Log lines for a collector; `None` if none is configured.
     pub logs: Option<Logs>,
 }
 
 impl Log {
-    /// Lines to stderr.
+    /// A log on stderr.
     ///
     /// Errors: the system has no thread for it.
     pub fn new(format: LogFormat) -> io::Result<Self> {
@@ -55,7 +55,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Only what is broken and needs somebody: for a gateway that shares its terminal.
+    /// A log of critical events only, for a gateway that shares its terminal.
     ///
     /// Errors: as of `new`.
     pub fn quiet(format: LogFormat) -> io::Result<Self> {
@@ -67,14 +67,14 @@ impl Log {
         Self { logs, ..self }
     }
 
-    /// From now on no more than these allow.
+    /// Applies these limits from now on.
     pub fn limit(&self, limits: &Limits) {
         let lines_max = limits.log_lines_per_kind_per_second_max;
         self.lines_max.store(lines_max.try_into().unwrap_or(isize::MAX), Relaxed);
         self.field_bytes_max.store(limits.log_field_bytes_max, Relaxed);
     }
 
-    /// Tells what happened.
+    /// Writes a line about an event.
     pub fn tell<const N: usize>(&self, event: LogEvent, fields: [Field; N]) {
         self.tell_of(None, event, fields.into());
     }
@@ -103,12 +103,12 @@ impl Log {
         }
     }
 
-    /// Lines that could not be written because too many waited, since the start.
+    /// Lines since the start that were lost because too many waited.
     pub fn lost(&self) -> u64 {
         self.writer.lost()
     }
 
-    /// Waits until what was told is written, but no longer than a second.
+    /// Waits until all lines are written, but no longer than a second.
     pub fn flush(&self) {
         self.writer.flush();
     }

@@ -28,7 +28,7 @@ const LINES_QUEUED_MAX: usize = 16_384;
 /// Lines in one push: far below what collectors take, which is 4 MiB.
 const BATCH_LINES_MAX: usize = 512;
 
-/// Lines on their way.
+/// Log lines on their way to a collector.
 pub struct Logs {
     genai: GenAi,
     queue: Arc<Queue<QueuedLog>>,
@@ -62,7 +62,7 @@ impl Logs {
         self.queue.len()
     }
 
-    /// What is on its way, as batches.
+    /// The queued lines as a source of batches.
     pub fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
         LinesSource {
             genai: self.genai,

@@ -17,13 +17,13 @@ use super::prometheus::{Exposition, ExpositionFormat};
 use super::requests::Requests;
 use super::resource::resource;
 
-/// All numbers that are told.
+/// All metrics of a gateway.
 pub struct Metrics {
     pub(super) instruments: Instruments,
     pub(super) requests: Requests,
-    /// What they are numbers of.
+    /// The attributes of the resource that they describe.
     pub resource: BTreeMap<String, String>,
-    /// Since when they count.
+    /// The start of counting.
     pub since: Timestamp,
     open: Arc<Series<Number>>,
     active: ActiveRequests,
@@ -33,26 +33,26 @@ pub struct Metrics {
     scope_labels: bool,
     /// Whether histograms have native buckets too.
     pub has_native: bool,
-    /// Whether scrapes may have them.
+    /// Whether scrapes may have native buckets.
     pub scrapes_native: bool,
 }
 
-/// What is looked up when somebody asks for numbers.
+/// Values that are read only when metrics are read.
 #[derive(Debug, Default)]
 pub struct Vitals {
     /// Sequence number of the ledger's last entry.
     pub entries: u64,
     /// Whether the ledger can be written.
     pub healthy: bool,
-    /// What the data directory takes, in bytes; `None` before the first look.
+    /// The size of the data directory in bytes; `None` before the first measurement.
     pub dir_bytes: Option<u64>,
-    /// Entries that the store has not got; `None` until it was fed.
+    /// Journal entries that the store lacks; `None` until it was fed.
     pub store_lag: Option<u64>,
     /// Lines of the log that could not be written since the start.
     pub log_lines_lost: u64,
-    /// What the process takes of its machine.
+    /// The resources that the process uses.
     pub process: Footprint,
-    /// Upstreams, and whether they do, of those of which it is known.
+    /// The upstreams whose state is known, and whether they are healthy.
     pub upstreams: Vec<(Arc<str>, bool)>,
 }
 
@@ -108,27 +108,28 @@ impl Metrics {
         self.instruments.number(Instrument::ConfigValid, Vec::new()).set(valid);
     }
 
-    /// A client's request begins; it runs while what is returned lives.
+    /// Notes that a client's request begins. It counts as running until the returned value is
+    /// dropped.
     pub fn request_began(&self, method: &Method) -> Active {
         self.active.begin(&self.instruments, method, self.scheme)
     }
 
-    /// A request was reserved.
+    /// Notes that a request was reserved.
     pub fn fare_opened(&self) {
         self.open.increment(1.0);
     }
 
-    /// A reserved request is settled: its last entry is with the journal.
+    /// Notes that a reserved request is settled: its last entry is in the journal's queue.
     pub fn fare_closed(&self) {
         self.open.decrement(1.0);
     }
 
-    /// What the data directory may take, in bytes.
+    /// Sets the limit of the data directory in bytes.
     pub fn ledger_may_take(&self, bytes: u64) {
         self.instruments.number(Instrument::LedgerSizeMax, Vec::new()).set(float(bytes));
     }
 
-    /// Whether a reserved request is not settled yet.
+    /// Whether any reserved request is not settled yet.
     pub fn has_open_fares(&self) -> bool {
         Number::value(&self.open) > 0.0
     }
@@ -139,7 +140,7 @@ impl Metrics {
         self.instruments.count(instrument, labels.collect()).increment(by as u64);
     }
 
-    /// Every series, by instrument and then by attributes; `vitals` are as they are now.
+    /// Every series, ordered by instrument and then by attributes. `vitals` are the current values.
     pub fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
         let Vitals { entries, healthy, dir_bytes, store_lag, log_lines_lost, process, upstreams } =
             vitals;
@@ -180,7 +181,7 @@ impl Metrics {
         readings
     }
 
-    /// A scrape.
+    /// Starts a scrape.
     pub fn exposition(&self, vitals: &Vitals, format: ExpositionFormat) -> Exposition {
         let scope = self.scope_labels.then_some(self.genai);
         Exposition::new(format, scope, &self.resource, self.readings(vitals))

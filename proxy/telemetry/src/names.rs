@@ -19,10 +19,10 @@ use taximeter_config::GenAi;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum InstrumentKind {
     Counter,
-    /// Goes up and down, and adds up over gateways.
+    /// A value that goes up and down and can be added over gateways.
     UpDownCounter,
     Gauge,
-    /// With upper bounds.
+    /// A histogram with these upper bounds.
     Histogram(&'static [f64]),
 }
 
@@ -52,7 +52,7 @@ impl Generation {
 pub(crate) struct Spec {
     pub name: &'static str,
     pub kind: InstrumentKind,
-    /// UCUM, as OpenTelemetry writes it.
+    /// The unit in UCUM, as OpenTelemetry writes it.
     pub unit: &'static str,
     pub generation: Generation,
     /// Keys of the attributes that a series can have, in groups.
@@ -61,7 +61,7 @@ pub(crate) struct Spec {
 }
 
 /// Who served what, and for whom.
-pub(crate) const RIDE: &[&str] = &[
+pub(crate) const REQUEST: &[&str] = &[
     key::GEN_AI_OPERATION_NAME,
     key::GEN_AI_PROVIDER_NAME,
     key::GEN_AI_REQUEST_MODEL,
@@ -105,55 +105,55 @@ use InstrumentKind::{Counter, Gauge, Histogram, UpDownCounter};
 
 instruments! {
     TokenUsage: metric::GEN_AI_CLIENT_TOKEN_USAGE, Histogram(TOKENS), "{token}", V1_41,
-        &[RIDE, &[key::GEN_AI_TOKEN_TYPE]],
-        "Tokens per request, cached and reasoning tokens included.";
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE]],
+        "Tokens of a request, with cached and reasoning tokens.";
     OperationDuration: metric::GEN_AI_CLIENT_OPERATION_DURATION, Histogram(DURATIONS), "s", Any,
-        &[RIDE, ERROR],
-        "Duration of an operation, from when the engine is called to the last byte, as its span has \
-         it. In `latest` only of operations that are neither inference nor embeddings.";
+        &[REQUEST, ERROR],
+        "Duration of an operation, from the call of the engine to the last byte, as in its span. \
+         With `latest` only for operations that are neither inference nor embeddings.";
     TimeToFirstChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_TO_FIRST_CHUNK, Histogram(DURATIONS),
-        "s", V1_41, &[RIDE], "Time to the first event of a stream, from when the engine is called.";
+        "s", V1_41, &[REQUEST], "Time from the call of the engine to the first event of the stream.";
     TimePerOutputChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_PER_OUTPUT_CHUNK,
-        Histogram(DURATIONS), "s", V1_41, &[RIDE],
+        Histogram(DURATIONS), "s", V1_41, &[REQUEST],
         "Gap between two events with generated content.";
     InferenceDuration: "gen_ai.client.inference.duration", Histogram(DURATIONS), "s", Latest,
-        &[RIDE, ERROR],
-        "Duration of an inference, from when the engine is called to the last byte.";
+        &[REQUEST, ERROR],
+        "Duration of an inference, from the call of the engine to the last byte.";
     InferenceTimeToFirstChunk: "gen_ai.client.inference.time_to_first_chunk",
-        Histogram(DURATIONS), "s", Latest, &[RIDE],
-        "Time to the first event of a stream, from when the engine is called.";
+        Histogram(DURATIONS), "s", Latest, &[REQUEST],
+        "Time from the call of the engine to the first event of the stream.";
     InferenceTimePerOutputChunk: "gen_ai.client.inference.time_per_output_chunk",
-        Histogram(DURATIONS), "s", Latest, &[RIDE],
+        Histogram(DURATIONS), "s", Latest, &[REQUEST],
         "Gap between two events with generated content.";
     InferenceInputTokens: "gen_ai.client.inference.usage.input_tokens", Counter, "{token}", Latest,
-        &[RIDE, MODALITY], "Input tokens, cached ones included.";
+        &[REQUEST, MODALITY], "Input tokens, with cached tokens.";
     InferenceOutputTokens: "gen_ai.client.inference.usage.output_tokens", Counter, "{token}",
-        Latest, &[RIDE, MODALITY], "Output tokens, reasoning included.";
+        Latest, &[REQUEST, MODALITY], "Output tokens, with reasoning.";
     InferenceCacheReadTokens: "gen_ai.client.inference.usage.cache_read.input_tokens", Counter,
-        "{token}", Latest, &[RIDE, MODALITY],
+        "{token}", Latest, &[REQUEST, MODALITY],
         "Input tokens served from a cache; a part of the input.";
     InferenceCacheWriteTokens: "gen_ai.client.inference.usage.cache_write.input_tokens", Counter,
-        "{token}", Latest, &[RIDE, MODALITY],
+        "{token}", Latest, &[REQUEST, MODALITY],
         "Input tokens written to a cache; a part of the input.";
     InferenceReasoningTokens: "gen_ai.client.inference.usage.reasoning.output_tokens", Counter,
-        "{token}", Latest, &[RIDE, MODALITY],
+        "{token}", Latest, &[REQUEST, MODALITY],
         "Output tokens that were reasoning; a part of the output.";
     InferenceInputSize: "gen_ai.client.inference.operation.input_tokens", Histogram(TOKENS),
-        "{token}", Latest, &[RIDE, ERROR], "Input tokens of one inference.";
+        "{token}", Latest, &[REQUEST, ERROR], "Input tokens of one inference.";
     InferenceOutputSize: "gen_ai.client.inference.operation.output_tokens", Histogram(TOKENS),
-        "{token}", Latest, &[RIDE, ERROR], "Output tokens of one inference.";
+        "{token}", Latest, &[REQUEST, ERROR], "Output tokens of one inference.";
     EmbeddingsDuration: "gen_ai.client.embeddings.duration", Histogram(DURATIONS), "s", Latest,
-        &[RIDE, ERROR],
-        "Duration of a request for embeddings, from when the engine is called to the last byte.";
+        &[REQUEST, ERROR],
+        "Duration of a request for embeddings, from the call of the engine to the last byte.";
     EmbeddingsInputSize: "gen_ai.client.embeddings.operation.input_tokens", Histogram(TOKENS),
-        "{token}", Latest, &[RIDE, ERROR], "Input tokens of one request for embeddings.";
+        "{token}", Latest, &[REQUEST, ERROR], "Input tokens of one request for embeddings.";
     ServerRequestDuration: metric::GEN_AI_SERVER_REQUEST_DURATION, Histogram(DURATIONS), "s", Any,
-        &[RIDE, ERROR],
-        "Duration of a request, as seen in front of the engine: from its head to the last byte.";
+        &[REQUEST, ERROR],
+        "Duration of a request as the gateway sees it, from its head to the last byte.";
     ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Histogram(FIRST_TOKEN),
-        "s", Any, &[RIDE], "Time to the first generated content of a stream.";
+        "s", Any, &[REQUEST], "Time to the first generated content of a stream.";
     ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
-        "s", Any, &[RIDE], "Time per output token after the first.";
+        "s", Any, &[REQUEST], "Time per output token after the first.";
     HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
         &[
             &[key::HTTP_REQUEST_METHOD, key::URL_SCHEME, key::HTTP_ROUTE],
@@ -169,107 +169,111 @@ instruments! {
         "Duration of an HTTP request to an engine, from its first byte to the end of the answer.";
     HttpServerActiveRequests: metric::HTTP_SERVER_ACTIVE_REQUESTS, UpDownCounter, "{request}", Any,
         &[&[key::HTTP_REQUEST_METHOD, key::URL_SCHEME]],
-        "HTTP requests of clients whose answer has not ended.";
-    Requests: "taximeter.requests", Counter, "{request}", Any, &[RIDE, &[key::END]],
-        "Requests by how they ended.";
+        "HTTP requests of clients that are being answered.";
+    Requests: "taximeter.requests", Counter, "{request}", Any, &[REQUEST, &[key::END]],
+        "Requests, by their end.";
     Tokens: "taximeter.tokens", Counter, "{token}", Any,
-        &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
-        "Tokens by type and by where the number comes from.";
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
+        "Tokens, by type and by the source of the number.";
     Sources: "taximeter.usage.sources", Counter, "{request}", Any,
-        &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
-        "Requests by token type and by where its number comes from, or that nobody knows it.";
-    Flags: "taximeter.usage.flags", Counter, "{request}", Any, &[RIDE, &[key::FLAG]],
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
+        "Requests, by token type and by the source of the number (`reported`, `counted` or \
+         `unknown`).";
+    Flags: "taximeter.usage.flags", Counter, "{request}", Any, &[REQUEST, &[key::FLAG]],
         "Requests whose usage has a flag, by flag.";
     Recounts: "taximeter.usage.recounts", Counter, "{count}", Any,
-        &[RIDE, &[key::GEN_AI_TOKEN_TYPE, key::AGREES]],
-        "Reported numbers of tokens that were also counted, by type and by whether both agree.";
-    CacheReadTokens: "taximeter.cache_read.input_tokens", Counter, "{token}", Any, &[RIDE],
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::AGREES]],
+        "Reported token numbers that Taximeter also counted, by type and by whether both agree.";
+    CacheReadTokens: "taximeter.cache_read.input_tokens", Counter, "{token}", Any, &[REQUEST],
         "Input tokens served from a cache; a part of the input.";
-    CacheWriteTokens: "taximeter.cache_write.input_tokens", Counter, "{token}", Any, &[RIDE],
+    CacheWriteTokens: "taximeter.cache_write.input_tokens", Counter, "{token}", Any, &[REQUEST],
         "Input tokens written to a cache; a part of the input.";
-    ReasoningTokens: "taximeter.reasoning.output_tokens", Counter, "{token}", Any, &[RIDE],
+    ReasoningTokens: "taximeter.reasoning.output_tokens", Counter, "{token}", Any, &[REQUEST],
         "Output tokens that were reasoning; a part of the output.";
-    Cost: "taximeter.cost", Counter, "{USD}", Any, &[RIDE, &[key::CURRENCY]],
-        "What requests cost, as an approximation; the ledger has it exactly.";
-    Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[RIDE],
+    Cost: "taximeter.cost", Counter, "{USD}", Any, &[REQUEST, &[key::CURRENCY]],
+        "Cost of requests, approximate. The ledger has the exact amounts.";
+    Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[REQUEST],
         "Requests whose cost is unknown.";
-    GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[RIDE],
-        "The gateway's own part of a request, until it was sent upstream.";
+    GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[REQUEST],
+        "Time that the gateway itself took before it sent the request to the upstream.";
     Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE, key::TENANT]],
-        "Requests that were not served.";
+        "Requests that the gateway refused, by code.";
     LimitRefusals: "taximeter.limits.refusals", Counter, "{request}", Any,
         &[&[key::TENANT, key::KIND]],
-        "Requests that were not served because their tenant has as many as it may, by limit.";
+        "Requests that the gateway refused because of a tenant's limit, by limit.";
     Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON, key::TENANT]],
-        "Reserved requests that used nothing, by reason.";
+        "Admitted requests that used nothing, by reason.";
     UpstreamFaults: "taximeter.upstream.connect_failures", Counter, "{connection}", Any,
         &[&[key::UPSTREAM, key::CAUSE]], "Connections to an engine that failed, by cause.";
     UpstreamRetries: "taximeter.upstream.retries", Counter, "{request}", Any,
         &[&[key::UPSTREAM, key::CAUSE]],
-        "Further tries to send a request of which nothing had reached an engine, by what ended the \
-         one before.";
+        "Further attempts to send a request that had not reached an engine, by the cause of the \
+         attempt before.";
     UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Counter, "{answer}", Any,
         &[&[key::UPSTREAM, key::CAUSE]],
         "Answers of an engine that are not valid HTTP, by cause.";
     UpstreamHealthy: "taximeter.upstream.healthy", Gauge, "1", Any, &[&[key::UPSTREAM]],
-        "1 while an engine's last answer was none of its own failing (5xx), 0 while it could not be \
-         reached, failed or broke off; absent before the first request.";
+        "1 if the upstream answered its last request without a 5xx. 0 if it could not be reached, \
+         answered 5xx or broke off. Absent before the first request.";
     MeterOddities: "taximeter.meter.oddities", Counter, "{event}", Any, &[&[key::KIND]],
-        "What engines sent that a meter wonders about, by kind.";
+        "Unexpected content in answers of engines, by kind.";
     AnswersLeft: "taximeter.answers.left", Counter, "{answer}", Any, &[&[key::KIND]],
-        "Answers that a client left within, by what became of them: cancelled or drained.";
+        "Answers whose client left before the end, by what the gateway did: cancelled or drained.";
     CountsSkipped: "taximeter.meter.counts.skipped", Counter, "{request}", Any, &[&[key::CAUSE]],
-        "Answers without usage that were not counted, by cause; of `queue_full` they are estimated.";
+        "Answers without usage that Taximeter did not count, by cause. With `queue_full` it \
+         estimates them.";
     ContentLeftOut: "taximeter.content.left_out", Counter, "{request}", Any, &[&[key::CAUSE]],
-        "Requests whose content was to be captured and is not on their spans, by cause.";
+        "Requests whose captured content is missing from their spans, by cause.";
     AuthRefusals: "taximeter.auth.refusals", Counter, "{request}", Any, &[&[key::CODE]],
         "Requests without a valid credential, by reason.";
     SpoofedHeaders: "taximeter.spoofed_headers", Counter, "{request}", Any, &[],
-        "Requests in which a client wrote an identity header of its own.";
+        "Requests in which an untrusted client sent the tenant header.";
     BadFraming: "taximeter.bad_framing", Counter, "{connection}", Any, &[&[key::CAUSE]],
-        "Client connections that ended because no request could be read, by cause.";
+        "Client connections that the gateway closed because it could not read a request, by cause.";
     ConnectionsRefused: "taximeter.connections.refused", Counter, "{connection}", Any, &[],
-        "Client connections over a maximum, of all or of one address.";
+        "Client connections that the gateway closed because there were too many, in all or from one \
+         address.";
     Panics: "taximeter.panics", Counter, "{event}", Any, &[],
-        "Times that something went wrong in the gateway itself; what ran there has ended.";
+        "Panics in the gateway. The task that panicked has ended.";
     RequestsOpen: "taximeter.requests.open", UpDownCounter, "{request}", Any, &[],
-        "Reserved requests that have not ended.";
+        "Admitted requests that have not ended.";
     LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],
         "Entries in the journal.";
     EntriesLost: "taximeter.ledger.entries.lost", Counter, "{entry}", Any, &[],
-        "Entries that the ledger would not take.";
+        "Entries that the ledger did not accept.";
     EntriesRejected: "taximeter.ledger.entries.rejected", Counter, "{entry}", Any, &[],
-        "Entries that could not be read, set aside.";
+        "Ledger entries that could not be read and were set aside.";
     LedgerSlow: "taximeter.ledger.slow", Counter, "{event}", Any, &[],
-        "Times that the disk took longer than a second, or than a request waits for it.";
+        "Writes and syncs of the ledger that took longer than a second, or longer than a request \
+         waits.";
     StoreFaults: "taximeter.store.faults", Counter, "{fault}", Any, &[],
-        "Times that the store could not be fed from the journal.";
+        "Failed attempts to feed the store from the journal.";
     PushedEvents: "taximeter.push.events", Counter, "{event}", Any, &[&[key::OUTCOME]],
-        "Events of the ledger that were sent to the receiver, by what it did: stored or rejected.";
+        "Ledger events sent to the receiver, by its answer: stored or rejected.";
     PushFaults: "taximeter.push.faults", Counter, "{fault}", Any, &[],
-        "Times that the receiver could not be reached or took nothing; all of it is sent again.";
+        "Failed attempts to send events to the receiver. The gateway sends them again.";
     StoreLag: "taximeter.store.lag", Gauge, "{entry}", Any, &[],
-        "Entries in the journal that the store has not got; absent until it was fed.";
+        "Journal entries that the store does not have yet. Absent until the store was fed once.";
     LedgerHealthy: "taximeter.ledger.healthy", Gauge, "1", Any, &[],
-        "1 while the ledger can be written, and has room.";
+        "1 if the ledger can be written and has room.";
     LedgerSize: "taximeter.ledger.size", Gauge, "By", Any, &[],
-        "What the data directory takes: journal, store and all else.";
+        "Size of the data directory: journal, store and everything else.";
     LedgerSizeMax: "taximeter.ledger.size_max", Gauge, "By", Any, &[],
-        "What it may take, as `ledger.dir_bytes_max` says; absent without it.";
+        "Limit of that size, as set by `ledger.dir_bytes_max`. Absent without a limit.";
     OtlpItems: "taximeter.otlp.items", Counter, "{item}", Any, &[&[key::SIGNAL, key::OUTCOME]],
-        "What was pushed by OTLP, by what became of it: sent, rejected by the collector, dropped.";
+        "Items pushed by OTLP, by outcome: sent, rejected by the collector, or dropped.";
     OtlpFaults: "taximeter.otlp.faults", Counter, "{fault}", Any, &[&[key::SIGNAL]],
-        "Times that the collector could not be reached or took nothing.";
+        "Failed attempts to send to the collector.";
     OtlpRestarts: "taximeter.otlp.restarts", Counter, "{event}", Any, &[],
-        "Times that the sender of OTLP panicked and was started again.";
+        "Restarts of the OTLP sender after a panic.";
     ScrapesShed: "taximeter.scrapes.shed", Counter, "{request}", Any, &[],
-        "Requests for /metrics that were not answered because too many were at once.";
+        "Requests for /metrics that were refused because too many ran at once.";
     LogLinesLost: "taximeter.log.lines.lost", Counter, "{line}", Any, &[],
-        "Log lines that were not written because stderr did not take those before them.";
+        "Log lines that were lost because stderr was blocked.";
     ConfigValid: "taximeter.config.valid", Gauge, "1", Any, &[],
-        "1 while the configuration in the file is the one in force, 0 while the file has mistakes.";
+        "1 if the gateway runs with the configuration in the file. 0 if the file has mistakes.";
     ConfigReloads: "taximeter.config.reloads", Counter, "{reload}", Any, &[&[key::OUTCOME]],
-        "Times that the configuration was read again, by what became of it: applied or rejected.";
+        "Reloads of the configuration, by outcome: applied or rejected.";
     ProcessCpuTime: metric::PROCESS_CPU_TIME, Counter, "s", Any, &[&[key::CPU_MODE]],
         "CPU time of the gateway's process.";
     ProcessMemory: metric::PROCESS_MEMORY_USAGE, UpDownCounter, "By", Any, &[],

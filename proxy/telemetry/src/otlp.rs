@@ -54,7 +54,7 @@ struct Sent {
 }
 
 impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource<R> {
-    /// Numbers that count since then.
+    /// A source of metrics that count since then.
     pub fn new(
         genai: GenAi,
         resource: &BTreeMap<String, String>,

@@ -20,20 +20,20 @@ const PIECE_BYTES: usize = 32 << 10;
 /// Most series in one message of protobuf; of more, the family comes again.
 const MESSAGE_SERIES_MAX: usize = 64;
 
-/// How a scrape is written.
+/// The format of a scrape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpositionFormat {
-    /// Text, version 0.0.4: every Prometheus reads it.
+    /// Text, version 0.0.4. Every Prometheus reads it.
     Text,
-    /// OpenMetrics 1.0: the same with units and exemplars.
+    /// OpenMetrics 1.0: like text, with units and exemplars.
     OpenMetrics,
-    /// Prometheus' protobuf: the same with native histograms.
+    /// Prometheus' protobuf: like OpenMetrics, with native histograms.
     Protobuf,
 }
 
 impl ExpositionFormat {
-    /// The one that `accept` prefers; text where it says nothing of either. Protobuf only where it
-    /// has something that the others have not.
+    /// The format that `accept` prefers, or text if it names none. Protobuf is chosen only if there
+    /// are native histograms.
     pub fn accepted(accept: &str, has_native: bool) -> Self {
         let offers = accept.split(',').filter_map(|offer| {
             let mut parts = offer.split(';').map(str::trim);
@@ -78,7 +78,7 @@ impl ExpositionFormat {
     }
 }
 
-/// One scrape: pieces of it, each series with its value when its turn comes.
+/// One scrape, as pieces. Each series has its value of the moment at which it is written.
 pub struct Exposition {
     format: ExpositionFormat,
     /// The scope, where each series names it.
@@ -110,7 +110,7 @@ impl Exposition {
         new
     }
 
-    /// The same of these families alone, each by its name or by that of its samples.
+    /// Restricts the scrape to these families. A name is that of the family or of its samples.
     pub fn only(self, names: &[String]) -> Self {
         let asked = |instrument: &&Instrument| {
             let family = instrument.spec().prometheus();

@@ -29,7 +29,7 @@ pub use self::signal::{LOGS, METRICS, Signal, TRACES};
 /// How long what is left may take at the end.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
-/// What is sent in one piece.
+/// A batch that is sent in one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The request's protobuf.
@@ -38,23 +38,23 @@ pub struct Batch {
     pub items: usize,
 }
 
-/// Where batches come from.
+/// A source of batches.
 pub trait Source: Send {
-    /// Begins a round with what there is now; how many items were lost before it, since too many
-    /// waited.
+    /// Begins a round with the current content. Returns how many items were lost before it, because
+    /// too many waited.
     fn begin(&mut self) -> usize;
 
     /// The next batch of the round.
     fn next(&mut self) -> Option<Batch>;
 
-    /// The collector has the last batch that was given.
+    /// Notes that the collector has the last batch.
     fn taken(&mut self);
 
-    /// Ends the round, also one that panicked; how many items it had that were never given.
+    /// Ends the round, also after a panic. Returns how many of its items were never given out.
     fn abandon(&mut self) -> usize;
 }
 
-/// Something that became of a batch.
+/// The result of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ExportOutcome<'a> {
     /// The collector has it.
@@ -68,14 +68,14 @@ pub enum ExportOutcome<'a> {
         /// What it said.
         message: &'a str,
     },
-    /// It took nothing; it is asked again.
+    /// The collector took nothing. The batch is sent again.
     Failed {
         /// Which signal.
         signal: &'static str,
         /// Why.
         reason: &'a str,
     },
-    /// It is not asked again.
+    /// The batch is given up.
     Dropped {
         /// Which signal.
         signal: &'static str,
@@ -84,13 +84,13 @@ pub enum ExportOutcome<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// A round panicked; the next one begins as if nothing had been.
+    /// A round panicked. The next one begins normally.
     Panicked,
 }
 
 type Tell = Box<dyn Fn(&ExportOutcome<'_>) + Send>;
 
-/// A thread that pushes.
+/// The thread that pushes one signal.
 #[derive(Debug)]
 pub struct Pusher(SenderThread);
 
@@ -119,12 +119,13 @@ impl Pusher {
         SenderThread::start("otlp", rounds, run, rest).map(Self)
     }
 
-    /// Sends a last round if the collector takes it soon, then ends the thread; does not wait for it.
+    /// Asks the thread to send a last round, if the collector takes it soon, and to end. Does not
+    /// wait for it.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Ready when the thread has ended.
+    /// Waits until the thread has ended.
     pub async fn ended(self) {
         self.0.ended().await;
     }

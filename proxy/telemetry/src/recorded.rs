@@ -6,7 +6,7 @@ use taximeter_meter::Measurement;
 use super::exemplar::Origin;
 use super::instruments::Instruments;
 
-/// One request that is on record.
+/// A request with a record.
 #[derive(Clone, Copy)]
 pub(super) struct RecordedRequest<'a> {
     pub(super) to: &'a Instruments,

@@ -6,34 +6,35 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::names::{Generation, Instrument, InstrumentKind, RIDE, Spec, key};
+use super::names::{Generation, Instrument, InstrumentKind, REQUEST, Spec, key};
 
 const HEAD: &str = "\
 # Metrics
 
-Every instrument that the gateway has, as OTLP and as `/metrics` tell it. This page is made from the tables in
+This page lists every metric of the gateway, by its OpenTelemetry name and by its name in Prometheus. It is made from the tables in
 `proxy/telemetry/src/names.rs` and `names/key.rs` by a test.
 
-Names, units, buckets and attributes follow OpenTelemetry's semantic conventions: GenAI in the generation that
-`telemetry.genai` chooses (`v1_41`, `latest` or `both`), HTTP as of v1.44.0. Each series of the GenAI instruments and of most
-others says who pays, `taximeter.tenant`. Parts are never told beside their whole in one instrument: cached tokens are part of
-the input, reasoning is part of the output, and each has an instrument of its own.
+Names, units, buckets and attributes follow the OpenTelemetry semantic conventions: GenAI in the generation that `telemetry.genai`
+chooses (`v1_41`, `latest` or `both`), and HTTP as of v1.44.0. The series of GenAI metrics and of most others have the tenant in
+`taximeter.tenant`. No metric has a part beside its whole. Cached tokens are part of the input and reasoning is part of the output, so
+each has a metric of its own.
 
-In Prometheus, every `.` of a name or a key is a `_`; a histogram has `_bucket`, `_sum` and `_count` behind its name. Series
-have `otel_scope_name`, `otel_scope_version` and, but for `both`, which follows two, `otel_scope_schema_url`, unless
-`telemetry.scope_labels` is `off`; what emits them is in `target_info`.
-Asked for OpenMetrics, `/metrics` shows with each bucket of a histogram the last request that fell into it: `request_id`, its
-record's `id`, and `trace_id` and `span_id` if its spans are kept ([traces.md](traces.md); without spans of ours, `trace_id` if the
-caller keeps it).
+In Prometheus, each `.` of a name or key becomes `_`. A histogram has series with `_bucket`, `_sum` and `_count` at the end. Each
+series has `otel_scope_name`, `otel_scope_version` and `otel_scope_schema_url`, unless `telemetry.scope_labels` is `off`. With
+`telemetry.genai: both` there is no `otel_scope_schema_url`, because two schemas apply. `target_info` has the attributes of the gateway.
 
-With `telemetry.native_histograms: on` every histogram has Prometheus' native buckets too, each bound 9 % above the one before
-(wider where samples lie so far apart that there would be more than 160). `/metrics` tells them beside the classic ones in
-Prometheus' protobuf, which a server asks for that scrapes native histograms (`scrape_native_histograms: true`, before
-Prometheus 3.8 `--enable-feature=native-histograms`); such a server keeps the classic ones, which the dashboards and alerts here
-read, only with `always_scrape_classic_histograms: true`.
+A scraper that asks for OpenMetrics gets an exemplar with each histogram bucket: the last request in that bucket. It has the
+`request_id`, which is the record's `id`. It also has `trace_id` and `span_id` if Taximeter keeps the spans of the request
+([traces](traces.md)). If Taximeter creates no spans, it has the `trace_id` of the caller, if the caller has sampled the trace.
 
-With `telemetry.otlp.histograms: exponential`, or `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION` as
-`base2_exponential_bucket_histogram`, a push has these buckets in place of the classic ones, as OTLP's exponential histograms.
+With `telemetry.native_histograms: on` every histogram also has Prometheus native buckets. Each bound is 9 % above the one before. The
+buckets are wider where there would be more than 160. `/metrics` sends them beside the classic buckets in the protobuf format, for which
+a server asks if it scrapes native histograms (`scrape_native_histograms: true`, before Prometheus 3.8
+`--enable-feature=native-histograms`). The server keeps the classic buckets only with `always_scrape_classic_histograms: true`. The
+dashboards and alerts of this project need the classic buckets.
+
+With `telemetry.otlp.histograms: exponential`, or `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION` set to
+`base2_exponential_bucket_histogram`, pushes have OTLP exponential histograms with these buckets instead of the classic ones.
 ";
 
 /// Whether an instrument stands in a part of the page.
@@ -57,7 +58,7 @@ fn page() -> String {
             page.push_str(&row(&spec));
         }
     }
-    let ride: Vec<_> = RIDE.iter().map(|key| format!("`{key}`")).collect();
+    let ride: Vec<_> = REQUEST.iter().map(|key| format!("`{key}`")).collect();
     let _ = writeln!(page, "\n## Attributes\n\n*The request's* are {}.\n", ride.join(", "));
     page.push_str("| key | values |\n|---|---|\n");
     for (key, kind, meaning) in key::ALL {
@@ -94,7 +95,7 @@ fn row(spec: &Spec) -> String {
 }
 
 fn keys(group: &[&str]) -> String {
-    if group == RIDE {
+    if group == REQUEST {
         return "*the request's*".to_owned();
     }
     group.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" ")

@@ -21,7 +21,7 @@ const MODELS_MAX: usize = 200;
 /// Error words of engines that get a label of their own.
 const ERRORS_MAX: usize = 50;
 
-/// A request for which an engine was called, and that is on no record.
+/// A request for which an engine was called but that has no record.
 #[derive(Debug, Clone, Copy)]
 pub struct Failed<'a> {
     /// The operation, as `gen_ai.operation.name` says it.
@@ -36,9 +36,9 @@ pub struct Failed<'a> {
     pub status: Option<u16>,
     /// `error.type`.
     pub error: &'a str,
-    /// Since its engine was called.
+    /// The time since its engine was called.
     pub called: Duration,
-    /// Since the first byte was sent; where none was, since its engine was called.
+    /// The time since the first byte was sent, or since its engine was called if nothing was sent.
     pub sent: Duration,
 }
 

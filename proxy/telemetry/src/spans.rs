@@ -33,7 +33,7 @@ impl Ended<'_> {
         }
     }
 
-    /// All its spans, the one that faces the client first.
+    /// All its spans. The one that faces the client comes first.
     pub fn spans(&self, genai: GenAi) -> Spans {
         let mut spans = vec![self.server()];
         let laps = &self.laps;
@@ -170,7 +170,7 @@ impl Ended<'_> {
     }
 }
 
-/// The spans of one request, of which the last ones have not ended.
+/// The spans of one request. The last ones have not ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spans {
     all: Vec<Span>,
@@ -180,7 +180,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// All of them, ended now.
+    /// Ends the open spans at `now` and returns all spans.
     pub fn finish(mut self, now: Instant) -> Vec<Span> {
         let now = wall(self.began, now);
         for span in self.all.first_mut().into_iter().chain(&mut self.last) {

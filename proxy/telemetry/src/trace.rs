@@ -7,7 +7,7 @@ use taximeter_ledger::RequestId;
 
 use super::trace_context::TraceContext;
 
-/// Where a request can be found again.
+/// The ids by which a request can be found in a tracing system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     pub(crate) trace_id: [u8; 16],
@@ -15,14 +15,14 @@ pub struct Found {
     pub(crate) span_id: Option<SpanId>,
 }
 
-/// What becomes of the spans of a request that has ended.
+/// Whether the spans of an ended request are kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Fate {
-    /// Where it stands in its trace.
+    /// Its position in its trace.
     pub place: RequestTrace,
-    /// By its own spans, or where its caller has it and keeps it.
+    /// Where it can be found: by its own spans, or in its caller's trace if the caller keeps that.
     pub found: Option<Found>,
-    /// Whether it has spans.
+    /// Whether its spans are kept.
     pub is_kept: bool,
 }
 
@@ -31,12 +31,12 @@ pub(crate) type SpanId = [u8; 8];
 
 /// The span of a request, facing its client.
 pub(crate) const SERVER: u64 = 0;
-/// The span of what its engine does.
+/// The number of the span of the engine's call.
 pub const CLIENT: u64 = 1;
 /// The first of its stages.
 pub(super) const STAGES: u64 = 2;
 
-/// Where a request stands in a trace.
+/// The position of a request in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTrace {
     request: RequestId,
@@ -66,7 +66,7 @@ impl RequestTrace {
         low.wrapping_add(number).max(1).to_be_bytes()
     }
 
-    /// `traceparent` for whom `span` calls.
+    /// The `traceparent` of requests that `span` sends.
     pub fn traceparent(&self, span: u64) -> String {
         let (trace, span) =
             (u128::from_be_bytes(self.trace_id), u64::from_be_bytes(self.span(span)));

@@ -5,15 +5,15 @@
 pub struct TraceContext {
     /// Never all zero.
     pub(crate) trace_id: [u8; 16],
-    /// The caller's span; never all zero.
+    /// The caller's span. It is never all zero.
     pub parent: [u8; 8],
     /// Whether the caller keeps it, so that an id leads somewhere.
     pub(crate) sampled: bool,
 }
 
 impl TraceContext {
-    /// What `traceparent` says; `None` where it does not follow the specification, which then says
-    /// nothing.
+    /// Parses `traceparent`; `None` if it does not follow the specification, because it must be
+    /// ignored then.
     ///
     /// Source: W3C Trace Context, §3.2; later versions may have more behind the flags.
     pub fn parse(traceparent: &str) -> Option<Self> {

@@ -27,7 +27,7 @@ const REQUESTS_QUEUED_MAX: usize = 2_048;
 /// Requests in one push: their spans stay far below what collectors take, which is 4 MiB.
 const BATCH_REQUESTS_MAX: usize = 200;
 
-/// Which requests have spans, and the spans on their way.
+/// Decides which requests have spans, and holds the spans on their way.
 pub struct Traces {
     sampling: Sampling,
     pub(super) genai: GenAi,
@@ -62,7 +62,7 @@ impl Traces {
         Self { sampling, genai, queue, content_bytes: Arc::default() }
     }
 
-    /// Where a request stands, whose caller said `caller`.
+    /// The position of a request whose caller sent `caller`.
     pub fn place(&self, request: RequestId, caller: Option<TraceContext>) -> RequestTrace {
         RequestTrace::new(request, caller, |caller, trace_id| match caller {
             Some(keeps) if self.sampling.heeds_parent => keeps,
@@ -108,7 +108,7 @@ impl Traces {
         self.queue.len()
     }
 
-    /// What is on its way, as batches.
+    /// The queued spans as a source of batches.
     pub fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
         SpansSource {
             genai: self.genai,

@@ -19,10 +19,10 @@ pub(super) struct TemplateConfig {
 }
 
 pub(super) fn read(text: &str) -> Result<TemplateConfig, TemplateError> {
-    let file: Value = serde_json::from_str(text)
-        .map_err(|fault| TemplateError::TemplateConfig(fault.to_string()))?;
+    let file: Value =
+        serde_json::from_str(text).map_err(|fault| TemplateError::Config(fault.to_string()))?;
     let Value::Object(file) = file else {
-        return Err(TemplateError::TemplateConfig("it is not a JSON object".into()));
+        return Err(TemplateError::Config("it is not a JSON object".into()));
     };
     let mut config = TemplateConfig::default();
     match file.get("chat_template") {
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<TemplateConfig, TemplateError> {
                     (template["name"].as_str(), template["template"].as_str())
                 else {
                     let told = "`chat_template` lists something without a name and a template";
-                    return Err(TemplateError::TemplateConfig(told.into()));
+                    return Err(TemplateError::Config(told.into()));
                 };
                 config.templates.push((name.to_owned(), source.to_owned()));
             }
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<TemplateConfig, TemplateError> {
         None | Some(Value::Null) => {}
         Some(_) => {
             let told = "`chat_template` is neither a text nor a list of named templates";
-            return Err(TemplateError::TemplateConfig(told.into()));
+            return Err(TemplateError::Config(told.into()));
         }
     }
     let extra = file.get("extra_special_tokens").and_then(Value::as_object);

@@ -96,7 +96,7 @@ fn a_model_s_files_give_the_template_and_its_variables() {
     assert!(ChatTemplate::from_config("{}", None).unwrap().is_none());
     for bad in ["", "[]", r#"{"chat_template":1}"#, r#"{"chat_template":[{"name":"x"}]}"#] {
         let fault = ChatTemplate::from_config(bad, None).unwrap_err();
-        assert!(matches!(fault, TemplateError::TemplateConfig(_)), "{bad}");
+        assert!(matches!(fault, TemplateError::Config(_)), "{bad}");
     }
     assert!(matches!(ChatTemplate::new("{% if %}", []), Err(TemplateError::Source(_))));
 }

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use taximeter_billing::{Bill, Biller, Dimension, Grouping, Unit, Zone};
+use taximeter_billing::{Biller, Dimension, Grouping, Unit, Zone};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::Store;
 use taximeter_store::terms::{Scope, Terms};
@@ -26,10 +26,8 @@ use crate::query;
 
 /// Most lines of an answer, on all its pages; as for the usage API.
 const LINES_MAX: u32 = 10_000;
-/// Lines on one page.
-const PAGE_LINES: u32 = 60;
 /// The last page that can have lines.
-const PAGES_MAX: u32 = LINES_MAX.div_ceil(PAGE_LINES);
+const PAGES_MAX: u32 = LINES_MAX.div_ceil(lines::PAGE_LINES);
 /// Most dimensions of one answer, and so most columns with names.
 const DIMENSIONS_MAX: usize = 3;
 /// Most labels that have a link; the form takes any other label.
@@ -62,15 +60,6 @@ struct Inquiry {
     tenant: Option<String>,
     by: Grouping,
     now: Timestamp,
-}
-
-/// What the store answers.
-struct Found {
-    bill: Bill,
-    /// Names of labels that requests of the period have: the first ones by name.
-    labels: BTreeSet<String>,
-    /// Whether requests have more labels than `labels` holds.
-    has_more_labels: bool,
 }
 
 pub(super) async fn usage(
@@ -108,7 +97,12 @@ impl Inquiry {
     /// Adds up the period: the sums are those of the usage API and of bills.
     ///
     /// Errors: the store's; sums that cannot be made; too many lines; too slow.
-    fn ask(&self, store: &mut Store, terms: &Terms, deadline: Deadline) -> Result<Found, Refused> {
+    fn ask(
+        &self,
+        store: &mut Store,
+        terms: &Terms,
+        deadline: Deadline,
+    ) -> Result<lines::Found, Refused> {
         let Self { span, zone, tenant, by, now } = self;
         let scope = Scope {
             period: span.period,
@@ -135,7 +129,7 @@ impl Inquiry {
         if bill.rows.len() > max {
             return Err(Refused::Lines { lines: bill.rows.len(), max });
         }
-        Ok(Found { bill, labels, has_more_labels })
+        Ok(lines::Found { bill, labels, has_more_labels })
     }
 }
 

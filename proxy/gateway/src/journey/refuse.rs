@@ -1,22 +1,24 @@
 //! What we answer when we do not serve: every refusal, its status, its word, its shape. One `match`
 //! each.
 
+mod stream;
+
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE,
     WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Response, StatusCode};
-use taximeter_meter::{DecodeFault, RequestFault, exception};
+use taximeter_meter::{DecodeFault, RequestFault};
 use taximeter_net::framing::FramingFault;
+
+pub(crate) use self::stream::{StreamShape, stream_error};
 
 /// One text for a key that is missing, unknown or wrong: it says nothing about which keys exist.
 const NO_KEY: &str = "no valid API key was sent; send one as `authorization: Bearer KEY`, \
                       `x-api-key`, `api-key` or `x-goog-api-key`";
 /// Model names are cut at this many bytes in messages.
 const SHOWN_BYTES_MAX: usize = 128;
-/// What Bedrock calls an answer that breaks off.
-const STREAM_EXCEPTION: &str = "modelStreamErrorException";
 /// Suggested wait where we cannot know better.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
@@ -379,38 +381,6 @@ const fn anthropic_type(status: StatusCode, kind: &'static str) -> &'static str 
         504 => "timeout_error",
         _ => kind,
     }
-}
-
-/// An event for a stream that must be cut after its head went out. No `[DONE]` follows: a client
-/// must be able to tell a cut from an end.
-pub(crate) fn stream_error(shape: StreamShape, code: &str, message: &str) -> Bytes {
-    let error = match shape {
-        StreamShape::Data => serde_json::json!({"error": {
-            "message": message, "type": "upstream_error", "param": null, "code": code}}),
-        StreamShape::Event => serde_json::json!({"type": "error", "code": code, "message": message,
-            "error": {"type": "api_error", "message": message}}),
-        StreamShape::Line => serde_json::json!({"error": message}),
-        StreamShape::Message => serde_json::json!({"message": message, "code": code}),
-    };
-    Bytes::from(match shape {
-        StreamShape::Data => format!("data: {error}\n\n"),
-        StreamShape::Event => format!("event: error\ndata: {error}\n\n"),
-        StreamShape::Line => format!("{error}\n"),
-        StreamShape::Message => return exception(STREAM_EXCEPTION, &error.to_string()).into(),
-    })
-}
-
-/// How a stream carries an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StreamShape {
-    /// Chat and completions: a data line.
-    Data,
-    /// Responses and messages: a typed event.
-    Event,
-    /// Lines of JSON: a line, as Ollama has it.
-    Line,
-    /// Bedrock: a message of an exception.
-    Message,
 }
 
 /// A name from a client, cut for a message.

@@ -34,10 +34,10 @@ pub enum FramingFault {
     /// The value of a field has forbidden bytes.
     #[error("the value of a header field has a control character or a line break")]
     HeaderValue,
-    /// `content-length` is no number, or there are two that differ.
+    /// `content-length` is not a number, or there are two that differ.
     #[error("its `content-length` is not a number, or is given twice")]
     ContentLength,
-    /// `transfer-encoding` is not `chunked` alone.
+    /// `transfer-encoding` is something else than `chunked` alone.
     #[error("its `transfer-encoding` is not exactly `chunked`, or it is HTTP/1.0")]
     TransferEncoding,
     /// A transfer coding that is not served stands before `chunked`.

@@ -4,19 +4,19 @@
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use taximeter_config::Limits;
 
-/// The line and the fields of one request, at most.
+/// The limits of the request line and the fields of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadBounds {
-    /// All of it, in bytes.
+    /// Bytes of the whole head.
     pub(super) bytes_max: usize,
-    /// Its fields.
+    /// Number of fields.
     pub(super) fields_max: usize,
-    /// What it asks for, in bytes.
+    /// Bytes of the target.
     pub(super) target_bytes_max: usize,
 }
 
 impl HeadBounds {
-    /// Those of the configuration.
+    /// The limits of the configuration.
     pub const fn of(limits: &Limits) -> Self {
         Self {
             bytes_max: limits.header_bytes_max,

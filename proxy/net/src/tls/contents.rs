@@ -13,16 +13,18 @@ use rustls::{Error, RootCertStore, ServerConfig};
 /// Longest file that is read, in bytes; a chain has some ten thousand.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where certificate, key and the authorities of callers are, in PEM.
+/// The PEM files with the certificate, the key and the authorities of clients.
 #[derive(Debug, Clone)]
 pub struct Files {
-    /// Ours, then those between it and its authority.
+    /// Our certificate, then the intermediate ones up to its authority.
     pub certificate: PathBuf,
-    /// Of the certificate.
+    /// The private key of the certificate.
     pub key: PathBuf,
-    /// Who has signed the certificates of callers; `None` asks callers for none.
+    /// The authorities that sign the certificates of clients; `None` asks clients for no
+    /// certificate.
     pub client_ca: Option<PathBuf>,
-    /// Callers that show no certificate are let in too, and whoever answers them can tell.
+    /// Whether clients without a certificate may connect too. The code that answers can tell them
+    /// apart.
     pub is_client_optional: bool,
 }
 
@@ -34,7 +36,7 @@ pub(super) struct Contents {
     client_ca: Option<Vec<u8>>,
 }
 
-/// Why files do not do; the text names the file and what it should hold.
+/// Why files cannot be used. The text names the file and what it should contain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsFault {
@@ -46,7 +48,7 @@ pub enum TlsFault {
         /// What the system said.
         source: io::Error,
     },
-    /// The file is no PEM, or has nothing of what it should have.
+    /// The file is not PEM, or lacks what it should contain.
     #[error("{path} has no {wanted} in PEM: {problem}", path = path.display())]
     Unfit {
         /// The file.
@@ -56,7 +58,7 @@ pub enum TlsFault {
         /// What is wrong with it.
         problem: String,
     },
-    /// Certificate and key are not of one pair.
+    /// Certificate and key do not belong together.
     #[error(
         "the key in {key} is not that of the first certificate in {certificate}; write both anew, \
          together",

@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes every certificate.
+/// Accepts every certificate.
 #[derive(Debug)]
 pub struct Anyone(Arc<CryptoProvider>);
 

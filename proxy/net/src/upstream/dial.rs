@@ -17,12 +17,13 @@ use tokio_rustls::client::TlsStream;
 use super::anyone::Anyone;
 use crate::socket::Socket;
 
-/// What HTTP/1.1 and HTTP/2 are called when TLS agrees on one.
+/// ALPN's name for HTTP/1.1.
 pub const HTTP_1: &[u8] = b"http/1.1";
 /// ALPN's name for HTTP/2.
 pub const HTTP_2: &[u8] = b"h2";
 
-/// Why no connection came about. The word is fixed and safe as a label; details go to the log only.
+/// Why there is no connection. The cause is a fixed word and safe as a label. Details go only to
+/// the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialFault {
@@ -38,10 +39,10 @@ pub enum DialFault {
     /// It took longer than `upstream_connect_timeout_seconds`.
     #[error("no connection within {}s", .0.as_secs())]
     Timeout(Duration),
-    /// It would take a descriptor that is kept for the ledger.
+    /// The file descriptor would be one that is reserved for the ledger.
     #[error("file descriptors are nearly used up; raise the limit (`ulimit -n`)")]
     Descriptors,
-    /// hyper would not speak over it.
+    /// hyper could not start HTTP on the connection.
     #[error("HTTP handshake failed: {0}")]
     Handshake(#[source] hyper::Error),
 }
@@ -59,7 +60,7 @@ impl DialFault {
         }
     }
 
-    /// Whether another try may be better off.
+    /// Whether another attempt may succeed.
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Resolve(_) | Self::Connect(_) | Self::Timeout(_))
     }
@@ -92,8 +93,8 @@ impl Dialer {
         Self { tls: tls.then(|| connector(system_roots(), HTTP_1)), timeout }
     }
 
-    /// The same with TLS for `protocol`, and for whom the certificates in the file `ca` are all
-    /// that is trusted, where one is given.
+    /// The same with TLS for `protocol`. If `ca` is given, only the certificates in that file are
+    /// trusted.
     ///
     /// Errors: the file cannot be read, or has no certificate.
     pub fn trusting(ca: Option<&Path>, protocol: &[u8], timeout: Duration) -> io::Result<Self> {
@@ -101,7 +102,7 @@ impl Dialer {
         Ok(Self { tls: Some(connector(roots, protocol)), timeout })
     }
 
-    /// Trusts as `trusting` does, and shows a certificate to those who ask for one.
+    /// Trusts as `trusting` does, and shows a certificate to servers that ask for one.
     ///
     /// Errors: a file cannot be read, or does not have what it should.
     pub fn certified(
@@ -120,14 +121,14 @@ impl Dialer {
         Ok(Self { tls: Some(connector_of(config, protocol)), timeout })
     }
 
-    /// Trusts whomever: for those who only ask whether somebody is there.
+    /// Trusts every server. For checks of whether a server answers at all.
     pub fn of_anyone(timeout: Duration) -> Self {
         let config = ClientConfig::builder().dangerous();
         let config = config.with_custom_certificate_verifier(Arc::new(Anyone::default()));
         Self { tls: Some(connector_of(config.with_no_client_auth(), HTTP_1)), timeout }
     }
 
-    /// A connected socket, TLS done where the URL says so.
+    /// Opens a connected socket, with TLS if the URL says so.
     pub async fn dial(&self, url: &UpstreamUrl) -> Result<EngineSocket, DialFault> {
         match tokio::time::timeout(self.timeout, self.open(url)).await {
             Ok(socket) => socket,

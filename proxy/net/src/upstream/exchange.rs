@@ -62,7 +62,8 @@ impl RequestBody {
         self.pieces.iter()
     }
 
-    /// The same body, to be kept: small pieces let go of the buffers that they came in.
+    /// The same body in a form to keep: small pieces are copied out of the buffers that they came
+    /// in.
     pub fn compact(mut self) -> Self {
         for piece in self.pieces.iter_mut().filter(|piece| piece.len() <= COPIED_BYTES_MAX) {
             *piece = Bytes::copy_from_slice(piece);
@@ -70,7 +71,7 @@ impl RequestBody {
         self
     }
 
-    /// The body with `text` in place of the bytes from `start` to `end`; pieces around it are
+    /// The body with `text` in place of the bytes from `start` to `end`. The pieces around it are
     /// shared, not copied.
     pub fn spliced(&self, start: u64, end: u64, text: &Bytes) -> Self {
         let mut out = Self::default();
@@ -117,7 +118,7 @@ impl Body for RequestBody {
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum SendFault {
-    /// Nothing was sent; the request is given back whole and may go to another connection.
+    /// Nothing was sent. The whole request is returned and may go to another connection.
     NotSent(Box<Request<RequestBody>>),
     /// The connection broke, or what came is not HTTP.
     Broken(hyper::Error),
@@ -172,8 +173,8 @@ struct KeepAlive {
 }
 
 impl Link {
-    /// Speaks HTTP/1.1 over a fresh socket. Boxed, because it is handed on at every request, and
-    /// has a thousand bytes.
+    /// Starts HTTP/1.1 on a new socket. The link is boxed, because it has a thousand bytes and
+    /// moves with every request.
     pub async fn new(socket: EngineSocket) -> Result<Box<Self>, DialFault> {
         let progress = Arc::<Progress>::default();
         let wire = Wire::new(socket, progress.clone(), RESPONSE_HEAD_BYTES_MAX);
@@ -188,8 +189,8 @@ impl Link {
         Ok(Box::new(Self { sender, driver, progress, over, requests, promise }))
     }
 
-    /// Whether another request may be sent, looking at the socket first: engines close idle
-    /// connections.
+    /// Whether another request may be sent. It looks at the socket first, because engines close
+    /// idle connections.
     pub(super) fn is_open(&mut self, cx: &mut Context<'_>) -> bool {
         self.drive(cx);
         !self.over && self.sender.is_ready()
@@ -204,7 +205,7 @@ impl Link {
         }
     }
 
-    /// Sends the request; the answer's head. The connection is driven meanwhile.
+    /// Sends the request and returns the answer's head. It drives the connection meanwhile.
     pub async fn send(
         &mut self,
         request: Request<RequestBody>,
@@ -276,12 +277,12 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The body of an answer on the connection that carries it.
+    /// The body of an answer, with the connection that carries it.
     pub const fn new(link: Box<Link>, body: Incoming) -> Self {
         Self { link: Some(link), body }
     }
 
-    /// The next frame, as hyper's body gives it, driving the connection in this task.
+    /// The next frame of hyper's body. It drives the connection in this task.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -300,19 +301,19 @@ impl Exchange {
         self.body.is_end_stream()
     }
 
-    /// Bytes that are still to come, where the answer says its length.
+    /// The remaining bytes, if the answer says its length.
     pub fn left(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
-    /// The connection, if it can carry another request. Asked once, when the body has ended.
+    /// The connection, if it can carry another request. Call it once, after the end of the body.
     pub fn take_link(&mut self, cx: &mut Context<'_>) -> Option<Box<Link>> {
         let mut link = self.link.take()?;
         link.is_open(cx).then_some(link)
     }
 }
 
-/// An exchange as an ordinary body, for those who read it whole.
+/// An exchange as an ordinary body, for callers that read it whole.
 pub struct ExchangeBody(pub Exchange);
 
 impl Body for ExchangeBody {

@@ -16,19 +16,20 @@ struct Idle {
     until: Instant,
 }
 
-/// Idle connections, one list an upstream.
+/// Idle connections, one list per upstream.
 pub struct Pool {
     idle: Vec<Arc<Mutex<Vec<Idle>>>>,
     keep_alive: Duration,
 }
 
 impl Pool {
-    /// An empty pool for upstreams `0..upstreams`; a connection idles for `keep_alive` at most.
+    /// An empty pool for upstreams `0..upstreams`. A connection idles for at most `keep_alive`.
     pub fn new(upstreams: usize, keep_alive: Duration) -> Self {
         Self { idle: (0..upstreams).map(|_| Arc::default()).collect(), keep_alive }
     }
 
-    /// A pool for other upstreams, of which each shares its list with one of these, or has a new one.
+    /// A pool for other upstreams. Each of them shares its list with one of these upstreams, or
+    /// gets a new list.
     pub fn under(&self, upstreams: &[Option<usize>], keep_alive: Duration) -> Self {
         let list = |same: &Option<usize>| {
             same.and_then(|index| self.idle.get(index)).cloned().unwrap_or_default()
@@ -36,8 +37,8 @@ impl Pool {
         Self { idle: upstreams.iter().map(list).collect(), keep_alive }
     }
 
-    /// An open connection to `upstream`, if there is one. Those that were closed meanwhile are
-    /// dropped.
+    /// An open connection to `upstream`, if there is one. Connections that were closed meanwhile
+    /// are dropped.
     pub fn take(&self, upstream: usize, now: Instant, cx: &mut Context<'_>) -> Option<Box<Link>> {
         let mut idle = self.idle.get(upstream)?.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(Idle { mut link, until }) = idle.pop() {
@@ -58,7 +59,7 @@ impl Pool {
         }
     }
 
-    /// Closes what has idled for too long.
+    /// Closes connections that have idled for too long.
     pub fn sweep(&self, now: Instant) {
         for idle in &self.idle {
             idle.lock().unwrap_or_else(PoisonError::into_inner).retain(|idle| now < idle.until);

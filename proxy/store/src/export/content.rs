@@ -2,14 +2,14 @@
 
 use taximeter_billing::export::{FocusVersion, Format};
 
-/// What is written, and how.
+/// The content and format of an export.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// Single requests.
     Records(Format),
-    /// The same as typed columns.
+    /// Single requests as typed columns.
     Parquet,
-    /// Charges by the hour.
+    /// Charges per hour.
     Focus {
         /// Parquet, or else CSV.
         parquet: bool,
@@ -21,7 +21,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Who sends the invoices where nobody says.
+    /// The default issuer of invoices.
     pub const ISSUER: &'static str = "Taximeter";
 
     /// Media type.
@@ -43,7 +43,7 @@ impl Content {
         }
     }
 
-    /// How files of it end.
+    /// The file name extension.
     pub const fn extension(&self) -> &'static str {
         match self {
             Self::Parquet => "records.parquet",

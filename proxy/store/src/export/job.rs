@@ -15,33 +15,33 @@ use crate::{Filter, StoreError};
 pub struct Job {
     /// What is written.
     pub content: Content,
-    /// Of the requests that were admitted in it.
+    /// The period. A request belongs to the period in which it was admitted.
     pub period: Period,
-    /// Of this tenant only.
+    /// Only this tenant, if set.
     pub tenant: Option<String>,
-    /// Decides whether the period is over, and what GPUs cost so far.
+    /// The current time. It decides whether the period is over and what GPUs cost so far.
     pub now: Timestamp,
-    /// What is owed beside what requests cost.
+    /// Amounts in addition to the cost of requests.
     pub terms: Terms,
 }
 
-/// Why there is no export, or no whole one.
+/// Why there is no export, or no complete one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportFault {
-    /// No store to ask.
+    /// The store cannot be queried.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A number too large, or who reads it says no.
+    /// A number is too large, or the reader stopped.
     #[error(transparent)]
     Write(#[from] ExportError),
-    /// What is owed cannot be added up.
+    /// The amounts cannot be added up.
     #[error(transparent)]
     Bill(#[from] BillError),
     /// Its period is too long.
     #[error(transparent)]
     Period(#[from] PeriodError),
-    /// Where it goes says no.
+    /// The destination refused.
     #[error(transparent)]
     Destination(#[from] DestinationFault),
     /// Half an hour in a folder of hours would take the place of the whole one.

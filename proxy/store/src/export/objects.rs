@@ -25,14 +25,14 @@ pub struct Objects {
     runtime: Runtime,
 }
 
-/// Why a file cannot go there.
+/// Why a file cannot be written to the bucket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectFault {
     /// Not a URL of an object store.
     #[error("{0:?} is no object store; write it like s3://BUCKET/PATH, gs://… or az://…")]
     Url(String),
-    /// The environment lacks something, or has something wrong.
+    /// A setting in the environment is missing or wrong.
     #[error("cannot use {url}: {source}")]
     Settings {
         /// Of the bucket.
@@ -40,7 +40,7 @@ pub enum ObjectFault {
         /// What is missing.
         source: object_store::Error,
     },
-    /// The store says no, or nothing, also when asked again.
+    /// The object store refuses or does not answer, also after retries.
     #[error("cannot write {name} to {url}: {source}")]
     Refused {
         /// Of the bucket.
@@ -50,7 +50,7 @@ pub enum ObjectFault {
         /// What it said.
         source: object_store::Error,
     },
-    /// The file cannot be read back, or there is no thread to send it from.
+    /// The draft cannot be read again, or no thread can be started to send it.
     #[error("cannot send {name}: {source}")]
     File {
         /// Which file.

@@ -15,20 +15,20 @@ const BUFFER_BYTES: usize = 128 << 10;
 /// What anyone may do with a file whom the umask lets.
 const FILE_MODE: u32 = 0o666;
 
-/// Where the files of an export go.
+/// The destination of an export's files.
 #[derive(Debug)]
 pub enum Destination {
-    /// A folder; made where it is not there.
+    /// A folder. It is created if it does not exist.
     Folder(PathBuf),
-    /// A bucket, below a path.
+    /// A path in a bucket.
     Objects(Objects),
 }
 
-/// Why files cannot go there.
+/// Why files cannot be written to the destination.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DestinationFault {
-    /// The file system says no.
+    /// The file system refused.
     #[error("cannot write {}: {source}", path.display())]
     File {
         /// Which file or folder.
@@ -36,29 +36,29 @@ pub enum DestinationFault {
         /// What the system said.
         source: io::Error,
     },
-    /// The object store says no.
+    /// The object store refused.
     #[error(transparent)]
     Objects(#[from] ObjectFault),
 }
 
-/// A file that is written under a name of its own until it is whole. Dropped before, it is gone.
+/// A file under a temporary name until it is complete. It is removed if it is dropped before.
 pub struct Draft {
     file: BufWriter<NamedTempFile>,
     sha256: Sha256,
     bytes: u64,
 }
 
-/// A file that is where it belongs.
+/// A file under its final name.
 #[derive(Debug)]
 pub struct Published {
     /// Its size.
     pub bytes: u64,
-    /// Of its bytes, hexadecimal.
+    /// The SHA-256 of its content, in hexadecimal.
     pub sha256: String,
 }
 
 impl Destination {
-    /// A file to be written. In a folder it lies on the same file system as it will at the end.
+    /// Starts a file. In a folder it is on the same file system as the final file.
     pub fn draft(&self) -> Result<Draft, DestinationFault> {
         let mut builder = Builder::new();
         builder.prefix(".taximeter-").suffix(".partial");
@@ -73,8 +73,8 @@ impl Destination {
         Ok(Draft { file, sha256: Sha256::new(), bytes: 0 })
     }
 
-    /// Puts a whole file where it belongs, in one step: whoever looks sees all of it or none.
-    /// `name` may have folders in it, with `/` between them.
+    /// Gives a complete file its final name in one step. Readers see all of it or nothing. `name`
+    /// may contain folders, separated by `/`.
     pub fn publish(&self, draft: Draft, name: &str) -> Result<Published, DestinationFault> {
         let Draft { file, sha256, bytes } = draft;
         let fault = |source| self.fault(name, source);

@@ -14,9 +14,9 @@ use super::place::{Destination, Draft, Published};
 use super::stream::stream;
 use crate::{Store, StoreError, Written};
 
-/// Writes an export to `place`, its manifest last: as one file called `file`, or, without a name,
-/// as the folder wants it: records in Parquet in a folder for each tenant and hour, anything else
-/// in a file that is called after its period.
+/// Writes an export to `place`, with its manifest last. With `file` it writes one file of that
+/// name. Without it, records in Parquet go into a folder per tenant and hour, and other formats
+/// into a file that is named after the period.
 ///
 /// Errors: as [`ExportFault`] says. Without a manifest there is no export.
 pub fn export(

@@ -25,9 +25,9 @@ const MARK: &str = "INSERT INTO correctors VALUES ($1, $2) ON CONFLICT DO NOTHIN
 /// What keeps a run from its corrections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Another one runs.
+    /// Another run is active.
     Busy,
-    /// One has died, and what it wrote may not all be here.
+    /// A run has died, and its corrections may not all be in the database.
     Unfinished {
         /// In whose journal.
         gateway: String,

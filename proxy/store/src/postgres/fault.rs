@@ -12,16 +12,16 @@ type Cause = Box<dyn StdError + Send + Sync>;
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// The server says no, or the connection to it broke.
+    /// The server refused, or the connection broke.
     #[error("{}", told(.0))]
     Server(#[from] tokio_postgres::Error),
-    /// It did not answer; the connection was given up.
+    /// The server did not answer in time. The connection was closed.
     #[error("the server did not answer within {}s", .0.as_secs())]
     Late(Duration),
-    /// What it has is not what was written.
+    /// The database does not contain what was written.
     #[error("{0}")]
     Unreadable(#[source] Cause),
-    /// It has another format than at the start.
+    /// The database has another format than at the start.
     #[error("its format is {found} now")]
     Format {
         /// What it has.
@@ -29,10 +29,10 @@ pub(super) enum Fault {
         /// What this program writes.
         known: i32,
     },
-    /// It cannot be used as it is.
+    /// The database cannot be used as it is.
     #[error("{0}")]
     Unfit(String),
-    /// What is missing here: a thread, a file, certificates.
+    /// Something is missing on this machine: a thread, a file, certificates.
     #[error("{0}")]
     Local(#[source] Cause),
 }

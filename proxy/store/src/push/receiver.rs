@@ -23,12 +23,12 @@ const REASON_CHARS_MAX: usize = 1000;
 pub(super) enum Answer {
     /// The receiver has it.
     Stored,
-    /// It will never take it.
+    /// The receiver will never take it.
     Refused {
         /// What it said.
         reason: String,
     },
-    /// It may take it later, or has it already and could not say so.
+    /// The receiver may take it later, or has it already but could not confirm it.
     Later {
         /// What it said.
         reason: String,

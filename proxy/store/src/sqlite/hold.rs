@@ -15,8 +15,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The database, and what was written to it and is not in its file yet.
 const FILES: [&str; 2] = [FILE, "store.sqlite-wal"];
 
-/// The store of a data directory, which does not change while this lives: whoever wants to feed it
-/// waits, or tries again later.
+/// The store of a data directory, which does not change until this is dropped. A feeder waits, or
+/// tries again later.
 #[derive(Debug)]
 pub struct Held {
     connection: Connection,
@@ -26,7 +26,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds the store in `data_dir`; `None` where there is none.
+    /// Holds the store in `data_dir`; `None` if there is none.
     ///
     /// Errors: it cannot be opened, or somebody has written to it for a minute.
     pub fn begin(data_dir: &Path) -> Result<Option<Self>, StoreError> {

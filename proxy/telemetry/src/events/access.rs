@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::names::log_event::LogEvent;
 use crate::trace::Found;
 
-/// A request has ended and shall have a line; what it counts is told by how it ended.
+/// A request has ended and gets an access log line. Other events count it.
 pub struct RequestEnded<'a> {
     /// The request that ended.
     pub ended: &'a Ended<'a>,

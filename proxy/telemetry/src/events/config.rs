@@ -11,7 +11,7 @@ const LINES_MAX: usize = 9;
 
 /// Another configuration is in force.
 pub struct ConfigReloaded<'a> {
-    /// Keys that have other values, and wait for a start.
+    /// Changed keys that wait for a restart.
     pub waiting: &'a [&'static str],
 }
 
@@ -31,11 +31,11 @@ impl Event for ConfigReloaded<'_> {
     }
 }
 
-/// What is in the file is not taken; what was in force stays so.
+/// The file has mistakes. The old configuration stays in force.
 pub struct ConfigRejected<'a> {
     /// The path of the file.
     pub path: &'a str,
-    /// At least one, each with its place.
+    /// The mistakes, at least one, each with its place.
     pub problems: &'a [String],
 }
 

@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::names::Instrument;
 use crate::names::log_event::LogEvent;
 
-/// The ledger's own thread has something to say.
+/// An event of the journal.
 pub struct JournalChanged<'a>(pub &'a taximeter_journal::Event<'a>);
 
 impl Event for JournalChanged<'_> {
@@ -67,7 +67,7 @@ impl Event for JournalChanged<'_> {
     }
 }
 
-/// The disk takes longer than a request waits for it.
+/// The disk takes longer than a request waits for it to write an entry.
 pub struct LedgerSlow {
     /// What took long.
     pub action: &'static str,
@@ -86,7 +86,7 @@ impl Event for LedgerSlow {
     }
 }
 
-/// An entry cannot be read, by the store or at a start: it is set aside, and the others go on.
+/// The store or a start cannot read an entry. It is set aside, and the others continue.
 pub struct EntryRejected<'a> {
     /// What is wrong.
     pub fault: &'a taximeter_ledger::Fault,
@@ -126,7 +126,7 @@ impl Event for StoreFailed {
     }
 }
 
-/// The ledger would not take an entry: a fare is lost.
+/// The journal refused an entry. The charge of a request is lost.
 pub struct EntryLost {
     /// The reason.
     pub reason: String,

@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::names::log_event::LogEvent;
 use crate::names::{Instrument, key};
 
-/// What became of events for the receiver.
+/// The result of sending events to the receiver.
 pub struct EventsPushed<'a>(pub &'a PushOutcome<'a>);
 
 impl Event for EventsPushed<'_> {
@@ -49,7 +49,7 @@ impl Event for EventsPushed<'_> {
     }
 }
 
-/// What became of what was pushed by OTLP.
+/// The result of a push by OTLP.
 pub struct TelemetryPushed<'a>(pub &'a pusher::ExportOutcome<'a>);
 
 impl Event for TelemetryPushed<'_> {

@@ -30,9 +30,9 @@ pub(super) enum Answer {
         /// What it said; empty where all is well.
         message: String,
     },
-    /// It will never take it.
+    /// The collector will never take it.
     Refused { reason: String },
-    /// It may take it later.
+    /// The collector may take it later.
     Later {
         reason: String,
         /// How long it wants to be left alone.

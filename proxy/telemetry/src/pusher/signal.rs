@@ -1,6 +1,6 @@
 //! The OTLP signals: traces, metrics and logs.
 
-/// One kind of telemetry.
+/// A signal of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signal {
     /// Its name.

@@ -8,31 +8,31 @@ use crate::names::log_event::{FIELDS, LogEvent};
 const HEAD: &str = "\
 # Logs
 
-Lines on stderr: one JSON object a line, or text for people with `--log-format text`. Never a prompt, an answer or a
-credential. What clients and engines choose is cut at 256 bytes, its control characters are escaped. This page is made from
-the tables in `proxy/telemetry/src/names/log_event.rs` by a test.
+Taximeter writes its log to stderr: one JSON object per line, or text for people with `--log-format text`. A line never contains a
+prompt, an answer or a credential. Texts that clients and engines choose are cut at 256 bytes, and their control characters are
+escaped. This page is made from the tables in `proxy/telemetry/src/names/log_event.rs` by a test.
 
 | field of every line | meaning |
 |---|---|
 | `time` | RFC 3339, UTC. |
-| `level` | `info`; `warn`: something went wrong that is not ours; `critical`: something is broken and needs somebody. |
+| `level` | `info`; `warn`: something outside Taximeter went wrong; `critical`: something is broken and needs a person. |
 | `event` | One of the words below. |
-| `trace_id`, `span_id` | Of a request: its own if its spans are kept ([traces.md](traces.md)); without spans of ours, `trace_id` if the caller keeps it. |
-| `left_out` | Lines of this event that were left out before this one: of each there are at most ten a second, but for `request`. |
-| `lost` | Lines before this one that could not be written. |
+| `trace_id`, `span_id` | Of a request: the ids of its span, if Taximeter keeps its spans ([traces](traces.md)). If Taximeter creates no spans, `trace_id` of the caller's trace, if the caller has sampled it. |
+| `left_out` | How many lines of this event are missing before this one. Each event has at most 10 lines a second, except `request`. |
+| `lost` | How many lines before this one could not be written. |
 
-Nobody waits for stderr. If it takes nothing, 8192 lines wait; those beyond it are lost, told by `lost` and counted
+No request waits for stderr. If nothing reads stderr, 8192 lines wait. Taximeter drops the rest, reports them in `lost`, and counts them
 (`taximeter_log_lines_lost_total`).
 
 ## Requests
 
 ```yaml fragment
 telemetry:
-  access_log: all      # a line for each request when it ends; or errors; without it none
+  access_log: all      # a line for each request when it ends; errors: only requests that failed; off, the default: none
 ```
 
-Every request has one line, also one that was refused or is on no ledger: event `request`, with those of these fields that
-are known. `errors` leaves out what went well. The record of the ledger says more (`taximeter records`, [records.md](records.md)).
+With `all`, every request has one line with the event `request`, also a request that was refused or has no record. The line has the
+fields that are known. The record of the request has more: see [records](records.md).
 ";
 
 const PUSHED: &str = "
@@ -43,20 +43,20 @@ telemetry:
   otlp: {endpoint: \"http://127.0.0.1:4317\", logs: on}
 ```
 
-The same lines go to a collector as log records, once a second: event name `taximeter.` and the event, body its meaning,
-severity INFO, WARN or (for `critical`) ERROR2, trace and span as above. Fields are attributes: of the name above, or
-`taximeter.log.` and the field's name; numbers are numbers. Where a collector is named by `OTEL_EXPORTER_OTLP_ENDPOINT`
-alone, lines go there without further ado; `OTEL_LOGS_EXPORTER=none` is the way out. What `telemetry.genai` chooses holds for
-the attribute of cache writes.
+Taximeter pushes the same lines to a collector as log records, once a second. The event name is `taximeter.` and the event. The body is
+the meaning of the event. The severity is INFO, WARN, or ERROR2 for `critical`. Fields become attributes with the names in the table
+above, or `taximeter.log.` and the name of the field. Numbers stay numbers. `telemetry.genai` chooses the attribute of cache writes. If
+`OTEL_EXPORTER_OTLP_ENDPOINT` names the collector and the file does not, lines are pushed without further settings.
+`OTEL_LOGS_EXPORTER=none` stops this.
 
-16384 lines wait for a collector that is down; those beyond it are dropped and counted
-(`taximeter_otlp_items_total{taximeter_otlp_signal=\"logs\",taximeter_outcome=\"dropped\"}`). What the sender says of itself
-(`otlp_…`) is on stderr alone, so that a push never causes another.
+While a collector is down, 16384 lines wait. Taximeter drops the rest and counts them
+(`taximeter_otlp_items_total{taximeter_otlp_signal=\"logs\",taximeter_outcome=\"dropped\"}`). Lines about the push itself (`otlp_…`) stay on
+stderr, so that a push never causes another push.
 
-`operation_failed` goes to collectors alone, as the event that the GenAI conventions have for it:
-`gen_ai.client.operation.exception`, severity WARN, with `exception.type` the `error.type` of the call's span. What an engine says
-of its failure may quote the prompt, so there is no message. What is said in prompts and answers is an event of its own, where
-`telemetry.content.capture` is `events` or `both` ([traces.md](traces.md)).
+`operation_failed` goes only to collectors. It is the event of the GenAI conventions for a failed call:
+`gen_ai.client.operation.exception`, severity WARN. Its `exception.type` is the `error.type` of the call's span. It has no message,
+because an engine may quote the prompt in it. Prompts and answers are in an event of their own, if
+`telemetry.content.capture` is `events` or `both` ([traces](traces.md#prompts-and-answers)).
 ";
 
 fn page() -> String {

@@ -1,14 +1,27 @@
 //! The parts of the page *Usage*.
 
-use maud::{Markup, html};
-use taximeter_billing::{BillLine, Dimension, Grouping, Sums};
+use std::collections::BTreeSet;
 
-use super::{Found, PAGE_LINES};
+use maud::{Markup, html};
+use taximeter_billing::{Bill, BillLine, Dimension, Grouping, Sums};
+
 use crate::console::page::{REQUESTS, USAGE};
 use crate::console::span::Span;
 use crate::console::sums::{contracted, notes, period_choice, share_of};
 use crate::console::text::{count, count_or_unknown, money_or_unknown, name, name_or_none, places};
 use crate::console::view::{View, link};
+
+/// Lines on one page.
+pub(super) const PAGE_LINES: u32 = 60;
+
+/// What the store answers.
+pub(super) struct Found {
+    pub(super) bill: Bill,
+    /// Names of labels that requests of the period have: the first ones by name.
+    pub(super) labels: BTreeSet<String>,
+    /// Whether requests have more labels than `labels` holds.
+    pub(super) has_more_labels: bool,
+}
 
 /// Longest text that a link carries, in bytes: a name of the configuration is no longer.
 const LINK_BYTES_MAX: usize = 256;
