@@ -155,32 +155,30 @@ impl Refused {
             | Self::Missing { .. }
             | Self::Period(_)
             | Self::Ends => {
-                (StatusCode::BAD_REQUEST, "invalid_parameter", "A parameter cannot be used")
+                (StatusCode::BAD_REQUEST, "invalid_parameter", "A query parameter is invalid")
             }
             Self::Unauthorised => {
-                (StatusCode::UNAUTHORIZED, "unauthorized", "The admin token is needed")
+                (StatusCode::UNAUTHORIZED, "unauthorized", "The admin token is missing or wrong")
             }
             Self::Uncertified => {
-                (StatusCode::FORBIDDEN, "certificate_needed", "A certificate is needed")
+                (StatusCode::FORBIDDEN, "certificate_needed", "A client certificate is required")
             }
             Self::Misdirected(_) => {
-                (StatusCode::MISDIRECTED_REQUEST, "misdirected", "Asked by a foreign name")
+                (StatusCode::MISDIRECTED_REQUEST, "misdirected", "The host name is not allowed")
             }
-            Self::NotFound(_) => (StatusCode::NOT_FOUND, "not_found", "Nothing is there"),
+            Self::NotFound(_) => (StatusCode::NOT_FOUND, "not_found", "Not found"),
             Self::Method => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "It can only be read")
+                (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "The method is not allowed")
             }
             Self::Bill(_) | Self::TooLarge(_) | Self::Lines { .. } => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "no_sum", "There is no such sum")
+                (StatusCode::UNPROCESSABLE_ENTITY, "no_sum", "The sum cannot be made")
             }
-            Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Enough is being done"),
-            Self::Slow { .. } => (StatusCode::SERVICE_UNAVAILABLE, "slow", "It took too long"),
+            Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many requests at once"),
+            Self::Slow { .. } => (StatusCode::SERVICE_UNAVAILABLE, "slow", "The store is too slow"),
             Self::Store(_) | Self::Export(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "The store cannot answer")
             }
-            Self::Internal => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway made a mistake")
-            }
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
         }
     }
 
@@ -253,7 +251,7 @@ impl IntoResponses for Refused {
             ("400", "A parameter is unknown, given twice, or cannot be read"),
             ("401", "The admin token is missing or wrong"),
             ("403", "No certificate was shown, and there is no admin token"),
-            ("404", "Nothing is there"),
+            ("404", "Nothing is at this path, or no record has this id"),
             ("421", "Asked by the name of another host, and without an admin token"),
             ("422", "The sums cannot be made: two currencies, or too many lines"),
             ("500", "A fault of the gateway's own"),
@@ -281,3 +279,6 @@ fn problems<const N: usize>(told: [(&str, &str); N]) -> BTreeMap<String, RefOr<o
     };
     told.map(|(status, description)| (status.to_owned(), problem(description))).into()
 }
+
+#[cfg(test)]
+mod reference;
