@@ -120,6 +120,7 @@ const TOP_LEVEL: &[&str] = &[
     "docs",
     "pricing",
     "proxy",
+    "rust-toolchain.toml",
     "tests",
     "tokenizer",
 ];
@@ -264,6 +265,29 @@ fn the_top_level_of_the_repository_is_the_map() {
     let first: BTreeSet<&str> = files.iter().filter_map(|path| path.split('/').next()).collect();
     let found: Vec<&str> = first.into_iter().filter(|name| !name.starts_with('.')).collect();
     assert_eq!(found, TOP_LEVEL);
+}
+
+/// The rest of a file's first line that starts with a prefix.
+fn rest_of_line(path: &str, prefix: &str) -> String {
+    let text = std::fs::read_to_string(root().join(path)).expect(path);
+    let found = text.lines().find_map(|line| line.strip_prefix(prefix));
+    found.unwrap_or_else(|| panic!("{path} has no line `{prefix}…`")).trim_matches('"').to_owned()
+}
+
+#[test]
+fn every_file_that_names_a_rust_version_names_the_pinned_one() {
+    let pinned = rest_of_line("rust-toolchain.toml", "channel = ");
+    assert_eq!(pinned.split('.').count(), 3, "{pinned} names one release of Rust");
+    let least = rest_of_line("Cargo.toml", "rust-version = ");
+    assert!(pinned.starts_with(&format!("{least}.")), "{least} is not of {pinned}");
+    let image = format!("docker.io/library/rust:{pinned}-bookworm");
+    let base = rest_of_line("deploy/image/Dockerfile", "FROM ");
+    assert_eq!(base, format!("{image} AS build"));
+    for workflow in ["ci", "release"] {
+        let container =
+            rest_of_line(&format!(".github/workflows/{workflow}.yaml"), "      image: ");
+        assert_eq!(container, image, "{workflow}");
+    }
 }
 
 #[test]
