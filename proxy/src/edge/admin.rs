@@ -1,4 +1,5 @@
-//! The admin address: health, metrics, the usage API and the console. Its own runtime, its own limits, no writes.
+//! The admin address: health, metrics, the usage API and the console. It only reads. It runs on the
+//! background runtime, apart from the threads that carry requests.
 
 mod access;
 mod ask;
@@ -32,25 +33,24 @@ use hyper::body::Incoming;
 use tower::timeout::error::Elapsed;
 use tower::{ServiceBuilder, ServiceExt as _};
 
-use self::problem::Refused;
+use self::problem::ApiError;
 use crate::edge::serving::{Bounds, Caller, HeadBounds, Server};
 use crate::edge::tls::Tls;
 use crate::gateway::{Current, Gateway};
 
-/// Scrapes and questions at once; more are answered 503.
+/// Requests that the admin address answers at the same time. It answers further ones with 503.
 const REQUESTS_AT_ONCE_MAX: usize = 64;
-/// Time for one answer.
+/// Longest time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How old a connection grows: longer than exports take.
+/// Longest life of a connection. An export takes less.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(3600);
-/// Connections of one address at once: half of the room, so that whoever asks whether we live finds
-/// some.
+/// Open connections from one IP address: half of all, so that health probes always find a free one.
 const CONNECTIONS_PER_PEER_MAX: usize = 128;
 
-/// Serves the admin address until the runtime ends; the address that was bound.
+/// Serves the admin address until the runtime ends. Returns the address that it listens on.
 ///
-/// Errors: the address cannot be bound.
+/// Errors: it cannot listen on the address.
 pub(crate) fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr> {
     let gateway = current.get();
     let listener = std::net::TcpListener::bind(gateway.config.admin)?;
@@ -71,7 +71,7 @@ pub(crate) fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr
     Ok(address)
 }
 
-/// `access` finds out who asks by what the request has of its connection.
+/// Answers one request. The request carries facts about its connection for `access`.
 async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Response {
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(caller);
@@ -79,10 +79,10 @@ async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Resp
     answer
 }
 
-/// What programs are answered, and by whom. `openapi` describes the same.
+/// Every route for programs, with its handler. `openapi` describes the same routes.
 fn routes() -> [(&'static str, MethodRouter<Current>); 12] {
-    let places = scrape::Places::new();
-    let scrape = move |state, uri, headers| scrape::scrape(places.clone(), state, uri, headers);
+    let permits = scrape::ScrapePermits::new();
+    let scrape = move |state, uri, headers| scrape::scrape(permits.clone(), state, uri, headers);
     [
         ("/healthz", get(probes::alive)),
         ("/readyz", get(probes::ready)),
@@ -110,30 +110,30 @@ fn router(current: Current) -> Router {
         .fold(Router::new(), |router, (path, method)| router.route(path, method))
         .merge(console::router())
         .fallback(unknown)
-        .method_not_allowed_fallback(async || Refused::Method)
+        .method_not_allowed_fallback(async || ApiError::Method)
         .layer(middleware::from_fn_with_state(current.clone(), access::authorise))
         .layer(limits)
         .layer(middleware::from_fn(console::problems_as_pages))
         .with_state(current)
 }
 
-/// Each request is answered under the configuration that is in force when it comes.
+/// A handler uses the configuration that is in force when the request arrives.
 impl FromRef<Current> for Arc<Gateway> {
     fn from_ref(current: &Current) -> Self {
         current.get()
     }
 }
 
-async fn unknown(uri: Uri) -> Refused {
+async fn unknown(uri: Uri) -> ApiError {
     let path = uri.path();
-    Refused::NotFound(format!("there is no {path} here; /openapi.json says what there is"))
+    ApiError::NotFound(format!("the admin address has no {path}; /openapi.json lists its routes"))
 }
 
-async fn overloaded(fault: BoxError) -> Refused {
+async fn overloaded(fault: BoxError) -> ApiError {
     if fault.is::<Elapsed>() {
-        Refused::Slow { seconds: ANSWER_TIMEOUT.as_secs() }
+        ApiError::Slow { seconds: ANSWER_TIMEOUT.as_secs() }
     } else {
-        Refused::Busy(format!("{REQUESTS_AT_ONCE_MAX} requests are being answered"))
+        ApiError::Busy(format!("the admin address already answers {REQUESTS_AT_ONCE_MAX} requests"))
     }
 }
 

@@ -9,18 +9,18 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::page::{Page, REQUESTS};
-use super::view::Chosen;
-use crate::edge::admin::problem::Refused;
-use crate::edge::admin::query::{Asked, Nothing};
+use super::view::PageParams;
+use crate::edge::admin::problem::ApiError;
+use crate::edge::admin::query::{NoParams, Params};
 use crate::edge::admin::records::record;
 use crate::gateway::Gateway;
 
 pub(super) async fn request(
     State(gateway): State<Arc<Gateway>>,
     Path(id): Path<String>,
-    Chosen { asked, view }: Chosen<Nothing>,
-) -> Result<Response, Refused> {
-    let found = record(State(gateway), Path(id), Asked(asked)).await?.0;
+    PageParams { asked, view }: PageParams<NoParams>,
+) -> Result<Response, ApiError> {
+    let found = record(State(gateway), Path(id), Params(asked)).await?.0;
     let main = sections::main(&found, &view);
     let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None };
     Ok(page.with(main))
