@@ -1,5 +1,4 @@
-//! The formats of a bill and of what it is made of, by the names that the command and the admin
-//! address share.
+//! The formats of bills and exports. The command and the admin address share their names.
 
 use clap::ValueEnum;
 use taximeter_billing::export::{FocusVersion, Format as Records};
@@ -8,51 +7,51 @@ use utoipa::ToSchema;
 use crate::bills::Form;
 use crate::edge::export::Content;
 
-/// How a period is written.
+/// A format of a bill or an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, ToSchema)]
 #[schema(rename_all = "kebab-case")]
 pub(crate) enum Format {
-    /// For people; costs rounded
+    /// Bill for people. Costs are rounded
     #[default]
     Table,
-    /// For spreadsheets; exact
+    /// Bill for spreadsheets, with exact costs
     Csv,
-    /// For programs; exact
+    /// Bill for programs, with exact costs
     Json,
-    /// FinOps FOCUS as CSV: a row per meter, tenant, model and hour
+    /// FinOps FOCUS as CSV: one row per meter, tenant, model and hour
     Focus,
-    /// The same as Parquet
+    /// FinOps FOCUS as Parquet
     FocusParquet,
     /// Records as Parquet
     Parquet,
-    /// Records as JSON, one a line
+    /// Records as JSON, one per line
     Ndjson,
-    /// CloudEvents for OpenMeter and others, one batch a line
+    /// CloudEvents for OpenMeter and others, one batch per line
     Cloudevents,
-    /// Stripe meter events, one call's body a line
+    /// Stripe meter events, one request body per line
     Stripe,
-    /// Lago events, one call's body a line
+    /// Lago events, one request body per line
     Lago,
-    /// Orb events, one call's body a line
+    /// Orb events, one request body per line
     Orb,
 }
 
-/// What is written in a format.
+/// What a format contains.
 #[derive(Debug, Clone)]
 pub(crate) enum Written {
-    /// Sums, with what is owed.
+    /// A bill.
     Bill(Form),
-    /// What other programs take.
+    /// An export for other programs.
     Export(Content),
 }
 
 impl Format {
-    /// Whether it is one of FOCUS, which has versions.
+    /// Whether the format is FOCUS, which has versions.
     pub(crate) const fn is_focus(self) -> bool {
         matches!(self, Self::Focus | Self::FocusParquet)
     }
 
-    /// What it is of; `version` and `issuer` are FOCUS's.
+    /// What the format contains. `version` and `issuer` are for FOCUS.
     pub(crate) fn written(self, version: FocusVersion, issuer: &str) -> Written {
         let focus = |parquet| Content::Focus { parquet, version, issuer: issuer.to_owned() };
         Written::Export(match self {

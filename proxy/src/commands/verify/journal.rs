@@ -1,4 +1,4 @@
-//! The journals, and whether the store agrees with them.
+//! Checks the journals, and compares the store with them.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::store;
 use crate::edge::journal::{CORRECTIONS, feeds};
 use crate::edge::store::Store;
 
-/// Reads both journals whole, feeds the store what it lacks, and compares.
+/// Reads both journals completely, feeds the store, and compares them.
 ///
-/// Errors: what cannot be read at all.
+/// Errors: a journal or the store cannot be read at all.
 pub(super) fn verify(
     data_dir: &Path,
     store: &mut Store,
@@ -18,7 +18,7 @@ pub(super) fn verify(
 ) -> anyhow::Result<()> {
     let mut requests = account(data_dir, Account::default())?;
     requests.tell("journal", data_dir, findings);
-    // A journal that is not whole has been told, and cannot be fed.
+    // A damaged journal is reported above. The store cannot be fed from it.
     if requests.examination.faults.is_empty() {
         store.catch_up(&mut feeds(data_dir))?;
     }
@@ -27,7 +27,7 @@ pub(super) fn verify(
     if dir.is_dir() {
         corrections = account(&dir, corrections)?;
         corrections.tell("corrections", &dir, findings);
-        // Somebody may have corrected since the store was fed.
+        // Another process may have written corrections since the store was fed.
         if requests.examination.faults.is_empty() && corrections.examination.faults.is_empty() {
             store.catch_up(&mut feeds(data_dir))?;
         }
