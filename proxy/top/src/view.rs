@@ -85,7 +85,7 @@ impl View<'_> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             let (columns, rows) = LEAST;
             let text = format!(
-                "the window has {}x{} characters and needs {columns}x{rows}, better 80x24; q quits",
+                "{}x{} is too small: the window needs {columns}x{rows}, or better 80x24; q quits",
                 area.width, area.height
             );
             return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
