@@ -32,6 +32,9 @@ const fn divided(size: u128, divisor: u128) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "none is lost")]
         return size as f64 / divisor as f64;
     }
+    if size == 0 {
+        return 0.0;
+    }
     // Two digits of a long division: of the first there are at least 34 bits.
     let shift = size.leading_zeros();
     let (first, rest) = ((size << shift) / divisor, (size << shift) % divisor);
@@ -82,6 +85,7 @@ mod tests {
         for text in [
             "0",
             "-0.00",
+            "0.0000000000000000000000000000",
             "0.0000000000000000000000000001",
             "-0.0000000000000000000000000003",
             "79228162514264337593543950335",
