@@ -35,6 +35,7 @@ mod encoded_requests;
 mod endings;
 mod export_sums;
 mod exports;
+mod first_token;
 mod full_disk;
 mod given_up;
 mod hanging;
