@@ -94,7 +94,7 @@ keys! {
         /// `gen_ai.provider.name`. Default: the dialect's.
         provider: Optional<At<Name>>,
         /// The models it serves, `*` for any run of characters; the first upstream that matches
-        /// serves. Default: `["*"]`.
+        /// serves. A request that names no model goes to the first with `*`. Default: `["*"]`.
         models: Optional<List<At<ModelPattern>>>,
         /// What its streams are asked to say of usage, hidden from clients that did not ask:
         /// `final` at the end, `continuous` in every event, `token_ids` of every token. The latter

@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     MethodNotAllowed { allow: &'static str },
     #[error("no upstream serves the model {model:?}")]
     ModelNotFound { model: String },
+    #[error("`model` is missing; name the model to use")]
+    ModelRequired,
     #[error("{0}")]
     Request(#[from] RequestFault),
     #[error("the content type must be application/json, or a form's where a file is sent")]
@@ -121,6 +123,7 @@ impl Refusal {
             Self::UnknownRoute { .. } => "unknown_route",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ModelNotFound { .. } => "model_not_found",
+            Self::ModelRequired => "model_required",
             Self::Request(fault) => fault.code(),
             Self::MediaType => "unsupported_media_type",
             Self::Encoding(DecodeFault::Unknown) => "unsupported_encoding",
@@ -165,6 +168,7 @@ impl Refusal {
             Self::CredentialsDiffer
             | Self::Encoding(DecodeFault::Damaged)
             | Self::Request(_)
+            | Self::ModelRequired
             | Self::ClientLeft
             | Self::BadFraming { .. }
             | Self::LengthMissing
@@ -202,7 +206,9 @@ impl Refusal {
             Self::CredentialsDiffer | Self::InvalidKey | Self::MissingKey => {
                 Some("authorization".into())
             }
-            Self::ModelNotFound { .. } | Self::UnknownPrice { .. } => Some("model".into()),
+            Self::ModelNotFound { .. } | Self::ModelRequired | Self::UnknownPrice { .. } => {
+                Some("model".into())
+            }
             Self::Request(fault) => Some(fault.param().into_owned()),
             Self::MediaType => Some("content-type".into()),
             Self::Expectation => Some("expect".into()),
