@@ -99,7 +99,8 @@ keys! {
         /// The value of `gen_ai.provider.name` in telemetry and records.
         provider: Optional<Spanned<Name>> =
             without("the provider of the dialect").example("my-vllm"),
-        /// The models that this upstream serves. `*` stands for any run of characters.
+        /// The models that this upstream serves. `*` stands for any run of characters. A request that
+        /// names no model goes to the first upstream with `*`.
         models: Optional<List<Spanned<ModelPattern>>> =
             default(r#"["*"]"#).example(r#"["gpt-*", "o4-*"]"#),
         /// The usage that Taximeter asks a stream for: `final` at its end, `continuous` in every

@@ -14,6 +14,12 @@ impl Upstream {
     pub fn serves(&self, request_model: &str) -> bool {
         self.models.iter().any(|pattern| pattern.matches(request_model))
     }
+
+    /// Whether this upstream is meant for every model, so that a request may leave the choice to it.
+    #[must_use]
+    pub fn serves_every_model(&self) -> bool {
+        self.models.iter().any(ModelPattern::is_any)
+    }
 }
 
 impl ModelPattern {
@@ -33,6 +39,11 @@ impl ModelPattern {
     /// The pattern that matches every model.
     pub(crate) fn any() -> Self {
         Self("*".to_owned())
+    }
+
+    /// Whether the pattern matches every model.
+    fn is_any(&self) -> bool {
+        self.0.bytes().all(|byte| byte == b'*')
     }
 
     /// Whether `model` matches. Takes time linear in both lengths.
@@ -179,6 +190,15 @@ mod tests {
         assert_eq!(parts("http://[::1]:11434/v1beta"), plain("::1", 11434, "/v1beta"));
         assert_eq!(parts("https://r.openai.azure.com/openai/v1").3, "/openai");
         assert_eq!(parts("https://api.openai.com/v1").2, 443);
+    }
+
+    #[test]
+    fn only_stars_fit_every_model() {
+        let is_any = |pattern: &str| ModelPattern::new(pattern).expect("a pattern").is_any();
+        assert!(is_any("*") && is_any("**") && ModelPattern::any().is_any());
+        for pattern in ["gpt-*", "*-mini", "*/*", "m"] {
+            assert!(!is_any(pattern), "{pattern}");
+        }
     }
 
     #[test]

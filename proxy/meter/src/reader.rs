@@ -8,7 +8,6 @@ use crate::wire::Wire;
 #[derive(Debug)]
 pub struct RequestReader {
     body: Body,
-    model_optional: bool,
     fault: Option<RequestFault>,
 }
 
@@ -33,14 +32,7 @@ impl RequestReader {
     }
 
     const fn new(body: Body) -> Self {
-        Self { body, model_optional: false, fault: None }
-    }
-
-    /// The same, where the route names the model and the body need not.
-    #[must_use]
-    pub const fn model_optional(mut self) -> Self {
-        self.model_optional = true;
-        self
+        Self { body, fault: None }
     }
 
     /// The same, for a body in JSON that is nested no deeper than this, the outermost object included.
@@ -79,19 +71,15 @@ impl RequestReader {
     /// Close the body.
     ///
     /// Errors: the fault that `push` told; `InvalidJson` or `InvalidForm` when the body ends too
-    /// early; `ModelRequired`.
+    /// early.
     pub fn finish(self) -> Result<RequestFacts, RequestFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let facts = match self.body {
+        match self.body {
             Body::Json(reader) => reader.finish(),
             Body::Form(reader) => reader.finish(),
-        }?;
-        if facts.lacks_model() && !self.model_optional {
-            return Err(RequestFault::ModelRequired);
         }
-        Ok(facts)
     }
 }
 
@@ -109,16 +97,5 @@ mod tests {
             assert_eq!(reader.push(br#""model":"m"}"#), Err(fault.clone()));
             assert_eq!(reader.finish(), Err(fault));
         }
-    }
-
-    #[test]
-    fn a_model_is_required_unless_the_route_names_it() {
-        let read = |mut reader: RequestReader| {
-            reader.push(b"{}").unwrap();
-            reader.finish()
-        };
-        let reader = || RequestReader::json(Wire::ChatCompletions);
-        assert_eq!(read(reader()), Err(RequestFault::ModelRequired));
-        assert_eq!(read(reader().model_optional()).map(|facts| facts.model), Ok(None));
     }
 }

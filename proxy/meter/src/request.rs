@@ -5,6 +5,7 @@
 
 mod fault;
 mod json;
+mod limit;
 mod number;
 mod parameter;
 mod splice;
@@ -21,6 +22,7 @@ pub use splice::{Question, Splice};
 use crate::asking::UsageAsk;
 use crate::{Dialect, Wire};
 use json::{Container, Event, Piece, Reader, Scalar};
+pub(crate) use limit::Limit;
 use parameter::{Parent, state};
 use splice::{Flag, Options, Places};
 
@@ -47,16 +49,17 @@ pub(crate) struct JsonReader {
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFacts {
-    /// `model`; `None` only on a wire that does not require it.
+    /// `model`.
     pub model: Option<String>,
     /// `stream`, or what its absence means.
     pub stream: bool,
     /// `stream_options.include_usage`; `None` when absent or null.
     pub include_usage: Option<bool>,
-    /// `n`.
+    /// `n`, where it is at least one.
     pub choices: Option<u64>,
-    /// The largest of `max_tokens`, `max_completion_tokens` and `max_output_tokens`: engines differ
-    /// in which they obey.
+    /// The most tokens that each answer may have: the largest of `max_tokens`,
+    /// `max_completion_tokens`, `max_output_tokens` and `n_predict`, as engines differ in which of
+    /// them they obey. `None` where none of them is stated, or one of them is no limit (0, −1).
     pub max_output_tokens: Option<u64>,
     /// `user`, when it is a text of at most 256 bytes.
     pub user: Option<String>,
@@ -64,6 +67,10 @@ pub struct RequestFacts {
     pub service_tier: Option<String>,
     /// Parameters that it states, where they are asked for: numbers as they are written.
     pub parameters: Vec<(Parameter, String)>,
+    /// The most answers that are generated, by `n` and `best_of`; `None` where either is below one.
+    answers_max: Option<u64>,
+    /// Whether a limit of the output is stated that is no limit.
+    is_unlimited: bool,
     wire: Wire,
     places: Places,
 }
@@ -75,9 +82,11 @@ enum Member {
     Stream,
     StreamOptions,
     Choices,
+    BestOf,
     MaxTokens,
     MaxCompletionTokens,
     MaxOutputTokens,
+    Predict,
     User,
     ServiceTier,
     IncludeUsage,
@@ -159,10 +168,12 @@ impl JsonReader {
         let places = &mut self.facts.places;
         match member {
             Member::Model => self.facts.model = model(kind, self.json.text())?,
-            Member::Stream => {
-                let default = self.facts.wire.streams_by_default();
-                self.facts.stream = flag(member, kind)?.unwrap_or(default);
-            }
+            Member::Stream => match kind {
+                Scalar::True => self.facts.stream = true,
+                Scalar::False => self.facts.stream = false,
+                Scalar::Null => {}
+                Scalar::String | Scalar::Number => self.unclear(member)?,
+            },
             Member::StreamOptions => {
                 places.options = match kind {
                     Scalar::Null => Options::Null { start, end },
@@ -171,13 +182,18 @@ impl JsonReader {
             }
             Member::IncludeUsage => {
                 places.include_usage = asked(kind, start, end);
-                self.facts.include_usage = flag(member, kind)?;
+                self.facts.include_usage = match kind {
+                    Scalar::True => Some(true),
+                    Scalar::False => Some(false),
+                    Scalar::Null | Scalar::String | Scalar::Number => None,
+                };
             }
-            Member::Choices => self.facts.choices = whole(member, kind, self.json.text())?,
-            Member::MaxTokens | Member::MaxCompletionTokens | Member::MaxOutputTokens => {
-                let bound = whole(member, kind, self.json.text())?;
-                self.facts.max_output_tokens = self.facts.max_output_tokens.max(bound);
-            }
+            Member::Choices
+            | Member::BestOf
+            | Member::MaxTokens
+            | Member::MaxCompletionTokens
+            | Member::MaxOutputTokens
+            | Member::Predict => self.on_limit(member, kind)?,
             Member::User => self.facts.user = text(kind, self.json.text()),
             Member::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
             Member::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
@@ -185,6 +201,26 @@ impl JsonReader {
             Member::IncludeObfuscation => {}
         }
         Ok(())
+    }
+
+    fn on_limit(&mut self, member: Member, kind: Scalar) -> Result<(), RequestFault> {
+        let limit = match kind {
+            Scalar::Null => return Ok(()),
+            Scalar::Number => self.json.text().and_then(Limit::read),
+            Scalar::String | Scalar::True | Scalar::False => None,
+        };
+        let Some(limit) = limit else { return self.unclear(member) };
+        match member {
+            Member::Choices => self.facts.count_choices(limit),
+            Member::BestOf => self.facts.generate(limit),
+            _ => self.facts.limit_output(limit),
+        }
+        Ok(())
+    }
+
+    /// A value that two readers could read differently. It is a fault where we act on it.
+    fn unclear(&self, member: Member) -> Result<(), RequestFault> {
+        if member.is_acted_on(self.facts.wire) { Err(invalid(member)) } else { Ok(()) }
     }
 
     fn on_open(&mut self, container: Container, inside: u64) -> Result<(), RequestFault> {
@@ -207,6 +243,10 @@ impl JsonReader {
                 self.facts.places.options = Options::Odd;
                 Ok(())
             }
+            (Member::IncludeUsage, _) => {
+                self.facts.places.include_usage = Flag::Odd;
+                Ok(())
+            }
             (Member::ContinuousUsageStats, _) => {
                 self.facts.places.continuous_usage = Flag::Odd;
                 Ok(())
@@ -215,8 +255,7 @@ impl JsonReader {
                 self.facts.places.token_ids = Flag::Odd;
                 Ok(())
             }
-            _ if member.requirement().is_some() => Err(invalid(member)),
-            _ => Ok(()),
+            _ => self.unclear(member),
         }
     }
 
@@ -259,14 +298,37 @@ impl RequestFacts {
             user: None,
             service_tier: None,
             parameters: Vec::new(),
+            answers_max: Some(1),
+            is_unlimited: false,
             wire,
             places: Places::default(),
         }
     }
 
-    /// Whether it names no model on a wire that requires one.
-    pub(crate) fn lacks_model(&self) -> bool {
-        self.model.is_none() && self.wire.requires_model()
+    /// Notes `n`.
+    pub(crate) fn count_choices(&mut self, limit: Limit) {
+        self.choices = limit.at_most();
+        self.generate(limit);
+    }
+
+    /// Notes how many answers are to be generated. Not all of them need be sent.
+    fn generate(&mut self, limit: Limit) {
+        let most = self.answers_max.zip(limit.at_most());
+        self.answers_max = most.map(|(most, more)| most.max(more));
+    }
+
+    /// Notes a limit of the output of each answer.
+    fn limit_output(&mut self, limit: Limit) {
+        self.is_unlimited |= limit == Limit::Open;
+        let largest = self.max_output_tokens.max(limit.at_most());
+        self.max_output_tokens = largest.filter(|_| !self.is_unlimited);
+    }
+
+    /// The most tokens that may be generated, over all answers; `None` where the request sets no
+    /// limit.
+    #[must_use]
+    pub fn output_tokens_max(&self) -> Option<u64> {
+        self.max_output_tokens?.checked_mul(self.answers_max?)
     }
 
     /// What to change in the body so that an engine of this dialect tells of usage, as far as it
@@ -294,9 +356,11 @@ impl Member {
             (1, "stream") => Some(Self::Stream),
             (1, "stream_options") => Some(Self::StreamOptions),
             (1, "n") => Some(Self::Choices),
+            (1, "best_of") => Some(Self::BestOf),
             (1, "max_tokens") => Some(Self::MaxTokens),
             (1, "max_completion_tokens") => Some(Self::MaxCompletionTokens),
             (1, "max_output_tokens") => Some(Self::MaxOutputTokens),
+            (1, "n_predict") => Some(Self::Predict),
             (1, "user") => Some(Self::User),
             (1, "service_tier") => Some(Self::ServiceTier),
             (1, "return_token_ids") => Some(Self::ReturnTokenIds),
@@ -313,9 +377,11 @@ impl Member {
             Self::Stream => "stream",
             Self::StreamOptions => "stream_options",
             Self::Choices => "n",
+            Self::BestOf => "best_of",
             Self::MaxTokens => "max_tokens",
             Self::MaxCompletionTokens => "max_completion_tokens",
             Self::MaxOutputTokens => "max_output_tokens",
+            Self::Predict => "n_predict",
             Self::User => "user",
             Self::ServiceTier => "service_tier",
             Self::IncludeUsage => "stream_options.include_usage",
@@ -325,46 +391,51 @@ impl Member {
         }
     }
 
-    /// What the value must be; `None` where only the engine cares.
-    const fn requirement(self) -> Option<&'static str> {
+    /// Whether we act on it on this wire format. Elsewhere only the engine does.
+    const fn is_acted_on(self, wire: Wire) -> bool {
         match self {
-            Self::Model => Some("a text of at most 256 bytes without control characters"),
-            Self::Stream | Self::IncludeUsage => Some("true or false"),
-            Self::Choices | Self::MaxTokens | Self::MaxCompletionTokens | Self::MaxOutputTokens => {
-                Some("a whole number from 0 to 18446744073709551615")
-            }
+            Self::Model => true,
+            Self::Stream => !matches!(wire, Wire::Embeddings | Wire::Opaque),
+            Self::Choices
+            | Self::BestOf
+            | Self::MaxTokens
+            | Self::MaxCompletionTokens
+            | Self::MaxOutputTokens
+            | Self::Predict => wire.obeys_max_tokens(),
             Self::StreamOptions
             | Self::User
             | Self::ServiceTier
+            | Self::IncludeUsage
             | Self::IncludeObfuscation
             | Self::ContinuousUsageStats
-            | Self::ReturnTokenIds => None,
+            | Self::ReturnTokenIds => false,
+        }
+    }
+
+    /// What the value must be, where we act on it.
+    const fn requirement(self) -> &'static str {
+        match self {
+            Self::Model => MODEL_REQUIREMENT,
+            Self::Stream => "true or false",
+            _ => "a number from -18446744073709551615 to 18446744073709551615",
         }
     }
 }
 
+/// What a model's name must be.
+pub(crate) const MODEL_REQUIREMENT: &str = "a text of 1 to 256 bytes without control characters";
+
 fn invalid(member: Member) -> RequestFault {
-    let what = member.requirement().unwrap_or_default();
-    RequestFault::InvalidValue { param: member.path(), what }
+    RequestFault::InvalidValue { param: member.path(), what: member.requirement() }
 }
 
 fn model(kind: Scalar, text: Option<&str>) -> Result<Option<String>, RequestFault> {
     match (kind, text) {
         (Scalar::Null, _) => Ok(None),
-        (Scalar::String, Some("")) => Err(RequestFault::ModelRequired),
-        (Scalar::String, Some(text)) if !text.chars().any(char::is_control) => {
+        (Scalar::String, Some(text)) if !text.is_empty() && !text.chars().any(char::is_control) => {
             Ok(Some(text.to_owned()))
         }
         _ => Err(invalid(Member::Model)),
-    }
-}
-
-fn flag(member: Member, kind: Scalar) -> Result<Option<bool>, RequestFault> {
-    match kind {
-        Scalar::True => Ok(Some(true)),
-        Scalar::False => Ok(Some(false)),
-        Scalar::Null => Ok(None),
-        Scalar::String | Scalar::Number => Err(invalid(member)),
     }
 }
 
@@ -374,14 +445,6 @@ fn asked(kind: Scalar, start: u64, end: u64) -> Flag {
         Scalar::True => Flag::On,
         Scalar::False | Scalar::Null => Flag::Off { start, end },
         Scalar::String | Scalar::Number => Flag::Odd,
-    }
-}
-
-fn whole(member: Member, kind: Scalar, literal: Option<&str>) -> Result<Option<u64>, RequestFault> {
-    match (kind, literal) {
-        (Scalar::Null, _) => Ok(None),
-        (Scalar::Number, Some(literal)) => literal.parse().map(Some).map_err(|_| invalid(member)),
-        _ => Err(invalid(member)),
     }
 }
 

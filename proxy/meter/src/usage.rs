@@ -19,8 +19,7 @@ use taximeter_pricing::{ByModality, Condition, Member, Modalities};
 
 use crate::json::{Malformed, Reader};
 use names::{condition, member, modality};
-use number::put;
-use sum::sum;
+use number::{put, sum};
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;

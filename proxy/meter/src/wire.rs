@@ -105,9 +105,10 @@ impl Wire {
         }
     }
 
-    /// Whether a body must name a model: the engine's own routes serve what was loaded, and some
-    /// providers have a model for those who name none.
-    pub(crate) const fn requires_model(self) -> bool {
+    /// Whether a body is expected to name a model. On the other wire formats engines serve the model
+    /// that they have loaded, and providers have a default.
+    #[must_use]
+    pub const fn expects_model(self) -> bool {
         matches!(
             self,
             Self::ChatCompletions

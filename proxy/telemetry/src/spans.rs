@@ -68,7 +68,7 @@ impl Ended<'_> {
         spans.extend(connect.map(|span| tried(span, resent, unsent)));
         if attempt.sent_at.is_some() {
             let stream = attempt.record().filter(|record| record.stream);
-            let first = stream.and_then(|record| record.timing.time_to_first_chunk);
+            let first = stream.and_then(|record| record.timing.time_to_first_token);
             let first = first.map(|seconds| self.started + Duration::from_secs_f64(seconds));
             spans.extend(stages.next(Stage::Prefill, first, CLIENT));
             let rest = if first.is_some() { Stage::Stream } else { Stage::Answer };

@@ -176,14 +176,11 @@ fn reader(
     if wire == Wire::Opaque && !(json && call.route.names_model()) {
         return Ok(None);
     }
-    let reader = if json {
-        RequestReader::json(wire).nested(depth_max)
-    } else {
-        let form = media_type(headers).filter(|_| wire.takes_form());
-        form.and_then(|form| RequestReader::form(wire, form)).ok_or(Refusal::MediaType)?
-    };
-    let model_optional = call.path_model.is_some() || !call.route.requires_model();
-    Ok(Some(if model_optional { reader.model_optional() } else { reader }))
+    if json {
+        return Ok(Some(RequestReader::json(wire).nested(depth_max)));
+    }
+    let form = media_type(headers).filter(|_| wire.takes_form());
+    form.and_then(|form| RequestReader::form(wire, form)).ok_or(Refusal::MediaType).map(Some)
 }
 
 /// The media type with its parameters. Of two the engine could believe the other.

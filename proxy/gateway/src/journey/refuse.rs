@@ -73,6 +73,9 @@ pub enum Refusal {
         /// The model.
         model: String,
     },
+    /// No upstream serves requests that name no model.
+    #[error("`model` is missing; name the model to use")]
+    ModelRequired,
     /// The body cannot be read, or would be misread.
     #[error("{0}")]
     Request(#[from] RequestFault),
@@ -202,6 +205,7 @@ impl Refusal {
             Self::UnknownRoute { .. } | Self::SocketRoute { .. } => "unknown_route",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ModelNotFound { .. } => "model_not_found",
+            Self::ModelRequired => "model_required",
             Self::Request(fault) => fault.code(),
             Self::MediaType => "unsupported_media_type",
             Self::Encoding(DecodeFault::Unknown) => "unsupported_encoding",
@@ -248,6 +252,7 @@ impl Refusal {
             Self::CredentialsDiffer
             | Self::Encoding(DecodeFault::Damaged)
             | Self::Request(_)
+            | Self::ModelRequired
             | Self::ClientLeft
             | Self::BadFraming { .. }
             | Self::LengthMissing
@@ -287,7 +292,9 @@ impl Refusal {
             Self::CredentialsDiffer | Self::InvalidKey | Self::MissingKey => {
                 Some("authorization".into())
             }
-            Self::ModelNotFound { .. } | Self::UnknownPrice { .. } => Some("model".into()),
+            Self::ModelNotFound { .. } | Self::ModelRequired | Self::UnknownPrice { .. } => {
+                Some("model".into())
+            }
             Self::Request(fault) => Some(fault.param().into_owned()),
             Self::MediaType => Some("content-type".into()),
             Self::Expectation => Some("expect".into()),

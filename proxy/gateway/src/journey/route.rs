@@ -1,15 +1,15 @@
 //! Which upstream serves, what it will be sent, and the most that it may cost.
 
 use rust_decimal::Decimal;
-use taximeter_config::UnknownPrice;
-use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, Wire};
+use taximeter_config::{UnknownPrice, Upstream};
+use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, RequestFacts, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_pricing::Query;
 use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
 use taximeter_telemetry::events::ContentLeftOut;
 
 use super::body::Order;
-use super::identify::Call;
+use super::identify::{Call, Route};
 use super::refuse::{Refusal, shown};
 use crate::gateway::{Gateway, HeldBytes};
 use crate::tariffs::Ride;
@@ -45,19 +45,13 @@ pub struct Chosen {
 
 /// Chooses the upstream and prepares what is sent to it.
 ///
-/// Errors: no upstream serves the model; its price is unknown and must be known.
+/// Errors: no upstream serves the model, or a request without one; the price is unknown and must be
+/// known.
 pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
     let Order { body, plain, mut facts, held } = order;
     let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
     let model = call.path_model.clone().or(facts.as_ref().and_then(|facts| facts.model.clone()));
-    let index = gateway
-        .config
-        .upstreams
-        .iter()
-        .position(|upstream| model.as_deref().is_none_or(|model| upstream.serves(model)))
-        .ok_or_else(|| Refusal::ModelNotFound {
-            model: shown(model.as_deref().unwrap_or_default()),
-        })?;
+    let index = upstream(&gateway.config.upstreams, call.route, model.as_deref())?;
     let dialect = gateway.dialect(index);
     let ask = gateway.upstream(index).usage;
     // Nothing can be put between bytes that are encoded; what is then not reported is counted.
@@ -90,8 +84,24 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         body_bytes,
         held,
     };
-    chosen.amount_max = bound(gateway, call, &chosen, facts.as_ref().and_then(most_output))?;
+    let output_tokens_max = facts.as_ref().and_then(RequestFacts::output_tokens_max);
+    chosen.amount_max = bound(gateway, call, &chosen, output_tokens_max)?;
     Ok(chosen)
+}
+
+/// The first upstream that serves the model. A request without a model goes to the first one that
+/// serves every model, which then chooses.
+fn upstream(upstreams: &[Upstream], route: &Route, model: Option<&str>) -> Result<usize, Refusal> {
+    if let Some(model) = model {
+        let serving = upstreams.iter().position(|upstream| upstream.serves(model));
+        return serving.ok_or_else(|| Refusal::ModelNotFound { model: shown(model) });
+    }
+    // Lists, files and the like are about no model.
+    let serving = upstreams.iter().position(Upstream::serves_every_model);
+    match serving.filter(|_| route.names_model()) {
+        None if route.expects_model() => Err(Refusal::ModelRequired),
+        serving => Ok(serving.unwrap_or(0)),
+    }
 }
 
 /// What a request says, where that is put on its span: only on one that is surely kept.
@@ -115,11 +125,6 @@ fn captured(gateway: &Gateway, call: &Call, body: &RequestBody) -> Option<Captur
     Some(Captured::new(call.wire(), pieces, terms.clone()))
 }
 
-/// The most tokens that may be generated, over all choices; `None` when there is no bound.
-fn most_output(facts: &taximeter_meter::RequestFacts) -> Option<u64> {
-    facts.max_output_tokens?.checked_mul(facts.choices.unwrap_or(1))
-}
-
 /// The worst case. A token is at least a byte, so the body's length bounds the input.
 fn bound(
     gateway: &Gateway,
@@ -127,23 +132,27 @@ fn bound(
     chosen: &Chosen,
     output_tokens_max: Option<u64>,
 ) -> Result<Option<Decimal>, Refusal> {
-    let Some(model) = chosen.request_model.as_deref().filter(|_| call.wire() != Wire::Opaque)
-    else {
+    let model = chosen.request_model.as_deref();
+    // Without a model only the answer tells the price.
+    if call.wire() == Wire::Opaque || model.is_none() && !call.route.expects_model() {
         return Ok(None);
-    };
+    }
     let query = Query {
         provider: Some(gateway.provider(chosen.index)),
         response_model: None,
-        request_model: Some(model),
+        request_model: model,
         service_tier: chosen.service_tier.as_deref(),
         at: call.started_at,
     };
     let (tenant, upstream) = (&call.caller.tenant.0, &gateway.upstream(chosen.index).name);
     let ride = Ride { tenant, upstream };
     if !gateway.tariffs.find(ride, &query) {
-        return match gateway.config.prices.unknown {
-            UnknownPrice::Meter => Ok(None),
-            UnknownPrice::Refuse => Err(Refusal::UnknownPrice { model: shown(model) }),
+        return match (gateway.config.prices.unknown, model) {
+            (UnknownPrice::Meter, _) => Ok(None),
+            (UnknownPrice::Refuse, Some(model)) => {
+                Err(Refusal::UnknownPrice { model: shown(model) })
+            }
+            (UnknownPrice::Refuse, None) => Err(Refusal::ModelRequired),
         };
     }
     let output = match call.wire().output() {

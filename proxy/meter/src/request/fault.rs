@@ -36,9 +36,6 @@ pub enum RequestFault {
         /// Its JSON path.
         key: &'static str,
     },
-    /// `model` is absent, null or empty.
-    #[error("`model` is missing; name the model to use")]
-    ModelRequired,
     /// A value that we act on is none that it may be.
     #[error("`{param}` must be {what}")]
     InvalidValue {
@@ -56,7 +53,6 @@ impl RequestFault {
         match self {
             Self::InvalidJson { .. } | Self::TooDeep { .. } => "invalid_json",
             Self::DuplicateKey { .. } => "duplicate_key",
-            Self::ModelRequired => "model_required",
             Self::InvalidForm { .. } | Self::InvalidValue { .. } => "invalid_value",
         }
     }
@@ -69,7 +65,6 @@ impl RequestFault {
             | Self::TooDeep { offset, .. }
             | Self::InvalidForm { offset, .. } => Cow::Owned(offset.to_string()),
             Self::DuplicateKey { key } => Cow::Borrowed(key),
-            Self::ModelRequired => Cow::Borrowed("model"),
             Self::InvalidValue { param, .. } => Cow::Borrowed(param),
         }
     }

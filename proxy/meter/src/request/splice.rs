@@ -72,7 +72,8 @@ impl Places {
     pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> Question {
         let mut splices = Vec::new();
         let mut hidden = Hidden::default();
-        if self.options != Options::Odd {
+        // What the engine makes of an odd value is not known, nor what the client then expects.
+        if self.options != Options::Odd && self.include_usage.can_be_set() {
             let continuous = ask == UsageAsk::Continuous && self.continuous_usage.can_be_set();
             let mut missing = Vec::new();
             self.include_usage.set("include_usage", &mut missing, &mut splices);

@@ -1,4 +1,4 @@
-//! Reads the whole numbers of usage objects.
+//! Reads the whole numbers of usage objects, and adds them.
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -26,6 +26,15 @@ pub(super) fn put(
         _ => *invalid = invalid.saturating_add(1),
     }
     Ok(())
+}
+
+/// The sum of both numbers, or the one that there is: of numbers whose zero is left out.
+pub(super) const fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (Some(number), None) | (None, Some(number)) => Some(number),
+        (None, None) => None,
+    }
 }
 
 /// The whole number that a JSON number stands for: `37`, `37.0` and `3.7e1` are the same.

@@ -83,11 +83,6 @@ fn costs(one: &str, other: &str) -> Option<String> {
     amount(one)?.checked_add(amount(other)?).map(|sum| sum.to_string())
 }
 
-/// The sum of both numbers, or the one that there is: of a number whose zero is left out.
-pub(super) fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    both(one, other).or(one).or(other)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -17,6 +17,7 @@ struct Row {
     class: &'static str,
     from: f64,
     to: f64,
+    ends_in_first_token: bool,
 }
 
 pub(super) fn timeline(record: &Record, view: &View) -> Markup {
@@ -39,7 +40,12 @@ pub(super) fn timeline(record: &Record, view: &View) -> Markup {
                     @for row in &rows {
                         @let piece = Piece { class: row.class, from: row.from, to: row.to };
                         tr data-stage=(row.word) {
-                            th scope="row" title=(row.meaning) { (row.word) }
+                            th scope="row" title=(row.meaning) {
+                                (row.word)
+                                @if row.ends_in_first_token {
+                                    " " span.unit { "up to the first token" }
+                                }
+                            }
                             td.time { (bar(whole, &[piece])) }
                             td.number { (seconds(row.from)) }
                             td.number { (seconds(row.to)) }
@@ -63,6 +69,7 @@ pub(super) fn timeline(record: &Record, view: &View) -> Markup {
             } }
             dl.facts {
                 div { dt { "Ended" } dd { (view.precise_time(record.ended_at)) } }
+                div { dt { "First chunk" } dd { (stream_time(record, timing.time_to_first_chunk)) } }
                 div { dt { "First token" } dd { (stream_time(record, timing.time_to_first_token)) } }
                 div { dt { "Longest stall" } dd { (stream_time(record, timing.longest_stall)) } }
                 div {
@@ -82,7 +89,8 @@ fn stages(stages: &Stages) -> Vec<Row> {
         let from = at;
         at = at.saturating_add(took);
         let (from, to) = (from.as_secs_f64(), at.as_secs_f64());
-        Row { word: stage.as_str(), meaning: stage.meaning(), class: class(stage), from, to }
+        let (word, meaning, class) = (stage.as_str(), stage.meaning(), class(stage));
+        Row { word, meaning, class, from, to, ends_in_first_token: stage == Stage::Prefill }
     };
     stages.each().map(row).collect()
 }
@@ -106,12 +114,13 @@ fn marks(timing: &RecordTiming) -> Vec<Row> {
         ("until the first token", "s1", timing.time_to_first_token),
     ] {
         if let Some(to) = to {
-            rows.push(Row { word, meaning: word, class, from, to });
+            rows.push(Row { word, meaning: word, class, from, to, ends_in_first_token: false });
             from = to;
         }
     }
     let word = if rows.is_empty() { "whole answer" } else { "stream, up to the end" };
-    rows.push(Row { word, meaning: word, class: "s0", from, to: timing.duration });
+    let (class, to) = ("s0", timing.duration);
+    rows.push(Row { word, meaning: word, class, from, to, ends_in_first_token: false });
     rows
 }
 

@@ -126,11 +126,12 @@ impl Route {
         !matches!(self.operation, Operation::Other | Operation::FetchResponse)
     }
 
-    /// Whether a body that is read must name a model: some serve what was loaded, or choose it.
-    pub(crate) fn requires_model(&self) -> bool {
-        self.operation != Operation::Moderation
+    /// Whether a body is expected to name a model. On the other routes engines serve the model that
+    /// they have loaded, and providers have a default.
+    pub(crate) fn expects_model(&self) -> bool {
+        self.wire.expects_model()
+            && self.operation != Operation::Moderation
             && self.template != "/embedding"
-            && self.template != VIDEO_REMIX
     }
 
     /// Whether its path asks for a stream.

@@ -87,9 +87,10 @@ explained! {
     Refusal::ModelNotFound { .. } => Refusal::ModelNotFound { model: "m".into() },
         "The `models` of no upstream match the request's model.",
         "Check the model's name, or add it to an upstream.";
-    Refusal::Request(RequestFault::ModelRequired) => Refusal::Request(RequestFault::ModelRequired),
-        "The route needs a `model`, and the body has none.",
-        "Name the model.";
+    Refusal::ModelRequired => Refusal::ModelRequired,
+        "The request names no `model`, and the provider of this route requires one, or no upstream \
+         serves `*`.",
+        "Send a `model`.";
     Refusal::Request(RequestFault::InvalidJson { .. }) =>
         Refusal::Request(RequestFault::InvalidJson { offset: 0, what: "x" }),
         "The body is not a JSON object in UTF-8. `param` is the byte where it fails.",

@@ -173,7 +173,7 @@ fn stages(open: &Open, timing: &Timing) -> Stages {
     let call = &open.call;
     let since = |at: Option<Instant>| at.map(|at| at - call.started);
     let (laps, over) = (&call.laps, Some(timing.duration));
-    let first = timing.time_to_first_chunk.filter(|_| open.is_stream());
+    let first = timing.time_to_first_token.filter(|_| open.is_stream());
     Stages::ending([
         since(laps.identified),
         since(laps.read),
