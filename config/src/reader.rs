@@ -11,7 +11,7 @@ use taximeter_pricing::MeterName;
 
 use crate::mistake::{Findings, Found, Invalid};
 use crate::value::Value;
-use crate::yaml::{Key, Kind, Node};
+use crate::yaml::{Kind, MapKey, Node};
 
 /// The bytes of a value in the text, and the path of its key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -231,7 +231,7 @@ pub(crate) struct Table<T>(pub(crate) BTreeMap<String, Spanned<T>>);
 impl<T: Value> Read for Table<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         let entries = Keys::of(node, path, reader)?.entries;
-        let read = |(key, value): (&Key, &Node)| {
+        let read = |(key, value): (&MapKey, &Node)| {
             let path = join(path, &key.name);
             if let Err(why) = T::parse(&key.name) {
                 let location = Location { at: key.at.clone(), path: path.clone() };
@@ -268,7 +268,7 @@ impl<T: Value> Read for ByMeter<T> {
 
 /// The entries of a map that are not read yet.
 pub(crate) struct Keys<'node> {
-    entries: Vec<(&'node Key, &'node Node)>,
+    entries: Vec<(&'node MapKey, &'node Node)>,
     location: Location,
 }
 

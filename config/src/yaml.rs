@@ -23,12 +23,12 @@ pub(crate) enum Kind {
     /// An empty value, `~` or `null`.
     Null,
     List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(MapKey, Node)>),
 }
 
 /// A key of a map.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct MapKey {
     pub(crate) name: String,
     pub(crate) at: Range<usize>,
 }
@@ -120,7 +120,7 @@ impl<'text> Events<'text> {
         loop {
             let key = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(Node { at, kind: Kind::Map(entries) }),
-                (Event::Scalar(name, _, _, None), at) => Key { name: name.into_owned(), at },
+                (Event::Scalar(name, _, _, None), at) => MapKey { name: name.into_owned(), at },
                 (_, at) => {
                     return Err(self.refuse(at, "a key that is not a word", "a word and a colon"));
                 }

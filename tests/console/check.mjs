@@ -157,7 +157,7 @@ const usage = async () => {
 const live = async () => {
   const { page, odd, close } = await open();
   await page.goto(`${admin}/live`);
-  await page.getByText("Nothing is running.").waitFor();
+  await page.getByText("No request is running.").waitFor();
   const running = rides(taxi);
   await page.locator("#live-rows tr", { hasText: "generating" }).waitFor();
   const cells = await page.locator("#live-rows tr").first().locator("th, td").allTextContents();
@@ -166,8 +166,8 @@ const live = async () => {
   await page.getByText("paused").waitFor();
   await running.stop();
   equal(await page.locator("#live-rows tr").count(), 1, "what is paused stays");
-  await page.getByRole("button", { name: "Go on" }).click();
-  await page.getByText("Nothing is running.").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("No request is running.").waitFor();
   equal(odd.join("\n"), "", "the live page");
   await close();
 };

@@ -326,7 +326,7 @@ fn the_status_tells_how_the_pushing_of_each_signal_does() {
     let failing = patiently(|| Some(traces()).filter(|it| it["failures"] == 1)).expect("failing");
     assert!(failing["last_failure"]["reason"].as_str().is_some_and(|why| why.contains("503")));
     let page = gateway.admin("/upstreams");
-    assert!(page.text().contains("Pushes traces to"), "{}", page.text());
+    assert!(page.text().contains("Sends traces to"), "{}", page.text());
 
     let (mut connection, _) = collector.request();
     connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");

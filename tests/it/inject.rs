@@ -121,5 +121,5 @@ fn what_has_no_pods_passes_and_is_told() {
     let service = "apiVersion: v1\nkind: Service   # of nobody\nmetadata: {name: s}\n";
     let passed = piped(&[], service);
     assert_eq!((text(&passed.stdout), passed.status.code()), (service, Some(0)));
-    assert_eq!(text(&passed.stderr), "no sidecar was added: there is no pod that takes one\n");
+    assert_eq!(text(&passed.stderr), "no sidecar was added: no pod in the input needs one\n");
 }

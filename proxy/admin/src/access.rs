@@ -1,5 +1,5 @@
-//! Who may ask: who has the admin token or a certificate, where either is asked for, and else nobody
-//! but this machine.
+//! Access control of the admin address. A client needs the admin token or a client certificate. If
+//! the configuration has neither, the address is on loopback and only this machine may ask.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,32 +16,33 @@ use taximeter_gateway::gateway::Gateway;
 use taximeter_net::serving::Caller;
 
 use super::console;
-use super::problem::Refused;
+use super::problem::ApiError;
 
-/// Lets through who shows the token, or has shown a certificate. Probes and the console's own files
-/// go without.
+/// Passes a request on if the client has the token or a certificate. Probes and the console's own
+/// files need neither.
 ///
-/// Where neither is asked for the address is on loopback, and a page in a browser of this machine could reach
-/// it by a name of its own that leads here: so only names that lead nowhere else are answered.
+/// Without a token and a client CA, the address is on loopback. A web page in a browser on this
+/// machine can still reach it through a DNS name that resolves to loopback. So only an IP address
+/// or a name for this machine is allowed in `host`.
 pub(super) async fn authorise(
     State(gateway): State<Arc<Gateway>>,
     Extension(caller): Extension<Caller>,
     request: Request,
     next: Next,
-) -> Result<Response, Refused> {
+) -> Result<Response, ApiError> {
     let headers = request.headers();
     let Config { admin_token, admin_tls, .. } = &gateway.config;
     match admin_token {
         _ if is_open(request.uri().path()) || caller.is_certified => {}
         Some(token) if shows(headers, token) => {}
-        Some(_) => return Err(Refused::Unauthorised),
+        Some(_) => return Err(ApiError::Unauthorised),
         None if admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()) => {
-            return Err(Refused::Uncertified);
+            return Err(ApiError::Uncertified);
         }
         None => match headers.get(header::HOST) {
             Some(host) if !is_local(host) => {
                 let host = String::from_utf8_lossy(host.as_bytes()).into_owned();
-                return Err(Refused::Misdirected(host));
+                return Err(ApiError::Misdirected(host));
             }
             _ => {}
         },
@@ -53,12 +54,12 @@ pub(super) async fn authorise(
     Ok(answer)
 }
 
-/// Whether a path tells nothing of the gateway but that it is there.
+/// Whether a path says nothing about the gateway but that it runs.
 fn is_open(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz") || path.starts_with(console::FILES)
 }
 
-/// Whether the token is there: as a bearer's, or as the password of whomever.
+/// Whether the headers have the token: as a bearer token, or as the password of any user.
 fn shows(headers: &HeaderMap, token: &Secret) -> bool {
     let Some(shown) = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes) else {
         return false;
@@ -81,7 +82,7 @@ fn shows(headers: &HeaderMap, token: &Secret) -> bool {
         })
 }
 
-/// Whether a host is an address, or a name that always means this machine (RFC 6761).
+/// Whether a host is an IP address, or a name that always means this machine (RFC 6761).
 fn is_local(host: &HeaderValue) -> bool {
     let Ok(host) = host.to_str() else { return false };
     let name = match host.rsplit_once(':') {

@@ -1,5 +1,5 @@
-//! Questions to the store: each on a thread of its own, so many at once, and not for ever. None of
-//! the threads that carry requests or count tokens waits for one.
+//! Queries of the store. Each query runs on its own thread, so no thread that carries requests or
+//! counts tokens waits for it. Both the number of queries and their time are limited.
 
 use std::sync::Arc;
 use std::thread;
@@ -10,63 +10,64 @@ use taximeter_store::{Location, Store};
 use taximeter_system::clock;
 use tokio::sync::oneshot;
 
-use super::problem::Refused;
+use super::problem::ApiError;
 
-/// Time for one of them; below that of a whole answer, so that it can say why there is none.
-const QUESTION_TIMEOUT: Duration = Duration::from_secs(9);
+/// Longest time for one query. It is shorter than the time for a whole answer, so that the answer
+/// can say what happened.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// When a question is to give up.
+/// When a query must give up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline(Instant);
 
 impl Deadline {
-    /// For whoever visits much.
+    /// Lets a long query stop early.
     ///
-    /// Errors: it has passed, and nobody waits for the answer any longer.
-    pub(super) fn check(self) -> Result<(), Refused> {
+    /// Errors: the time has passed, so nobody waits for the answer.
+    pub(super) fn check(self) -> Result<(), ApiError> {
         if clock::now() < self.0 { Ok(()) } else { Err(slow()) }
     }
 
-    /// Whether it has passed.
+    /// Whether the time has passed.
     pub(super) fn has_passed(self) -> bool {
         self.check().is_err()
     }
 }
 
-/// Asks the store of this gateway.
+/// Runs a query of the gateway's store.
 ///
-/// Errors: `question`'s own; the store cannot be opened; too many are asking; it takes too long.
+/// Errors: those of `query`; the store cannot be opened; too many queries run; it takes too long.
 pub(super) async fn ask<T: Send + 'static>(
     gateway: &Arc<Gateway>,
-    question: impl FnOnce(&mut Store, Deadline) -> Result<T, Refused> + Send + 'static,
-) -> Result<T, Refused> {
+    query: impl FnOnce(&mut Store, Deadline) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
     let permits = &gateway.admin.questions;
-    let permit = permits
-        .take()
-        .ok_or_else(|| Refused::Busy(format!("{} questions are being asked", permits.most)))?;
-    let deadline = Deadline(clock::now() + QUESTION_TIMEOUT);
+    let permit = permits.take().ok_or_else(|| {
+        ApiError::Busy(format!("the store already runs {} queries", permits.most))
+    })?;
+    let deadline = Deadline(clock::now() + QUERY_TIMEOUT);
     let location = Location::of(&gateway.config, &gateway.id);
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let thread = move || {
-        let answer = location.open().map_err(Refused::from);
-        let answer = answer.and_then(|mut store| question(&mut store, deadline));
-        // The next one may begin as soon as this is told.
+        let answer = location.open().map_err(ApiError::from);
+        let answer = answer.and_then(|mut store| query(&mut store, deadline));
+        // The client may send its next query as soon as it has this answer.
         drop(permit);
-        // Who asked may have left.
-        let _ = tell.send(answer);
+        // The client may have left.
+        let _ = sender.send(answer);
     };
     thread::Builder::new()
-        .name("question".to_owned())
+        .name("query".to_owned())
         .spawn(thread)
-        .map_err(|_| Refused::Busy("the system has no thread for a question".to_owned()))?;
-    match tokio::time::timeout(QUESTION_TIMEOUT, told).await {
+        .map_err(|_| ApiError::Busy("the system has no thread for the query".to_owned()))?;
+    match tokio::time::timeout(QUERY_TIMEOUT, receiver).await {
         Ok(Ok(answer)) => answer,
-        // It has panicked, which is on stderr.
-        Ok(Err(_)) => Err(Refused::Internal),
+        // The thread panicked. The panic is on stderr.
+        Ok(Err(_)) => Err(ApiError::Internal),
         Err(_) => Err(slow()),
     }
 }
 
-const fn slow() -> Refused {
-    Refused::Slow { seconds: QUESTION_TIMEOUT.as_secs() }
+const fn slow() -> ApiError {
+    ApiError::Slow { seconds: QUERY_TIMEOUT.as_secs() }
 }

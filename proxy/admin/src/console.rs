@@ -1,5 +1,5 @@
-//! The console: pages for people, made of what the API answers. Nothing of them comes from
-//! elsewhere, and without a script they only do not move.
+//! The console: HTML pages that show what the API answers. The browser loads nothing from other
+//! hosts. Every page works without JavaScript; the script only updates live figures.
 
 mod assets;
 mod bill;
@@ -29,7 +29,7 @@ use axum::routing::get;
 use super::problem::Problem;
 use super::state::InForce;
 
-/// Where its files are; they need no token.
+/// The path of the console's own files. They need no token.
 pub(super) const FILES: &str = "/console/";
 
 /// The pages and their files.
@@ -48,7 +48,7 @@ pub(super) fn router() -> Router<InForce> {
         .route(assets::ICON, get(assets::icon))
 }
 
-/// Shows problems as pages to those who prefer pages, but for the API.
+/// Shows an error as a page if the client asks for HTML. The API always answers JSON.
 pub(super) async fn problems_as_pages(request: Request, next: Next) -> Response {
     let accepted = request.headers().get(header::ACCEPT).map(|accept| accept.as_bytes());
     let is_person = accepted.is_some_and(|accept| accept.starts_with(b"text/html"))

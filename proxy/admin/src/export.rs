@@ -1,4 +1,5 @@
-//! `/api/v1/export`: a period in any format of `taximeter bill`, as it is written.
+//! `/api/v1/export`: the bill or the export of a period, in any format of `taximeter bill`. The
+//! answer is a stream: the client reads it while the gateway makes it.
 
 use std::io::{self, Write};
 use std::mem;
@@ -30,78 +31,80 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use utoipa::IntoParams;
 
-use super::problem::Refused;
-use super::query::{self, Asked, Ends};
+use super::problem::ApiError;
+use super::query::{self, Params, PeriodParams};
 
-/// Bytes handed on at once.
+/// Bytes of one chunk of the answer.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks that wait for the client.
 const CHUNKS_MAX: usize = 8;
-/// Most questions to the store for one bill.
+/// Most queries of the store for one bill.
 const PARTS_MAX: usize = 10_000;
-/// What a bill can be split by.
+/// The names that `by` can have.
 const BY: &str = "names with commas between them, each once: tenant, model, provider, upstream, \
                   operation, route, key, label:NAME, month, day, hour";
-/// The zone of exports.
-const UTC: &str = "UTC in this format, whose periods are by UTC; bills (table, csv, json) have any";
-const WHOLE: &str = "nothing in this format, which is not split; bills (table, csv, json) are";
-const UNVERSIONED: &str = "nothing in this format; focus and focus-parquet have versions";
-/// How long a client may not read before its export ends.
+/// The values of `zone` in an export.
+const UTC: &str = "UTC in this format; only bills (table, csv, json) can have another zone";
+/// The values of `by` in an export.
+const WHOLE: &str = "absent in this format; only bills (table, csv, json) can be split";
+/// The values of `focus_version` in another format.
+const UNVERSIONED: &str = "absent in this format; only focus and focus-parquet have a version";
+/// Longest time that a client may read nothing. Its export ends then.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct ExportParams {
-    /// How it is written: `table`, `csv` and `json` are bills, the others exports
+    /// The format. `table`, `csv` and `json` are bills, all others are exports
     #[param(required, inline, value_type = Format)]
     format: Option<String>,
-    /// Calendar month, `2026-11`; the current one where no end is given
+    /// Calendar month, such as `2026-11`. Default: the current month, unless `from` is given
     month: Option<String>,
-    /// Start, included: a date, or a time with offset
+    /// Start of the period, included: a date, or a time with an offset
     from: Option<String>,
-    /// End, not included; now where only the start is given
+    /// End of the period, not included. Default with `from`: now
     to: Option<String>,
-    /// Time zone of a bill's months, days and hours, `Europe/Berlin`; `billing.zone` of the
-    /// configuration by default. Exports are by `UTC`, as FOCUS wants it
+    /// Time zone of a bill's months, days and hours, such as `Europe/Berlin`. Default:
+    /// `billing.zone` of the configuration. An export is always in `UTC`, as FOCUS requires
     zone: Option<String>,
-    /// One line of a bill for each, with commas between them: `tenant`, `model`, `provider`,
-    /// `upstream`, `operation`, `route`, `key`, `label:NAME`, `month`, `day`, `hour`; by default a
-    /// `table` is an invoice, and `csv` and `json` are by `tenant,model`
+    /// What the lines of a bill are split by: names with commas between them, out of `tenant`,
+    /// `model`, `provider`, `upstream`, `operation`, `route`, `key`, `label:NAME`, `month`, `day`,
+    /// `hour`. Default: an invoice for `table`, and `tenant,model` for `csv` and `json`
     by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
-    /// Version of FOCUS, `1.2` (by default) or `1.3`; only where the format is one of FOCUS
+    /// Version of FOCUS, `1.2` or `1.3`. Only for `focus` and `focus-parquet`. Default: `1.2`
     focus_version: Option<String>,
-    /// Who sends the invoices, in FOCUS
+    /// The invoice issuer in FOCUS. Only for `focus` and `focus-parquet`
     issuer: Option<String>,
 }
 
-/// What is written.
+/// What the answer is made of.
 enum Job {
     Bill(BillJob),
     Export(ExportJob),
 }
 
-/// A period in any format of `taximeter bill`, as it is written
+/// The bill or the export of a period
 ///
-/// The bytes are those of `taximeter bill --format …` with the gateway's configuration. What fails
-/// after the first of them breaks the answer off.
+/// The answer has the bytes of `taximeter bill --format …` with the gateway's configuration. If an
+/// error comes after the first byte, the gateway closes the connection.
 #[utoipa::path(get, path = "/api/v1/export", tag = "usage", params(ExportParams), responses(
     (status = 200, description = "The bill or the export", content(
         ("text/plain"), ("text/csv"), ("application/json"), ("application/x-ndjson"),
         ("application/vnd.apache.parquet")
     )),
-    Refused,
+    ApiError,
 ))]
 pub(super) async fn export(
     State(gateway): State<Arc<Gateway>>,
-    Asked(asked): Asked<ExportParams>,
-) -> Result<Response, Refused> {
+    Params(asked): Params<ExportParams>,
+) -> Result<Response, ApiError> {
     let job = asked.job(&gateway.config)?;
     let permits = &gateway.admin.exports;
     let permit = permits
         .take()
-        .ok_or_else(|| Refused::Busy(format!("{} exports are running", permits.most)))?;
+        .ok_or_else(|| ApiError::Busy(format!("{} exports run already", permits.most)))?;
     let kind = job.media_type();
     let (chunks, mut written) = mpsc::channel(CHUNKS_MAX);
     let (dir, runtime) = (gateway.config.data_dir.clone(), Handle::current());
@@ -111,11 +114,11 @@ pub(super) async fn export(
         .name("export".to_owned())
         .spawn(move || {
             if let Err(fault) = run(&location, &dir, &job, out, permit) {
-                // A client that has left needs no word of it.
+                // The client may have left.
                 let _ = runtime.block_on(chunks.send(Err(fault)));
             }
         })
-        .map_err(|fault| Refused::Export(fault.to_string()))?;
+        .map_err(|fault| ApiError::Export(fault.to_string()))?;
     let first = match written.recv().await {
         Some(Err(fault)) => return Err(fault),
         first => first,
@@ -131,7 +134,7 @@ fn run(
     job: &Job,
     mut out: Chunks,
     _permit: OwnedSemaphorePermit,
-) -> Result<(), Refused> {
+) -> Result<(), ApiError> {
     let mut store = location.open()?;
     store.catch_up(&mut feeds(dir))?;
     match job {
@@ -139,16 +142,16 @@ fn run(
             write_export(&mut store, job, out, &mut || {})?;
         }
         Job::Bill(job) => {
-            let text = job.write::<Refused>(&mut store, &location.to_string(), WIDTH)?;
+            let text = job.write::<ApiError>(&mut store, &location.to_string(), WIDTH)?;
             let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            written.map_err(|fault| Refused::Export(fault.to_string()))?;
+            written.map_err(|fault| ApiError::Export(fault.to_string()))?;
         }
     }
     Ok(())
 }
 
 impl ExportParams {
-    fn job(self, config: &Config) -> Result<Job, Refused> {
+    fn job(self, config: &Config) -> Result<Job, ApiError> {
         let (now, terms) = (clock::wall(), Terms::of(config));
         match self.written()? {
             Rendering::Bill(form) => {
@@ -156,10 +159,10 @@ impl ExportParams {
                 let period = self.period(&zone, now)?;
                 let by = query::read("by", self.by.as_deref(), BY, str::parse)?;
                 let job = BillJob { form, by, period, zone, tenant: self.tenant, now, terms };
-                // Each is a question of its own to the store.
+                // The store is asked once for each part.
                 let parts = period.parts(job.unit(), &job.zone)?.len();
                 if parts > PARTS_MAX {
-                    return Err(Refused::Lines { lines: parts, max: PARTS_MAX });
+                    return Err(ApiError::Lines { lines: parts, max: PARTS_MAX });
                 }
                 Ok(Job::Bill(job))
             }
@@ -174,14 +177,14 @@ impl ExportParams {
         }
     }
 
-    fn written(&self) -> Result<Rendering, Refused> {
+    fn written(&self) -> Result<Rendering, ApiError> {
         let names = Format::value_variants().iter().filter_map(Format::to_possible_value);
         let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
         let allowed = format!("one of {}", names.join(", "));
         let format = query::read("format", self.format.as_deref(), &allowed, |format| {
             Format::from_str(format, false)
         })?;
-        let format = format.ok_or(Refused::Missing { name: "format", allowed })?;
+        let format = format.ok_or(ApiError::Missing { name: "format", allowed })?;
         let allowed = if format.is_focus() { "1.2 or 1.3" } else { UNVERSIONED };
         let version =
             query::read("focus_version", self.focus_version.as_deref(), allowed, |version| {
@@ -195,8 +198,8 @@ impl ExportParams {
         Ok(format.written(version.unwrap_or(FocusVersion::V1_2), issuer))
     }
 
-    fn period(&self, zone: &Zone, now: Timestamp) -> Result<Period, Refused> {
-        let ends = Ends {
+    fn period(&self, zone: &Zone, now: Timestamp) -> Result<Period, ApiError> {
+        let ends = PeriodParams {
             zone,
             month: self.month.as_deref(),
             from: self.from.as_deref(),
@@ -215,7 +218,7 @@ impl Job {
     }
 }
 
-impl From<ExportFault> for Refused {
+impl From<ExportFault> for ApiError {
     fn from(fault: ExportFault) -> Self {
         match fault {
             ExportFault::Store(fault) => fault.into(),
@@ -226,9 +229,9 @@ impl From<ExportFault> for Refused {
     }
 }
 
-/// What is written, in chunks for the answer. Waits for the client, but not for ever.
+/// Writes the answer in chunks. A write waits until the client reads, but not forever.
 struct Chunks {
-    chunks: mpsc::Sender<Result<Bytes, Refused>>,
+    chunks: mpsc::Sender<Result<Bytes, ApiError>>,
     runtime: Handle,
     held: Vec<u8>,
 }

@@ -73,23 +73,22 @@ use taximeter_net::tls::Tls;
 use tower::timeout::error::Elapsed;
 use tower::{ServiceBuilder, ServiceExt as _};
 
-use self::problem::Refused;
+use self::problem::ApiError;
 use self::state::InForce;
 
-/// Scrapes and questions at once; more are answered 503.
+/// Requests that the admin address answers at the same time. It answers further ones with 503.
 const REQUESTS_AT_ONCE_MAX: usize = 64;
-/// Time for one answer.
+/// Longest time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How old a connection grows: longer than exports take.
+/// Longest life of a connection. An export takes less.
 const CONNECTION_AGE_MAX: Duration = Duration::from_secs(3600);
-/// Connections from one address at once: half of the room, so that a probe for liveness finds some
-/// while another address holds idle connections. It refuses no request: fewer than these run at once.
+/// Open connections from one IP address: half of all, so that health probes always find a free one.
 const CONNECTIONS_PER_PEER_MAX: usize = 128;
 
-/// Serves the admin address until the runtime ends; the address that was bound.
+/// Serves the admin address until the runtime ends. Returns the address that it listens on.
 ///
-/// Errors: the address cannot be bound.
+/// Errors: it cannot listen on the address.
 pub fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr> {
     let gateway = current.get();
     let listener = std::net::TcpListener::bind(gateway.config.admin)?;
@@ -110,7 +109,7 @@ pub fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// `access` finds out who asks by what the request has of its connection.
+/// Answers one request. The request carries facts about its connection for `access`.
 async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Response {
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(caller);
@@ -118,10 +117,10 @@ async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Resp
     answer
 }
 
-/// What programs are answered, and by whom. `openapi` describes the same.
+/// Every route for programs, with its handler. `openapi` describes the same routes.
 fn routes() -> [(&'static str, MethodRouter<InForce>); 12] {
-    let places = scrape::Places::new();
-    let scrape = move |state, uri, headers| scrape::scrape(places.clone(), state, uri, headers);
+    let permits = scrape::ScrapePermits::new();
+    let scrape = move |state, uri, headers| scrape::scrape(permits.clone(), state, uri, headers);
     [
         ("/healthz", get(probes::alive)),
         ("/readyz", get(probes::ready)),
@@ -149,23 +148,23 @@ fn router(current: InForce) -> Router {
         .fold(Router::new(), |router, (path, method)| router.route(path, method))
         .merge(console::router())
         .fallback(unknown)
-        .method_not_allowed_fallback(async || Refused::Method)
+        .method_not_allowed_fallback(async || ApiError::Method)
         .layer(middleware::from_fn_with_state(current.clone(), access::authorise))
         .layer(limits)
         .layer(middleware::from_fn(console::problems_as_pages))
         .with_state(current)
 }
 
-async fn unknown(uri: Uri) -> Refused {
+async fn unknown(uri: Uri) -> ApiError {
     let path = uri.path();
-    Refused::NotFound(format!("there is no {path} here; /openapi.json says what there is"))
+    ApiError::NotFound(format!("the admin address has no {path}; /openapi.json lists its routes"))
 }
 
-async fn overloaded(fault: BoxError) -> Refused {
+async fn overloaded(fault: BoxError) -> ApiError {
     if fault.is::<Elapsed>() {
-        Refused::Slow { seconds: ANSWER_TIMEOUT.as_secs() }
+        ApiError::Slow { seconds: ANSWER_TIMEOUT.as_secs() }
     } else {
-        Refused::Busy(format!("{REQUESTS_AT_ONCE_MAX} requests are being answered"))
+        ApiError::Busy(format!("the admin address already answers {REQUESTS_AT_ONCE_MAX} requests"))
     }
 }
 

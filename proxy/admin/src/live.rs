@@ -1,4 +1,4 @@
-//! `/api/v1/live`: the requests that are running now, once or every second.
+//! `/api/v1/live`: the requests that run now, once or every second.
 
 use std::cmp::Reverse;
 use std::convert::Infallible;
@@ -18,134 +18,138 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Refused;
-use super::query::{self, Asked};
+use super::problem::ApiError;
+use super::query::{self, Params};
 
-/// Requests in an answer where nobody says.
+/// Default number of requests in an answer.
 const REQUESTS: u32 = 100;
 /// Most requests in an answer.
 const REQUESTS_MAX: u32 = 1000;
-/// From one snapshot to the next.
+/// Time between two snapshots.
 const SNAPSHOT_PERIOD: Duration = Duration::from_secs(1);
-/// How long a listener may not read before it is let go.
+/// Longest time that a client may read nothing. Its stream ends then.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct LiveParams {
-    /// Only this tenant's
+    /// Only requests of this tenant
     pub(super) tenant: Option<String>,
-    /// Most requests in the answer, from 1 to 1000; 100 by default
+    /// Most requests in the answer, from 1 to 1000. Default: 100
     pub(super) limit: Option<String>,
 }
 
-/// The requests that are running now.
+/// The requests that run now.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LiveAnswer {
-    /// When it was looked.
+    /// The time of the snapshot.
     pub(super) at: Timestamp,
-    /// How many are running, in the answer or not.
+    /// The number of all running requests of all tenants.
     pub(super) open: usize,
-    /// Those that run longest, the longest first.
+    /// Running requests. The one that runs longest comes first.
     pub(super) requests: Vec<LiveRequest>,
 }
 
-/// One of them. Times are seconds from its start.
+/// A running request. Times are seconds from its start.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LiveRequest {
-    /// Ours; the record will have it.
+    /// The id of the request. Its record has the same id.
     pub(super) id: String,
-    /// The client's `x-request-id`, or the one made for it.
+    /// The client's `x-request-id`, or the one that the gateway made.
     pub(super) request_id: String,
+    /// The tenant that pays.
     pub(super) tenant: String,
-    /// `model` of the request.
+    /// The `model` in the request.
     pub(super) request_model: Option<String>,
+    /// The name of the upstream.
     pub(super) upstream: String,
+    /// The route, such as `/v1/chat/completions`.
     pub(super) route: String,
-    /// Whether a stream was asked for.
+    /// Whether the request asks for a stream.
     pub(super) stream: bool,
+    /// The start of the request.
     pub(super) started_at: Timestamp,
-    /// Since the start.
+    /// Time since the start.
     pub(super) duration: f64,
-    /// `reserved`, `sent` to the engine, `answered` with a head, `generating`, or `settling`.
+    /// `reserved`, `sent` to the engine, `answered` (the answer has begun), `generating`, or
+    /// `settling`.
     pub(super) stage: &'static str,
-    /// Null before the first token.
+    /// Time to the first token. Null before it.
     pub(super) time_to_first_token: Option<f64>,
-    /// Start to the latest token; null before the first.
+    /// Time to the latest token. Null before the first one.
     pub(super) time_to_latest_token: Option<f64>,
-    /// The longest without a token between two that came; null before the second.
+    /// The longest gap between two tokens. Null before the second one.
     pub(super) longest_stall: Option<f64>,
     /// Events with generated content.
     pub(super) output_chunks: u64,
-    /// Of a stream, as known at most a second ago; null before.
+    /// Input tokens of a stream. At most one second old; null before they are known.
     pub(super) input_tokens: Option<u64>,
-    /// The same.
+    /// Output tokens of a stream. At most one second old; null before they are known.
     pub(super) output_tokens: Option<u64>,
 }
 
-/// What is looked for.
+/// Which requests a snapshot has.
 #[derive(Debug)]
-struct Look {
+struct LiveQuery {
     tenant: Option<String>,
     limit: usize,
 }
 
-/// The requests that are running now
+/// The requests that run now
 #[utoipa::path(get, path = "/api/v1/live", tag = "live", params(LiveParams), responses(
     (status = 200, description = "A snapshot", body = LiveAnswer),
-    Refused,
+    ApiError,
 ))]
 pub(super) async fn live(
     State(gateway): State<Arc<Gateway>>,
-    Asked(asked): Asked<LiveParams>,
-) -> Result<Json<LiveAnswer>, Refused> {
-    Ok(Json(asked.look()?.at(&gateway)))
+    Params(asked): Params<LiveParams>,
+) -> Result<Json<LiveAnswer>, ApiError> {
+    Ok(Json(asked.query()?.snapshot(&gateway)))
 }
 
-/// The same every second, as server-sent events
+/// The requests that run, every second, as server-sent events
 ///
-/// Each event is called `live`, and its data is one snapshot in JSON.
+/// Each event has the name `live`. Its data is one snapshot in JSON.
 #[utoipa::path(get, path = "/api/v1/live/events", tag = "live", params(LiveParams), responses(
     (status = 200, description = "Snapshots", body = String, content_type = "text/event-stream"),
-    Refused,
+    ApiError,
 ))]
 pub(super) async fn events(
     State(gateway): State<Arc<Gateway>>,
-    Asked(asked): Asked<LiveParams>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refused> {
-    let look = asked.look()?;
+    Params(asked): Params<LiveParams>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    let query = asked.query()?;
     let permits = &gateway.admin.listeners;
     let permit = permits
         .take()
-        .ok_or_else(|| Refused::Busy(format!("{} listeners are served", permits.most)))?;
-    let (tell, mut told) = mpsc::channel(1);
+        .ok_or_else(|| ApiError::Busy(format!("{} event streams run already", permits.most)))?;
+    let (sender, mut receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut ticks = interval(SNAPSHOT_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // A listener that has left or does not read is let go, and so is everyone at the end.
+        // The stream ends when the client leaves, when it reads nothing, and when the gateway stops.
         while !gateway.is_draining() {
             ticks.tick().await;
-            let Ok(event) = Event::default().event("live").json_data(look.at(&gateway)) else {
-                break;
-            };
-            if tell.send_timeout(Ok(event), STALL_TIMEOUT).await.is_err() {
+            let snapshot = query.snapshot(&gateway);
+            let Ok(event) = Event::default().event("live").json_data(snapshot) else { break };
+            if sender.send_timeout(Ok(event), STALL_TIMEOUT).await.is_err() {
                 break;
             }
         }
         drop(permit);
     });
-    Ok(Sse::new(stream::poll_fn(move |cx| told.poll_recv(cx))))
+    Ok(Sse::new(stream::poll_fn(move |cx| receiver.poll_recv(cx))))
 }
 
 impl LiveParams {
-    fn look(self) -> Result<Look, Refused> {
+    fn query(self) -> Result<LiveQuery, ApiError> {
         let limit = query::number("limit", self.limit.as_deref(), REQUESTS_MAX)?;
-        Ok(Look { tenant: self.tenant, limit: limit.unwrap_or(REQUESTS) as usize })
+        Ok(LiveQuery { tenant: self.tenant, limit: limit.unwrap_or(REQUESTS) as usize })
     }
 }
 
-impl Look {
-    fn at(&self, gateway: &Gateway) -> LiveAnswer {
+impl LiveQuery {
+    fn snapshot(&self, gateway: &Gateway) -> LiveAnswer {
         let mut rides = gateway.live.rides();
         let open = rides.len();
         if let Some(tenant) = &self.tenant {

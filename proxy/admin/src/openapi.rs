@@ -1,4 +1,4 @@
-//! `/openapi.json`: what the admin address answers, from the code that answers it.
+//! `/openapi.json`: the OpenAPI description of the admin address, made from the handlers' code.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi as Described};
 
-use super::problem::{Problem, Refused};
-use super::query::{Asked, Nothing};
+use super::problem::{ApiError, Problem};
+use super::query::{NoParams, Params};
 
 static TEXT: LazyLock<String> =
     LazyLock::new(|| Document::openapi().to_pretty_json().unwrap_or_default());
@@ -18,11 +18,11 @@ static TEXT: LazyLock<String> =
 #[openapi(
     info(
         title = "Taximeter's admin address",
-        description = "What the gateway has metered, and how it does. Everything is read-only. On \
-                       loopback nothing is asked for; where the configuration has an admin_token, \
-                       it is shown as a bearer's, or as the password of HTTP Basic. Where it has \
-                       admin_tls with client_ca, a certificate does as well. Errors are problem \
-                       details (RFC 9457).",
+        description = "Usage, records, prices and the status of a gateway. Every route only reads. \
+                       If the configuration has an admin_token, send it as a bearer token or as \
+                       the password of HTTP Basic. If it has admin_tls with client_ca, a client \
+                       certificate works as well. Without both, the address is on loopback and \
+                       needs no credential. Errors are problem details (RFC 9457).",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     paths(
@@ -57,11 +57,11 @@ impl Modify for Security {
     }
 }
 
-/// This description, in OpenAPI 3.1
+/// This description of the admin address, in OpenAPI 3.1
 #[utoipa::path(get, path = "/openapi.json", tag = "status", responses(
-    (status = 200, description = "The description", body = serde_json::Value),
-    Refused,
+    (status = 200, description = "The OpenAPI document", body = serde_json::Value),
+    ApiError,
 ))]
-pub(super) async fn openapi(Asked(Nothing {}): Asked<Nothing>) -> impl IntoResponse {
+pub(super) async fn openapi(Params(NoParams {}): Params<NoParams>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str())
 }

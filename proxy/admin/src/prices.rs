@@ -1,4 +1,4 @@
-//! `/api/v1/prices`: the book in force, and what one model costs on one day.
+//! `/api/v1/prices`: the price book in force, and all prices of one model on one day.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,149 +18,155 @@ use taximeter_pricing::{
 use taximeter_system::clock;
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Refused;
-use super::query::{self, Asked};
+use super::problem::ApiError;
+use super::query::{self, Params};
 
-/// Most models of a list; `contains` finds the others.
+/// Most models in a list. `contains` finds the others.
 const MODELS_MAX: usize = 5000;
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct PricesParams {
-    /// What this model costs; without it, which models have a price
+    /// The model whose prices the answer has. Without it, the answer lists the models with a price
     pub(super) model: Option<String>,
-    /// Answered by this provider (`gen_ai.provider.name`); without it, every provider's price
+    /// Only prices of this provider (`gen_ai.provider.name`)
     pub(super) provider: Option<String>,
-    /// When: a date in UTC, or a time with offset; now by default
+    /// A date in UTC, or a time with an offset. Default: now
     pub(super) at: Option<String>,
-    /// Only models with this in their names; for lists
+    /// In a list: only models with this text in their names
     pub(super) contains: Option<String>,
 }
 
-/// The prices in force.
+/// The price book in force.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Prices {
-    /// Which books in which versions, the first before the others:
+    /// The books and their versions. The first one has precedence:
     /// `overrides@2026-12-01+builtin@2026-11-20`.
     pub(super) version: String,
-    /// ISO 4217; of costs and bills.
+    /// ISO 4217 code of costs and bills.
     pub(super) currency: String,
-    /// Files laid over the built-in book, as the configuration names them.
+    /// The files with price overrides, as in the configuration.
     pub(super) overrides: Vec<String>,
-    /// What other currencies are worth.
+    /// Exchange rates of other currencies.
     pub(super) exchange: Vec<Exchange>,
-    /// Currencies that prices are in and that have no exchange rate on that day: what is priced in
-    /// them alone has no price.
+    /// Currencies in the price book that have no exchange rate on that day. A model with prices in
+    /// such a currency alone has no price.
     pub(super) without_exchange: Vec<String>,
     /// The day, UTC.
     #[schema(value_type = String, format = Date)]
     pub(super) on: Date,
-    /// Who has a price on that day, by provider and name; empty where one was asked for.
+    /// The models that have a price on that day, in order of provider and name. Empty if the
+    /// request has `model`.
     pub(super) models: Vec<PricedModel>,
-    /// How many those are, where the list is cut short.
+    /// The number of models with a price. The list can be shorter.
     pub(super) models_count: usize,
-    /// The prices of the model that was asked for; of several the first is in force for an answer of
-    /// its provider.
+    /// The prices of the model in the request. If there are several, the first one of a provider is
+    /// in force.
     pub(super) prices: Vec<Price>,
 }
 
-/// What a currency is worth.
+/// The exchange rate of a currency.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Exchange {
-    /// ISO 4217.
+    /// ISO 4217 code.
     pub(super) from: String,
-    /// Of the bills' currency, for one.
+    /// Price of one unit of it, in the currency of bills.
     pub(super) rate: Decimal,
-    /// First day, UTC; null is since ever.
+    /// First day of the rate, UTC. Null means that it has no first day.
     #[schema(value_type = Option<String>, format = Date)]
     pub(super) since: Option<Date>,
 }
 
-/// Who has a price.
+/// A model that has a price.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 pub(super) struct PricedModel {
-    /// Null prices whoever answers.
+    /// The provider. Null means any provider.
     pub(super) provider: Option<String>,
+    /// The name of the model.
     pub(super) model: String,
 }
 
-/// What one model costs.
+/// One price of a model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Price {
-    /// Book, version and row, as on records.
+    /// Book, version and row. Records have the same id.
     pub(super) price_id: String,
-    /// Whose answers it prices; null prices whoever answers.
+    /// The provider. Null means any provider.
     pub(super) provider: Option<String>,
+    /// The name of the model.
     pub(super) model: String,
-    /// Its other names.
+    /// Other names of the model.
     pub(super) aliases: Vec<String>,
-    /// First day, UTC; null is since ever.
+    /// First day of the price, UTC. Null means that it has no first day.
     #[schema(value_type = Option<String>, format = Date)]
     pub(super) from: Option<Date>,
-    /// The day on which it no longer holds, UTC; null is for ever.
+    /// The day after the last day of the price, UTC. Null means that it has no last day.
     #[schema(value_type = Option<String>, format = Date)]
     pub(super) until: Option<Date>,
-    /// ISO 4217; of all its rates.
+    /// ISO 4217 code of all rates.
     pub(super) currency: String,
-    /// What applies unless something below replaces it, meter by meter.
+    /// The standard rates by meter. The members below can replace them.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
-    /// By service tier: what replaces the rates.
+    /// Rates that replace the standard ones, by service tier.
     pub(super) tiers: BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>>,
-    /// By rising threshold: what replaces the rates of a whole request.
+    /// Rates for a whole request with a long input, in order of the threshold.
     pub(super) long_context: Vec<LongContextPrice>,
-    /// What replaces all others in its hours.
+    /// Rates for certain hours. They replace all others.
     pub(super) off_peak: Option<OffPeakPrice>,
-    /// By condition and word of the answer: what it changes.
+    /// What a value in the answer changes, by condition and value.
     pub(super) when: BTreeMap<&'static str, BTreeMap<String, EffectPrice>>,
 }
 
-/// The price of one.
+/// The price of one unit.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UnitPrice {
-    /// Exact, for one of `unit`.
+    /// The exact price of one `unit`.
     pub(super) price: Decimal,
     /// What is counted: `tokens`, `seconds`, `calls` and so on.
     pub(super) unit: &'static str,
 }
 
-/// Prices of requests with a long input.
+/// Rates for requests with a long input.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LongContextPrice {
-    /// The smallest input it applies to, in tokens.
+    /// The smallest input with these rates, in tokens.
     pub(super) input_tokens: u64,
+    /// The rates by meter.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
+    /// Rates that replace them, by service tier.
     pub(super) tiers: BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>>,
 }
 
-/// Prices of certain hours.
+/// Rates for certain hours.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct OffPeakPrice {
+    /// The rates by meter.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
     /// Days of the week and hours, UTC.
     pub(super) windows: Vec<String>,
 }
 
-/// What a word of an answer changes.
+/// What a value in the answer changes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct EffectPrice {
-    /// What every rate of tokens is multiplied with.
+    /// A factor for every rate of tokens.
     pub(super) times: Option<Decimal>,
-    /// What replaces rates, before that.
+    /// Rates that replace others. The factor applies to them as well.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
 }
 
-/// The book in force, or what one model costs
+/// The price book in force, or the prices of one model
 ///
-/// With `provider`, a model is found as requests find it: by its other names and without the date in
-/// its name too.
+/// With `provider`, the lookup is the one for requests: it also uses the model's other names, and
+/// the name without a date.
 #[utoipa::path(get, path = "/api/v1/prices", tag = "prices", params(PricesParams), responses(
-    (status = 200, description = "The book", body = Prices),
-    Refused,
+    (status = 200, description = "The prices", body = Prices),
+    ApiError,
 ))]
 pub(super) async fn prices(
     State(gateway): State<Arc<Gateway>>,
-    Asked(asked): Asked<PricesParams>,
-) -> Result<Json<Prices>, Refused> {
+    Params(asked): Params<PricesParams>,
+) -> Result<Json<Prices>, ApiError> {
     let at = query::time("at", asked.at.as_deref(), &Zone::UTC)?.unwrap_or_else(clock::wall);
     let book = &gateway.tariffs.book;
     let on = TimeZone::UTC.to_datetime(at).date();
@@ -183,8 +189,9 @@ pub(super) async fn prices(
         Some(model) => {
             answer.prices = find(book, model, asked.provider.as_deref(), at, on);
             if answer.prices.is_empty() {
-                return Err(Refused::NotFound(format!(
-                    "{model:?} has no price on {on}; leave model out for the models that have one"
+                return Err(ApiError::NotFound(format!(
+                    "the model {model:?} has no price on {on}; without the parameter model, the \
+                     answer lists the models that have one"
                 )));
             }
         }
@@ -219,7 +226,7 @@ fn find(
     book.rows().filter(is_named).filter(|row| row.holds_on(on)).map(Price::from).collect()
 }
 
-/// All prices of a day, of models with this in their names, by provider and model.
+/// All prices on a day of models with `part` in their names, in order of provider and model.
 pub(super) fn in_force(book: &PriceBook, part: &str, on: Date) -> Vec<Price> {
     let is_wanted = |row: &&Row| row.holds_on(on) && row.model.contains(part);
     let mut prices: Vec<_> = book.rows().filter(is_wanted).map(Price::from).collect();

@@ -1,4 +1,4 @@
-//! For machines that watch: is it alive, is it ready.
+//! Health probes: `/healthz` (liveness) and `/readyz` (readiness).
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use axum::http::StatusCode;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_system::clock;
 
-use super::problem::Unchangeable;
+use super::problem::ReadOnly;
 
-/// Whether the process answers, and its threads turn
+/// Liveness: whether the threads that carry requests run
 #[utoipa::path(get, path = "/healthz", tag = "status", responses(
-    (status = 200, description = "They do", body = String, content_type = "text/plain"),
+    (status = 200, description = "All of them run", body = String, content_type = "text/plain"),
     (status = 503, description = "A thread that carries requests hangs or has died", body = String,
         content_type = "text/plain"),
-    Unchangeable,
+    ReadOnly,
 ), security(()))]
 pub(super) async fn alive(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
     if gateway.pulse.is_felt(clock::now()) {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "a thread that carries requests does not turn\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "a thread that carries requests hangs\n")
     }
 }
 
-/// Whether requests are served
+/// Readiness: whether the gateway serves new requests
 #[utoipa::path(get, path = "/readyz", tag = "status", responses(
-    (status = 200, description = "They are", body = String, content_type = "text/plain"),
-    (status = 503, description = "Draining, or the ledger cannot be written", body = String,
+    (status = 200, description = "It does", body = String, content_type = "text/plain"),
+    (status = 503, description = "It drains, or it cannot write the ledger", body = String,
         content_type = "text/plain"),
-    Unchangeable,
+    ReadOnly,
 ), security(()))]
 pub(super) async fn ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
     if gateway.is_leaving() {

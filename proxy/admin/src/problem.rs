@@ -1,5 +1,5 @@
-//! Why a question has no answer, as problem details (RFC 9457). The admin address's statuses exist
-//! in this file alone.
+//! Errors of the admin address as problem details (RFC 9457). Every HTTP status other than 200 is in
+//! this file.
 
 use std::collections::BTreeMap;
 
@@ -11,113 +11,117 @@ use taximeter_store::StoreError;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema, openapi};
 
-/// What the types of problems begin with.
+/// The start of every problem's `type`.
 const TYPES: &str = "urn:taximeter:problem:";
 /// The media type of RFC 9457.
 pub(super) const PROBLEM_TYPE: &str = "application/problem+json";
-/// Most of what was got that is said back, in characters.
+/// Longest part of a wrong value that a problem quotes, in characters.
 const GOT_CHARS_MAX: usize = 200;
-/// Both ways to show the token; browsers ask people for the first.
+/// Both ways to send the token. A browser asks its user for the first one.
 const CHALLENGES: [&str; 2] =
     ["Basic realm=\"taximeter\", charset=\"UTF-8\"", "Bearer realm=\"taximeter\""];
 
-/// Why there is no answer; its text says what to do.
+/// Why the admin address refuses a request. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum Refused {
-    /// A parameter cannot be read.
-    #[error("{name} is {got:?}, and should be {allowed}")]
+pub(super) enum ApiError {
+    /// A parameter has a value that it cannot have.
+    #[error("the parameter {name} is {got:?}; it must be {allowed}")]
     Parameter {
-        /// Its name.
+        /// The name of the parameter.
         name: &'static str,
-        /// What was given.
+        /// The value in the request.
         got: String,
-        /// What it may be.
+        /// The values that it can have.
         allowed: String,
     },
-    /// A parameter that no answer depends on.
-    #[error("there is no parameter {name:?} here; choose from {allowed}")]
+    /// The route does not have this parameter.
+    #[error("this route has no parameter {name:?}; it has {allowed}")]
     Unknown {
-        /// What was given.
+        /// The name in the request.
         name: String,
-        /// All names, with commas.
+        /// The names of all parameters, with commas between them.
         allowed: String,
     },
-    /// A parameter that is there more than once.
-    #[error("{name} is given twice; give it once")]
+    /// The request gives a parameter more than once.
+    #[error("the request gives the parameter {name} twice; give it once")]
     Repeated {
-        /// Its name.
+        /// The name of the parameter.
         name: String,
     },
-    /// A parameter that has to be there.
-    #[error("{name} is missing, and should be {allowed}")]
+    /// The request lacks a parameter that it must have.
+    #[error("the parameter {name} is missing; it must be {allowed}")]
     Missing {
-        /// Its name.
+        /// The name of the parameter.
         name: &'static str,
-        /// What it may be.
+        /// The values that it can have.
         allowed: String,
     },
-    /// The ends of the period do not fit together.
+    /// The period is not valid.
     #[error("{0}")]
     Period(#[from] PeriodError),
-    /// Too many ends, or the wrong ones.
-    #[error("write either month, or from and to, or from alone, or neither for this month")]
-    Ends,
-    /// No token, or a wrong one.
+    /// The parameters of the period do not fit together.
+    #[error("give month alone, or from and to, or from alone, or none of them for this month")]
+    PeriodParams,
+    /// The request has no token, or a wrong one.
     #[error(
-        "show the admin token: \"authorization: Bearer TOKEN\", or HTTP Basic with it as the \
-         password (admin_token in the configuration), or a certificate, where admin_tls.client_ca \
-         is there"
+        "send the admin_token of the configuration, as \"authorization: Bearer TOKEN\" or as the \
+         password of HTTP Basic; if admin_tls.client_ca is set, a client certificate works as well"
     )]
     Unauthorised,
-    /// No certificate was shown where that is the only way in.
+    /// The client shows no certificate, and there is no token.
     #[error(
-        "show a certificate that an authority of admin_tls.client_ca in the configuration has signed"
+        "connect with a client certificate that an authority in admin_tls.client_ca of the \
+         configuration has signed"
     )]
     Uncertified,
-    /// The name of another host: a page of that host may be asking through a browser.
+    /// The `host` header names another host. A web page of that host may have sent the request
+    /// through a browser (DNS rebinding).
     #[error(
-        "this address is asked as {0:?}; ask it by its IP address or as localhost, or set an \
-         admin_token"
+        "the host header is {0:?}; use the IP address or localhost, or set admin_token in the \
+         configuration"
     )]
     Misdirected(String),
-    /// Nothing is there.
+    /// The route or the record does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// It can only be read.
-    #[error("only GET and HEAD are answered here: nothing can be changed")]
+    /// The method would change something.
+    #[error("the admin address answers only GET and HEAD")]
     Method,
-    /// The sums are none, or too many.
+    /// The costs of the period cannot be added up.
     #[error("{0}")]
     Bill(#[from] BillError),
-    /// An amount is.
+    /// An amount has too many digits.
     #[error("{0}; ask for a shorter period")]
     TooLarge(#[from] TooLarge),
-    /// More lines than an answer has.
-    #[error("{lines} lines are more than {max}; group by less, or ask for a shorter period")]
+    /// The answer would have too many lines.
+    #[error(
+        "the answer would have {lines} lines, and {max} is the limit; split by less, or ask for a \
+         shorter period"
+    )]
     Lines {
-        /// How many it would be.
+        /// The number of lines.
         lines: usize,
-        /// How many it may be.
+        /// The limit.
         max: usize,
     },
-    /// Enough is being done.
-    #[error("{0}; try again when one has ended")]
+    /// Too many requests run at the same time.
+    #[error("{0}; try again")]
     Busy(String),
-    /// It took too long.
-    #[error("no answer within {seconds} s; ask for a shorter period")]
+    /// The answer took too long.
+    #[error("there was no answer within {seconds} s; ask for a shorter period")]
     Slow {
-        /// The limit.
+        /// The limit, in seconds.
         seconds: u64,
     },
-    /// The store says no; later it may not.
+    /// The store cannot answer now. A later try may succeed.
     #[error("{0}")]
     Store(#[from] StoreError),
     /// An export failed before its first byte.
     #[error("{0}")]
     Export(String),
-    /// Our own fault.
-    #[error("the answer failed; the gateway's log has more")]
+    /// A bug in the gateway.
+    #[error("the gateway failed to make the answer; its log says more")]
     Internal,
 }
 
@@ -125,28 +129,28 @@ pub(super) enum Refused {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(super) struct Problem {
-    /// `urn:taximeter:problem:` and a word; stays the same from version to version.
+    /// `urn:taximeter:problem:` and a word. It stays the same in later versions.
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// The same for people.
+    /// A short text for people.
     pub(super) title: String,
-    /// HTTP status.
+    /// The HTTP status.
     pub(super) status: u16,
-    /// What happened here, and what to do.
+    /// What happened, and what to do.
     pub(super) detail: String,
-    /// The parameter that is to blame.
+    /// The parameter that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parameter: Option<String>,
-    /// What it was.
+    /// Its value in the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) got: Option<String>,
-    /// What it may be.
+    /// The values that it can have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) allowed: Option<String>,
 }
 
-impl Refused {
-    /// Status, word of the type, title.
+impl ApiError {
+    /// The status, the word of the type, and the title.
     const fn facts(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::Parameter { .. }
@@ -154,7 +158,7 @@ impl Refused {
             | Self::Repeated { .. }
             | Self::Missing { .. }
             | Self::Period(_)
-            | Self::Ends => {
+            | Self::PeriodParams => {
                 (StatusCode::BAD_REQUEST, "invalid_parameter", "A query parameter is invalid")
             }
             Self::Unauthorised => {
@@ -182,7 +186,7 @@ impl Refused {
         }
     }
 
-    /// Its details.
+    /// The problem details.
     pub(super) fn problem(&self) -> Problem {
         let (status, word, title) = self.facts();
         let (parameter, got, allowed) = self.parameter();
@@ -197,7 +201,7 @@ impl Refused {
         }
     }
 
-    /// Which parameter, what it was, what it may be.
+    /// The parameter that is wrong, its value, and the values that it can have.
     fn parameter(&self) -> (Option<String>, Option<String>, Option<String>) {
         match self {
             Self::Parameter { name, got, allowed } => {
@@ -217,11 +221,11 @@ fn shown(got: &str) -> String {
     got.chars().take(GOT_CHARS_MAX).collect()
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, ..) = self.facts();
         let problem = self.problem();
-        // Its members are texts and a number: there is nothing that fails.
+        // Texts and a number: this cannot fail.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         let mut answer = (status, [(header::CONTENT_TYPE, PROBLEM_TYPE)], body).into_response();
         answer.extensions_mut().insert(problem);
@@ -244,40 +248,42 @@ impl IntoResponse for Refused {
     }
 }
 
-/// What any answer may be in place of what was asked for.
-impl IntoResponses for Refused {
+/// The errors that any route can answer.
+impl IntoResponses for ApiError {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
         let mut responses = problems([
-            ("400", "A parameter is unknown, given twice, or cannot be read"),
+            ("400", "A parameter is unknown, repeated, missing or not valid"),
             ("401", "The admin token is missing or wrong"),
-            ("403", "No certificate was shown, and there is no admin token"),
-            ("404", "Nothing is at this path, or no record has this id"),
-            ("421", "Asked by the name of another host, and without an admin token"),
+            ("403", "The client has no certificate, and the gateway has no admin token"),
+            ("404", "The route or the record does not exist"),
+            ("421", "The `host` header names another host, and the gateway has no admin token"),
             ("422", "The sums cannot be made: two currencies, or too many lines"),
-            ("500", "A fault of the gateway's own"),
-            ("503", "Busy, too slow, or the store cannot answer; try again"),
+            ("500", "A bug in the gateway"),
+            ("503", "The gateway is busy, took too long, or the store cannot answer; try again"),
         ]);
-        responses.extend(Unchangeable::responses());
+        responses.extend(ReadOnly::responses());
         responses
     }
 }
 
-/// What the answer of one that is always answered may be all the same.
-pub(super) struct Unchangeable;
+/// The error of a route that answers every GET: another method.
+pub(super) struct ReadOnly;
 
-impl IntoResponses for Unchangeable {
+impl IntoResponses for ReadOnly {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        problems([("405", "Not GET or HEAD")])
+        problems([("405", "The method is not GET or HEAD")])
     }
 }
 
-fn problems<const N: usize>(told: [(&str, &str); N]) -> BTreeMap<String, RefOr<openapi::Response>> {
+fn problems<const N: usize>(
+    texts: [(&str, &str); N],
+) -> BTreeMap<String, RefOr<openapi::Response>> {
     let problem = |description: &str| {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
         let response = ResponseBuilder::new().description(description);
         response.content(PROBLEM_TYPE, content).build().into()
     };
-    told.map(|(status, description)| (status.to_owned(), problem(description))).into()
+    texts.map(|(status, description)| (status.to_owned(), problem(description))).into()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Query strings: every parameter known, once, and readable, or a problem that names it.
+//! Query strings. A parameter that is unknown, repeated or not valid is an error that names it.
 
 use std::fmt;
 
@@ -12,25 +12,25 @@ use taximeter_config::Config;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
-use super::problem::Refused;
+use super::problem::ApiError;
 
-/// How a time is written.
+/// The form of a time.
 pub(super) const TIME: &str = "a date like 2026-11-20, or a time like 2026-11-20T16:00:00Z";
-/// How a zone is written.
+/// The form of a time zone.
 const ZONE: &str = "a name of the IANA time zone database, such as Europe/Berlin or UTC";
-/// How a month is written.
+/// The form of a month.
 const MONTH: &str = "a month like 2026-11";
 
-/// The parameters of a request. `P` describes them, and has a text or nothing for each.
-pub(super) struct Asked<P>(pub(super) P);
+/// The parameters of a request. `P` has an optional text for each of them.
+pub(super) struct Params<P>(pub(super) P);
 
-impl<S: Sync, P: DeserializeOwned + IntoParams> FromRequestParts<S> for Asked<P> {
-    type Rejection = Refused;
+impl<S: Sync, P: DeserializeOwned + IntoParams> FromRequestParts<S> for Params<P> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let known = P::into_params(|| Some(ParameterIn::Query));
         let known: Vec<_> = known.into_iter().map(|parameter| parameter.name).collect();
-        // What is no parameter at all is one without a name.
+        // A query string that cannot be read counts as a parameter without a name.
         let Query(given) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .map_err(|_| unknown("", &known))?;
         let mut seen = Vec::new();
@@ -39,7 +39,7 @@ impl<S: Sync, P: DeserializeOwned + IntoParams> FromRequestParts<S> for Asked<P>
                 return Err(unknown(name, &known));
             }
             if seen.contains(&name) {
-                return Err(Refused::Repeated { name: name.clone() });
+                return Err(ApiError::Repeated { name: name.clone() });
             }
             seen.push(name);
         }
@@ -48,84 +48,84 @@ impl<S: Sync, P: DeserializeOwned + IntoParams> FromRequestParts<S> for Asked<P>
     }
 }
 
-/// Of a route that takes none.
+/// The parameters of a route that has none.
 #[derive(Debug, Deserialize)]
-pub(super) struct Nothing {}
+pub(super) struct NoParams {}
 
-impl IntoParams for Nothing {
+impl IntoParams for NoParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         Vec::new()
     }
 }
 
-fn unknown(name: &str, known: &[String]) -> Refused {
-    let allowed = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Refused::Unknown { name: name.to_owned(), allowed }
+fn unknown(name: &str, known: &[String]) -> ApiError {
+    let allowed = if known.is_empty() { "none at all".to_owned() } else { known.join(", ") };
+    ApiError::Unknown { name: name.to_owned(), allowed }
 }
 
-/// Reads a parameter, where it is given.
+/// Reads a parameter if the request has it.
 ///
-/// Errors: what `read` refuses, with what is `allowed` in its place.
+/// Errors: `read` refuses the text. The error names the values that are `allowed`.
 pub(super) fn read<T, E>(
     name: &'static str,
     given: Option<&str>,
     allowed: impl fmt::Display,
     read: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<Option<T>, Refused> {
+) -> Result<Option<T>, ApiError> {
     let refused =
-        |got: &str| Refused::Parameter { name, got: got.to_owned(), allowed: allowed.to_string() };
+        |got: &str| ApiError::Parameter { name, got: got.to_owned(), allowed: allowed.to_string() };
     given.map(|text| read(text).map_err(|_| refused(text))).transpose()
 }
 
-/// A whole number from 1 to `max`, where it is given.
+/// Reads a whole number from 1 to `max` if the request has it.
 ///
-/// Errors: it is another.
+/// Errors: it is no such number.
 pub(super) fn number(
     name: &'static str,
     given: Option<&str>,
     max: u32,
-) -> Result<Option<u32>, Refused> {
+) -> Result<Option<u32>, ApiError> {
     let allowed = format_args!("a whole number from 1 to {max}").to_string();
     read(name, given, allowed, |text| {
         text.parse().ok().filter(|number| (1..=max).contains(number)).ok_or(())
     })
 }
 
-/// A time, where it is given; of a day, its first instant in `zone`.
+/// Reads a time if the request has it. A date means the start of that day in `zone`.
 ///
-/// Errors: it is none, or the zone does not have it.
+/// Errors: the text is no time, or the zone does not have it.
 pub(super) fn time(
     name: &'static str,
     given: Option<&str>,
     zone: &Zone,
-) -> Result<Option<Timestamp>, Refused> {
+) -> Result<Option<Timestamp>, ApiError> {
     let moment = read(name, given, TIME, str::parse::<Moment>)?;
     Ok(moment.map(|moment| moment.at(zone)).transpose()?)
 }
 
-/// Whose calendar: the one that is named, or that of the configuration's bills.
+/// The time zone in the request, or else the `billing.zone` of the configuration.
 ///
-/// Errors: it is none.
-pub(super) fn zone(given: Option<&str>, config: &Config) -> Result<Zone, Refused> {
+/// Errors: the name is no time zone.
+pub(super) fn zone(given: Option<&str>, config: &Config) -> Result<Zone, ApiError> {
     let named = read("zone", given, ZONE, str::parse)?;
     Ok(named.or_else(|| Zone::new(config.billing.zone.clone())).unwrap_or_default())
 }
 
-/// What is asked about when.
+/// The parameters that choose a period.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ends<'a> {
-    /// Whose months and days.
+pub(super) struct PeriodParams<'a> {
+    /// The time zone of months and days.
     pub(super) zone: &'a Zone,
     pub(super) month: Option<&'a str>,
     pub(super) from: Option<&'a str>,
     pub(super) to: Option<&'a str>,
 }
 
-impl Ends<'_> {
-    /// The period, if any end is given.
+impl PeriodParams<'_> {
+    /// The period, if the request has one of the parameters.
     ///
-    /// Errors: one cannot be read, or they do not fit together.
-    pub(super) fn period(self, now: Timestamp) -> Result<Option<Period>, Refused> {
+    /// Errors: a parameter is not valid, or they do not fit together.
+    pub(super) fn period(self, now: Timestamp) -> Result<Option<Period>, ApiError> {
         let zone = self.zone;
         let month = read("month", self.month, MONTH, |month| month.parse::<Month>()?.period(zone))?;
         let (from, to) = (time("from", self.from, zone)?, time("to", self.to, zone)?);
@@ -133,14 +133,14 @@ impl Ends<'_> {
             (None, None, None) => None,
             (Some(month), None, None) => Some(month),
             (None, Some(from), to) => Some(Period::new(from, to.unwrap_or(now))?),
-            _ => return Err(Refused::Ends),
+            _ => return Err(ApiError::PeriodParams),
         })
     }
 
-    /// The same; this month where no end is given.
+    /// The period, or the current month if the request has none of the parameters.
     ///
-    /// Errors: as `period`.
-    pub(super) fn or_this_month(self, now: Timestamp) -> Result<Period, Refused> {
+    /// Errors: as [`period`](Self::period).
+    pub(super) fn or_this_month(self, now: Timestamp) -> Result<Period, ApiError> {
         match self.period(now)? {
             Some(period) => Ok(period),
             None => Ok(Period::month_of(now, self.zone)?),

@@ -1,4 +1,5 @@
-//! `/api/v1/records`: single requests, page by page, and one of them with its corrections.
+//! `/api/v1/records`: the records of single requests, page by page, and one record with its
+//! corrections.
 
 use std::sync::Arc;
 
@@ -14,81 +15,81 @@ use taximeter_system::clock;
 use utoipa::{IntoParams, ToSchema};
 
 use super::ask::ask;
-use super::problem::Refused;
-use super::query::{self, Asked, Ends, Nothing};
+use super::problem::ApiError;
+use super::query::{self, NoParams, Params, PeriodParams};
 
-/// Records on a page where nobody says.
+/// Default number of records on a page.
 const PAGE_RECORDS: u32 = 100;
 /// Most records on a page.
 const PAGE_RECORDS_MAX: u32 = 1000;
-/// Most records that are looked at for a page: of those that few fit, the page is short.
-const LOOKED_AT_MAX: u32 = 20_000;
+/// Most records that the store reads for one page. If few of them match, the page is short.
+const READ_MAX: u32 = 20_000;
 
-/// How a label is written.
+/// The form of a label.
 const LABEL: &str = "a label's name, = and its value, such as team=search";
-/// What a request may have no value for.
+/// The names that `without` can have.
 const WITHOUT: &str = "names with commas between them, each once: key, model, label:NAME";
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct RecordsParams {
-    /// Calendar month of admission, `2026-11`
+    /// Only requests admitted in this calendar month, such as `2026-11`
     pub(super) month: Option<String>,
-    /// Admitted at or after: a date, or a time with offset
+    /// Only requests admitted at or after this date or time with an offset
     pub(super) from: Option<String>,
-    /// Admitted before
+    /// Only requests admitted before this date or time
     pub(super) to: Option<String>,
-    /// Time zone of months and dates, `Europe/Berlin`; `billing.zone` of the configuration by
-    /// default
+    /// Time zone of months and dates, such as `Europe/Berlin`. Default: `billing.zone` of the
+    /// configuration
     pub(super) zone: Option<String>,
-    /// Only this tenant's
+    /// Only requests of this tenant
     pub(super) tenant: Option<String>,
-    /// Only where the request or the answer names this model
+    /// Only requests that ask for this model, or whose answer names it
     pub(super) model: Option<String>,
-    /// Only those that ended so: `complete`, `client_left` and so on
+    /// Only requests with this end: `complete`, `client_left` and so on
     pub(super) end: Option<String>,
-    /// Only with this `x-request-id` of the client's
+    /// Only requests with this `x-request-id`
     pub(super) request_id: Option<String>,
-    /// Only of this upstream
+    /// Only requests to this upstream
     pub(super) upstream: Option<String>,
-    /// Only of this key, by its `id` in the configuration
+    /// Only requests with this API key, given by its `id` in the configuration
     pub(super) key: Option<String>,
-    /// Only with this label: its name, `=` and its value, such as `team=search`
+    /// Only requests with this label: its name, `=` and its value, such as `team=search`
     pub(super) label: Option<String>,
-    /// Only requests that have none of these, with commas between them: `key`, `model`,
-    /// `label:NAME`
+    /// Only requests that have none of these: names with commas between them, out of `key`,
+    /// `model`, `label:NAME`
     pub(super) without: Option<String>,
-    /// `newest` (by default) or `oldest` first
+    /// `newest` first or `oldest` first. Default: `newest`
     pub(super) order: Option<String>,
-    /// Most records on the page, from 1 to 1000; 100 by default
+    /// Most records on the page, from 1 to 1000. Default: 100
     pub(super) limit: Option<String>,
-    /// Where to go on: `next` of the page before; the other parameters stay the same
+    /// `next` of the previous page. Keep the other parameters the same
     pub(super) cursor: Option<String>,
 }
 
-/// Some requests.
+/// One page of records.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Records {
-    /// In the order of admission that was asked for. It may be empty although others follow: looking
-    /// for what few requests have goes on in steps.
+pub(super) struct RecordsPage {
+    /// The records in order of admission. The list can be empty although `next` is set: the store
+    /// reads at most 20,000 records for one page.
     pub(super) records: Vec<Record>,
-    /// `cursor` of the page behind it; null where there is none.
+    /// The `cursor` of the next page. Null on the last page.
     pub(super) next: Option<String>,
-    /// Entries of this gateway's ledger that are on their way to the store, and on no page yet.
+    /// Entries of this gateway's ledger that the store does not have yet. No page has them.
     pub(super) pending_entries: u64,
 }
 
-/// One request.
+/// One record.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RecordAnswer {
-    /// As it was settled.
+    /// The record as the gateway wrote it.
     pub(super) record: Record,
-    /// What became of its cost later, in order; the last one holds.
+    /// Later corrections of its cost, in order. The last one is valid.
     pub(super) corrections: Vec<Correction>,
 }
 
-/// What a record must have to be wanted.
-struct Wanted {
+/// What a record must have to be on a page.
+struct RecordFilter {
     model: Option<String>,
     end: Option<End>,
     request_id: Option<String>,
@@ -98,47 +99,46 @@ struct Wanted {
     without: Vec<Dimension>,
 }
 
-/// Single requests, page by page
+/// Records of single requests, page by page
 ///
-/// What is added to the store after the first page stays out of the others.
+/// A record that reaches the store after the first page is on none of the following pages.
 #[utoipa::path(get, path = "/api/v1/records", tag = "records", params(RecordsParams), responses(
-    (status = 200, description = "A page", body = Records),
-    Refused,
+    (status = 200, description = "One page", body = RecordsPage),
+    ApiError,
 ))]
 pub(super) async fn records(
     State(gateway): State<Arc<Gateway>>,
-    Asked(asked): Asked<RecordsParams>,
-) -> Result<Json<Records>, Refused> {
-    let filter = asked.filter(&gateway.config)?;
-    let from = asked.place()?;
+    Params(asked): Params<RecordsParams>,
+) -> Result<Json<RecordsPage>, ApiError> {
+    let period = asked.period(&gateway.config)?;
+    let start = asked.start()?;
     let records_max = query::number("limit", asked.limit.as_deref(), PAGE_RECORDS_MAX)?;
-    let pages =
-        Pages { records_max: records_max.unwrap_or(PAGE_RECORDS), looked_at_max: LOOKED_AT_MAX };
-    let wanted = asked.wanted()?;
+    let pages = Pages { records_max: records_max.unwrap_or(PAGE_RECORDS), looked_at_max: READ_MAX };
+    let filter = asked.filter()?;
     let pending_entries = gateway.pending_entries();
     let answer = ask(&gateway, move |store, deadline| {
-        let wanted = |record: &Record| wanted.has(record);
-        let page = store.page(&filter, from, pages, wanted, || deadline.has_passed())?;
+        let matches = |record: &Record| filter.matches(record);
+        let page = store.page(&period, start, pages, matches, || deadline.has_passed())?;
         let next = page.next.map(|cursor| cursor.to_string());
-        Ok(Records { records: page.records, next, pending_entries })
+        Ok(RecordsPage { records: page.records, next, pending_entries })
     });
     answer.await.map(Json)
 }
 
-/// One request, with what became of its cost later
+/// The record of one request, with corrections of its cost
 #[utoipa::path(get, path = "/api/v1/records/{id}", tag = "records",
     params(("id" = String, Path, description = "`x-taximeter-request-id` of the answer")),
-    responses((status = 200, description = "The request", body = RecordAnswer), Refused),
+    responses((status = 200, description = "The record", body = RecordAnswer), ApiError),
 )]
 pub(super) async fn record(
     State(gateway): State<Arc<Gateway>>,
     Path(id): Path<String>,
-    Asked(Nothing {}): Asked<Nothing>,
-) -> Result<Json<RecordAnswer>, Refused> {
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<RecordAnswer>, ApiError> {
     let missing = |id: &str| {
-        Refused::NotFound(format!(
-            "there is no record {id:?}; ids are in x-taximeter-request-id of answers, and a record \
-             is there about a second after its request has ended"
+        ApiError::NotFound(format!(
+            "there is no record {id:?}; the id is in the header x-taximeter-request-id of an \
+             answer, and the store has a record about a second after its request ends"
         ))
     };
     let Ok(id) = id.parse::<RequestId>() else { return Err(missing(&id)) };
@@ -148,12 +148,13 @@ pub(super) async fn record(
 }
 
 impl RecordsParams {
-    fn filter(&self, config: &Config) -> Result<Filter, Refused> {
+    /// Tenant and time.
+    fn period(&self, config: &Config) -> Result<Filter, ApiError> {
         let (month, from, to) = (self.month.as_deref(), self.from.as_deref(), self.to.as_deref());
         let zone = &query::zone(self.zone.as_deref(), config)?;
-        let ends = Ends { zone, month, from, to };
+        let ends = PeriodParams { zone, month, from, to };
         let tenant = self.tenant.clone();
-        // Records have no need of both ends.
+        // A period of records may have only one end.
         if month.is_none() && from.is_none() {
             return Ok(Filter { tenant, from: None, to: query::time("to", to, zone)? });
         }
@@ -164,25 +165,26 @@ impl RecordsParams {
         Ok(Filter { tenant, from: Some(period.from()), to: Some(period.to()) })
     }
 
-    fn place(&self) -> Result<(Order, Option<Cursor>), Refused> {
+    /// The order, and the record to start after.
+    fn start(&self) -> Result<(Order, Option<Cursor>), ApiError> {
         let cursor: Option<Cursor> =
-            query::read("cursor", self.cursor.as_deref(), "next of another page", str::parse)?;
+            query::read("cursor", self.cursor.as_deref(), "the next of another page", str::parse)?;
         let order = query::read("order", self.order.as_deref(), "newest or oldest", |order| {
             let order = match order {
                 "newest" => Order::NewestFirst,
                 "oldest" => Order::OldestFirst,
                 _ => return Err(()),
             };
-            // A walk goes on as it began.
+            // All pages have the order of the first one.
             if cursor.is_some_and(|cursor| cursor.order != order) { Err(()) } else { Ok(order) }
         })?;
         let begun = cursor.map(|cursor| cursor.order);
         Ok((begun.or(order).unwrap_or(Order::NewestFirst), cursor))
     }
 
-    fn wanted(&self) -> Result<Wanted, Refused> {
+    fn filter(&self) -> Result<RecordFilter, ApiError> {
         let words = format!("one of {}", End::ALL.map(End::as_str).join(", "));
-        Ok(Wanted {
+        Ok(RecordFilter {
             model: self.model.clone(),
             end: query::read("end", self.end.as_deref(), words, |word| {
                 End::ALL.into_iter().find(|end| end.as_str() == word).ok_or(())
@@ -199,8 +201,8 @@ impl RecordsParams {
     }
 }
 
-impl Wanted {
-    fn has(&self, record: &Record) -> bool {
+impl RecordFilter {
+    fn matches(&self, record: &Record) -> bool {
         let models = [&record.response_model, &record.request_model];
         self.model.as_ref().is_none_or(|name| models.iter().any(|m| m.as_ref() == Some(name)))
             && self.end.is_none_or(|end| end == record.end)

@@ -1,5 +1,5 @@
-//! `/metrics`: written piece by piece, as fast as it is read, so that a scrape of many series costs
-//! no memory and one that is not read ends.
+//! `/metrics`: all metrics as text or protobuf. The answer is written in pieces, as fast as the
+//! scraper reads them, so many series take little memory. A scrape that nobody reads ends.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,34 +17,34 @@ use taximeter_telemetry::{Exposition, ExpositionFormat};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-use super::problem::Refused;
+use super::problem::ApiError;
 
-/// Scrapes at once; more are answered 503.
+/// Scrapes at the same time. The admin address answers further ones with 503.
 const SCRAPES_AT_ONCE_MAX: usize = 8;
-/// Time for one scrape; what has not been read by then is cut off.
+/// Longest time for one scrape. The gateway cuts off the part that is still unread then.
 const SCRAPE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// A place for each scrape.
+/// One permit for each scrape that runs.
 #[derive(Debug, Clone)]
-pub(super) struct Places(Arc<Semaphore>);
+pub(super) struct ScrapePermits(Arc<Semaphore>);
 
-impl Places {
+impl ScrapePermits {
     pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(SCRAPES_AT_ONCE_MAX)))
     }
 }
 
-/// What is left of a scrape, and its place; `None` once its time is over.
-type Rest = Arc<Mutex<Option<(Exposition, OwnedSemaphorePermit)>>>;
+/// The unread part of a scrape, with its permit. `None` once the time is over.
+type Unread = Arc<Mutex<Option<(Exposition, OwnedSemaphorePermit)>>>;
 
-/// Ends a scrape when its time is over, unless that has ended before.
+/// PeriodParams a scrape when its time is over.
 struct Timer(JoinHandle<()>);
 
 impl Timer {
-    fn start(rest: Rest) -> Self {
+    fn start(unread: Unread) -> Self {
         Self(tokio::spawn(async move {
             tokio::time::sleep(SCRAPE_TIME_MAX).await;
-            rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+            unread.lock().unwrap_or_else(PoisonError::into_inner).take();
         }))
     }
 }
@@ -55,26 +55,26 @@ impl Drop for Timer {
     }
 }
 
-/// All metrics, as Prometheus reads them
+/// All metrics for Prometheus
 ///
-/// As text, as OpenMetrics with exemplars, or with `telemetry.native_histograms` as protobuf with
-/// native histograms, by what the scraper accepts.
+/// The `accept` header chooses the format: Prometheus text, or OpenMetrics with exemplars. With
+/// `telemetry.native_histograms`, protobuf with native histograms is a third format.
 #[utoipa::path(get, path = "/metrics", tag = "status", params(
     ("name[]" = Option<Vec<String>>, Query,
-     description = "Only metrics of these names; other parameters are ignored"),
+     description = "Only the metrics with these names. The route ignores other parameters"),
 ), responses(
-    (status = 200, description = "The exposition", body = String, content_type = "text/plain"),
-    Refused,
+    (status = 200, description = "The metrics", body = String, content_type = "text/plain"),
+    ApiError,
 ))]
 pub(super) async fn scrape(
-    places: Places,
+    permits: ScrapePermits,
     State(gateway): State<Arc<Gateway>>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let Ok(place) = places.0.try_acquire_owned() else {
+    let Ok(permit) = permits.0.try_acquire_owned() else {
         gateway.telemetry.emit(&ScrapeShed);
-        return Refused::Busy(format!("{SCRAPES_AT_ONCE_MAX} scrapes are being answered"))
+        return ApiError::Busy(format!("{SCRAPES_AT_ONCE_MAX} scrapes run already"))
             .into_response();
     };
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -82,19 +82,19 @@ pub(super) async fn scrape(
     let format =
         ExpositionFormat::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.scrapes_native);
     let exposition = metrics.exposition(&gateway.vitals(), format);
-    // Scrapers may be configured with parameters that mean nothing here.
+    // A scraper may be configured with parameters that are not ours.
     let given = Query::<Vec<(String, String)>>::try_from_uri(&uri)
         .map_or_else(|_| Vec::new(), |query| query.0);
     let names = given.into_iter().filter(|(key, _)| key == "name[]").map(|(_, name)| name);
     let names: Vec<_> = names.collect();
     let exposition = if names.is_empty() { exposition } else { exposition.only(&names) };
-    let rest: Rest = Arc::new(Mutex::new(Some((exposition, place))));
-    let timer = Timer::start(rest.clone());
+    let unread: Unread = Arc::new(Mutex::new(Some((exposition, permit))));
+    let timer = Timer::start(unread.clone());
     let pieces = stream::poll_fn(move |_| {
-        // It lives as long as the scrape is read.
+        // The timer lives as long as the scraper reads.
         let _ = &timer;
-        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
-        Poll::Ready(match &mut *rest {
+        let mut unread = unread.lock().unwrap_or_else(PoisonError::into_inner);
+        Poll::Ready(match &mut *unread {
             Some((exposition, _)) => exposition.next().map(Ok),
             None => Some(Err(io::Error::from(io::ErrorKind::TimedOut))),
         })

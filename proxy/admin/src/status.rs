@@ -1,4 +1,5 @@
-//! `/api/v1/status`: how the gateway does. Answers whatever else does not.
+//! `/api/v1/status`: the state of the gateway, its upstreams, its ledger and its store. It needs
+//! neither the ledger nor the store to answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,196 +19,211 @@ use taximeter_system::clock;
 use taximeter_telemetry::exports::Export;
 use utoipa::ToSchema;
 
-use super::problem::Refused;
-use super::query::{Asked, Nothing};
+use super::problem::ApiError;
+use super::query::{NoParams, Params};
 
-/// How the gateway does.
+/// The state of the gateway.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Status {
+    /// The version of Taximeter.
     pub(super) version: &'static str,
-    /// Its name on records.
+    /// The name of the gateway. Records have it too.
     pub(super) gateway: String,
+    /// The start of the process.
     pub(super) started_at: Timestamp,
+    /// Seconds since the start.
     pub(super) uptime_seconds: f64,
-    /// Whether it was told to end: it is not ready, and refuses requests once its grace is over.
+    /// Whether the gateway shuts down. It is not ready then. It refuses new requests after
+    /// `drain_grace_seconds`.
     pub(super) draining: bool,
-    /// Whether they are because memory is short.
+    /// Whether the gateway refuses requests because memory is short.
     pub(super) short_of_memory: bool,
+    /// The configuration in force.
     pub(super) config: ConfigStatus,
+    /// The requests that run now.
     pub(super) requests: RequestsStatus,
-    /// In order of preference.
+    /// The upstreams in order of preference.
     pub(super) upstreams: Vec<UpstreamStatus>,
+    /// The ledger.
     pub(super) ledger: LedgerStatus,
+    /// The store.
     pub(super) store: StoreStatus,
-    /// Where requests are sent to as they end.
+    /// Receivers of `export.push`. The gateway sends each request to them when it ends.
     pub(super) exporters: Vec<Exporter>,
-    /// Where telemetry is pushed to, by signal.
+    /// OTLP collectors, one for each signal.
     pub(super) collectors: Vec<Collector>,
     /// In force, by their names in the configuration: bytes, seconds or how many.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub(super) limits: BTreeMap<&'static str, Number>,
 }
 
-/// Whether what is in the configuration's file is in force.
+/// The configuration in force.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ConfigStatus {
-    /// Since when the one in force is.
+    /// Since when this configuration is in force.
     pub(super) since: Timestamp,
-    /// Keys that have other values in the file, and wait for a restart.
+    /// Keys with a new value in the file that need a restart to take effect.
     #[schema(value_type = Vec<String>)]
     pub(super) waiting: Vec<&'static str>,
-    /// Why what is in the file now is not in force; null when it is.
+    /// Why the gateway rejects the file as it is now. Null if the file is in force.
     pub(super) rejected: Option<ConfigRejection>,
 }
 
-/// A file that was not taken.
+/// A configuration file that the gateway rejected.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ConfigRejection {
+    /// When the gateway read the file.
     pub(super) at: Timestamp,
-    /// What is wrong with it, each with its place.
+    /// Every mistake in the file, with its line and column.
     pub(super) problems: Vec<String>,
 }
 
-/// What is running.
+/// The requests that run now.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RequestsStatus {
-    /// All that are on the ledger and not settled.
+    /// Requests that are in the ledger and not settled.
     pub(super) open: usize,
-    /// Those that asked for a stream.
+    /// Those of them that ask for a stream.
     pub(super) open_streams: usize,
-    /// Request bodies held in memory.
+    /// Memory for request bodies, in bytes.
     pub(super) bodies_bytes: usize,
 }
 
-/// How one upstream does, by what requests have met: it is not asked.
+/// The state of an upstream. It comes from requests; the gateway sends no health checks.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UpstreamStatus {
+    /// The name of the upstream.
     pub(super) name: String,
-    /// Without what is secret.
+    /// Its URL, without secrets.
     pub(super) url: String,
     /// `gen_ai.provider.name`.
     pub(super) provider: String,
-    /// As configured.
+    /// The dialect in the configuration.
     #[schema(value_type = String)]
     pub(super) dialect: Dialect,
-    /// What an upstream configured as `auto` has shown itself to be; null before, and elsewhere.
+    /// The dialect that the gateway found out for `auto`. Null before that, and for other dialects.
     #[schema(value_type = Option<String>)]
     pub(super) recognised: Option<Dialect>,
+    /// Requests to this upstream that run now.
     pub(super) open_requests: usize,
-    /// `unknown` before the first request, `answering` when the last one was answered, `failing`
-    /// when it was not.
+    /// `unknown` before the first request, `answering` if the last request got an answer,
+    /// `failing` if it got none.
     pub(super) health: &'static str,
-    /// The last answer below 500; null before.
+    /// The time of the last answer with a status below 500. Null before the first one.
     pub(super) answered_at: Option<Timestamp>,
-    /// Failures in a row, up to now.
+    /// Failures since the last answer.
     pub(super) failures: u64,
-    /// The last failure, however long ago.
+    /// The last failure. Null before the first one.
     pub(super) last_failure: Option<UpstreamFailure>,
 }
 
-/// A request that an upstream has failed.
+/// A request that failed at an upstream.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UpstreamFailure {
+    /// The time of the failure.
     pub(super) at: Timestamp,
-    /// `upstream_connect`, `upstream_timeout`, `upstream_reset`, `upstream_protocol`, `status_5xx`;
-    /// within an answer how it ended, `upstream_stalled` and so on.
+    /// `upstream_connect`, `upstream_timeout`, `upstream_reset`, `upstream_protocol` or
+    /// `status_5xx`. If the answer had begun, the `end` of the request: `upstream_stalled` and so on.
     pub(super) cause: &'static str,
 }
 
-/// How the ledger does.
+/// The state of the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LedgerStatus {
     /// When an entry counts as written: `os`, `group` or `sync`.
     pub(super) durability: &'static str,
-    /// Whether requests can be reserved.
+    /// Whether the ledger takes entries of new requests.
     pub(super) is_open: bool,
-    /// Whether entries are written.
+    /// Whether the gateway can write entries to the disk.
     pub(super) is_healthy: bool,
-    /// Sequence number of the last entry that is written.
+    /// Sequence number of the last entry in the file.
     pub(super) entries: u64,
-    /// The last of them that the disk is known to have; null before the first sync and with
+    /// Sequence number of the last entry that a sync covers. Null before the first sync, and with
     /// `durability: os`.
     pub(super) synced_entries: Option<u64>,
+    /// The time of the last sync.
     pub(super) last_sync_at: Option<Timestamp>,
-    /// Entries that wait to be written, in bytes.
+    /// Bytes of entries that wait for the disk.
     pub(super) queued_bytes: usize,
-    /// Entries since the start that were not taken: their requests are missing on bills.
+    /// Entries since the start that the gateway could not write. Bills lack their requests.
     pub(super) lost_entries: u64,
-    /// Files; null where the directory cannot be read.
+    /// Journal files. Null if the gateway cannot read the directory.
     pub(super) segments: Option<u64>,
-    /// Of all files.
+    /// Bytes of all journal files. Null if the gateway cannot read the directory.
     pub(super) bytes: Option<u64>,
 }
 
-/// How the store does, which answers questions and makes bills.
+/// The state of the store. Bills, usage and records come from it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StoreStatus {
     /// `sqlite` or `postgres`.
     pub(super) kind: &'static str,
-    /// Without what is secret.
+    /// The data directory, or the URL of the database without secrets.
     pub(super) place: String,
-    /// Entries of this gateway's ledger that it does not have yet.
+    /// Entries of this gateway's ledger that the store does not have yet.
     pub(super) pending_entries: u64,
-    /// When it last had all that there was.
+    /// The last time at which the store had every entry.
     pub(super) fed_at: Option<Timestamp>,
-    /// Why it does not take what is new; null when it does.
+    /// Why the store takes no new entries. Null if it does.
     pub(super) fault: Option<String>,
 }
 
-/// A receiver.
+/// A receiver of `export.push`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Exporter {
-    /// `cloudevents`.
+    /// The format: `cloudevents`.
     pub(super) kind: &'static str,
-    /// Without what is secret.
+    /// The URL, without secrets.
     pub(super) url: String,
 }
 
-/// How the pushing of one signal does, by OTLP.
+/// An OTLP collector for one signal.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Collector {
     /// `metrics`, `traces` or `logs`.
     pub(super) signal: &'static str,
-    /// Without what is secret.
+    /// The URL, without secrets.
     pub(super) url: String,
     /// `grpc` or `http/protobuf`.
     pub(super) protocol: &'static str,
-    /// When it last took something; null before.
+    /// The last time that it accepted something. Null before the first time.
     pub(super) sent_at: Option<Timestamp>,
-    /// Data points, spans or log records since the start: those that it took.
+    /// Data points, spans or log records that it accepted since the start.
     pub(super) sent_items: u64,
-    /// Those that it did not want.
+    /// Items that it rejected.
     pub(super) rejected_items: u64,
-    /// Those that were not sent.
+    /// Items that the gateway dropped without sending them.
     pub(super) dropped_items: u64,
-    /// Requests with spans, or log records, that wait for it.
+    /// Requests with spans, or log records, that wait to be sent.
     pub(super) waiting: usize,
-    /// Times in a row, up to now, that it could not be reached or took nothing.
+    /// Failed attempts since the last successful one.
     pub(super) failures: u64,
-    /// The last of them, however long ago.
+    /// The last failure. Null before the first one.
     pub(super) last_failure: Option<CollectorFailure>,
 }
 
-/// A push that a collector did not take.
+/// A failed attempt to send to a collector.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CollectorFailure {
+    /// The time of the attempt.
     pub(super) at: Timestamp,
+    /// Why it failed.
     pub(super) reason: String,
 }
 
-/// How the gateway does
+/// The state of the gateway, its upstreams, its ledger and its store
 #[utoipa::path(get, path = "/api/v1/status", tag = "status", responses(
-    (status = 200, description = "How it does", body = Status),
-    Refused,
+    (status = 200, description = "The state", body = Status),
+    ApiError,
 ))]
 pub(super) async fn status(
     State(gateway): State<Arc<Gateway>>,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(NoParams {}): Params<NoParams>,
 ) -> Json<Status> {
     let rides = gateway.live.rides();
     let config = &gateway.config;
     let upstreams = 0..config.upstreams.len();
-    // The disk may be slow, and this thread has others to answer.
+    // The disk may be slow, and this thread answers other clients too.
     let journal = gateway.journal.clone();
     let segments = tokio::task::spawn_blocking(move || journal.segments().ok()).await;
     let push = config.export.push.as_ref();

@@ -1,4 +1,5 @@
-//! `/api/v1/usage`: what was used and is owed, by whatever one likes. The sums of `taximeter bill`.
+//! `/api/v1/usage`: requests, tokens and cost of a period, split by any dimensions. The sums are
+//! those of `taximeter bill`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,157 +19,164 @@ use taximeter_system::clock;
 use utoipa::{IntoParams, ToSchema};
 
 use super::ask::ask;
-use super::problem::Refused;
-use super::query::{self, Asked, Ends};
+use super::problem::ApiError;
+use super::query::{self, Params, PeriodParams};
 
-/// Most lines of an answer; those of larger questions are exports.
+/// Most lines in an answer. An export has no such limit.
 const LINES_MAX: usize = 10_000;
-/// What requests can be split by.
+/// The names that `by` can have.
 const BY: &str = "names with commas between them, each once: tenant, model, provider, upstream, \
                   operation, route, key, label:NAME, month, day, hour, meter, source";
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct UsageParams {
-    /// Calendar month, `2026-11`; the current one where no end is given
+    /// Calendar month, such as `2026-11`. Default: the current month, unless `from` is given
     month: Option<String>,
-    /// Start, included: a date, or a time with offset
+    /// Start of the period, included: a date, or a time with an offset
     from: Option<String>,
-    /// End, not included; now where only the start is given
+    /// End of the period, not included. Default with `from`: now
     to: Option<String>,
-    /// Time zone of months, days and hours, `Europe/Berlin`; `billing.zone` of the configuration by
-    /// default
+    /// Time zone of months, days and hours, such as `Europe/Berlin`. Default: `billing.zone` of the
+    /// configuration
     zone: Option<String>,
-    /// One line for each, with commas between them: `tenant`, `model`, `provider`, `upstream`,
-    /// `operation`, `route`, `key`, `label:NAME`, `month`, `day`, `hour`, `meter`, `source`;
-    /// `tenant,model` by default
+    /// What the lines are split by: names with commas between them, out of `tenant`, `model`,
+    /// `provider`, `upstream`, `operation`, `route`, `key`, `label:NAME`, `month`, `day`, `hour`,
+    /// `meter`, `source`. A backslash makes the next comma a part of the name. Default:
+    /// `tenant,model`
     by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
 }
 
-/// What was used and is owed in a period. Money is exact, in decimal; unknown is null, never zero.
+/// Requests, tokens and cost of a period. Money is an exact decimal. Null means unknown; it never
+/// means zero.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UsageAnswer {
-    /// When the requests were admitted.
+    /// The period. A request belongs to the time of its admission.
     period: UsagePeriod,
     /// What the lines are split by.
     by: Vec<String>,
-    /// ISO 4217; null where no request has a known cost.
+    /// ISO 4217 code of all money. Null if no request has a known cost.
     currency: Option<String>,
-    /// In order of time where split by time, then the largest cost first, then by name. They add up
-    /// to the total.
+    /// The lines, which add up to the total. They are in order of time if they are split by time,
+    /// then the highest cost comes first, then they are in order of their names.
     lines: Vec<UsageLine>,
-    /// What is free, by tenant and month.
+    /// What allowances take off, by tenant and month.
     credits: Vec<UsageCredit>,
-    /// Of all requests, however they are split.
+    /// The sums of the whole period.
     total: UsageTotal,
-    /// Entries of this gateway's ledger that are on their way to the store, and in no sum yet.
+    /// Entries of this gateway's ledger that the store does not have yet. No sum includes them.
     pending_entries: u64,
 }
 
-/// A span of time, start included, end not.
+/// A period.
 #[derive(Debug, Serialize, ToSchema)]
 struct UsagePeriod {
+    /// The start, included.
     from: Timestamp,
+    /// The end, not included.
     to: Timestamp,
-    /// Whose months, days and hours: a name of the IANA time zone database.
+    /// Time zone of months, days and hours: a name of the IANA time zone database.
     zone: String,
-    /// Whether it is not over: the sums are those so far.
+    /// Whether the period is not over. The sums can still grow then.
     provisional: bool,
 }
 
 /// One line.
 #[derive(Debug, Serialize, ToSchema)]
 struct UsageLine {
-    /// Its value in each dimension; null where the requests have none.
+    /// The line's value for each name in `by`. Null if its requests have no such value.
     keys: BTreeMap<String, Option<String>>,
-    /// Its requests; null where it is split by meter or source, since a request has many.
+    /// The requests of the line. Null if `by` has `meter` or `source`: one request can be in
+    /// several such lines.
     requests: Option<RequestSums>,
-    /// What is counted, such as `tokens`; only where it is split by meter or source.
+    /// What `quantity` counts, such as `tokens`. Only if `by` has `meter` or `source`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
-    /// How many; only where it is split by meter or source.
+    /// The quantity. Only if `by` has `meter` or `source`.
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<Decimal>,
-    /// At list price.
+    /// Cost at list prices.
     list_cost: Option<Decimal>,
-    /// At the tenants' prices, before what is free.
+    /// Cost at the tenants' own prices, before allowances.
     contracted_cost: Option<Decimal>,
 }
 
-/// All of it.
+/// The sums of the whole period.
 #[derive(Debug, Serialize, ToSchema)]
 struct UsageTotal {
+    /// All requests.
     requests: RequestSums,
-    /// At list price.
+    /// Cost at list prices.
     list_cost: Option<Decimal>,
-    /// At the tenants' prices, before what is free.
+    /// Cost at the tenants' own prices, before allowances.
     contracted_cost: Option<Decimal>,
-    /// What is owed: the same less the credits.
+    /// The amount to pay: the contracted cost minus the credits.
     billed_cost: Option<Decimal>,
 }
 
-/// Requests and their tokens; null where not one request's number is known.
+/// Requests and their tokens. A sum of tokens is null if it is unknown for every request.
 #[derive(Debug, Serialize, ToSchema)]
 struct RequestSums {
-    /// How many.
+    /// Number of requests.
     count: u64,
-    /// Those whose tokens the engine reported.
+    /// Requests whose tokens the engine reported.
     reported: u64,
-    /// Those whose tokens the gateway counted.
+    /// Requests whose tokens the gateway counted.
     counted: u64,
-    /// Those whose tokens are unknown, in part or all: in no sum of tokens.
+    /// Requests with unknown input or output tokens. Sums leave the unknown tokens out.
     unknown_usage: u64,
-    /// Those whose cost is unknown: in no sum of money.
+    /// Requests of unknown cost. No sum of money includes them.
     unknown_cost: u64,
-    /// All input.
+    /// Input tokens, cached or not.
     input_tokens: Option<u64>,
-    /// Part of the input.
+    /// The part of the input tokens that came from a cache.
     cache_read_input_tokens: Option<u64>,
-    /// All output.
+    /// Output tokens, with reasoning.
     output_tokens: Option<u64>,
-    /// Part of the output.
+    /// The part of the output tokens that was reasoning.
     reasoning_output_tokens: Option<u64>,
 }
 
-/// What a tenant need not pay of a month.
+/// What an allowance takes off the bill of one month.
 #[derive(Debug, Serialize, ToSchema)]
 struct UsageCredit {
-    /// Whose.
+    /// The tenant.
     tenant: String,
-    /// `2026-11`.
+    /// The month, such as `2026-11`.
     month: String,
-    /// Tokens that were free; null where money is.
+    /// Free tokens. Null if the allowance is an amount of money.
     tokens: Option<Decimal>,
-    /// What is taken off.
+    /// The amount that the allowance takes off.
     amount: Decimal,
 }
 
-/// How lines are split.
+/// What the lines are split by.
 struct By {
-    /// As it was asked for.
+    /// The names in the request.
     names: Vec<String>,
     grouping: Grouping,
-    /// Lines of quantities in place of requests.
+    /// The split by meter or source, if there is one.
     split: Option<Split>,
 }
 
-/// What was used and is owed, by whatever one likes
+/// Requests, tokens and cost of a period
 ///
-/// The sums are those of `taximeter bill` with the gateway's configuration. A line split by `meter`
-/// or `source` has quantities and money of what has a price; requests are in the total.
+/// The sums are those of `taximeter bill` with the gateway's configuration. With `meter` or
+/// `source` in `by`, a line has the quantity and the cost of everything that has a price. The
+/// number of requests is in the total then.
 #[utoipa::path(get, path = "/api/v1/usage", tag = "usage", params(UsageParams), responses(
-    (status = 200, description = "The sums", body = UsageAnswer),
-    Refused,
+    (status = 200, description = "The sums of the period", body = UsageAnswer),
+    ApiError,
 ))]
 pub(super) async fn usage(
     State(gateway): State<Arc<Gateway>>,
-    Asked(asked): Asked<UsageParams>,
-) -> Result<Json<UsageAnswer>, Refused> {
+    Params(asked): Params<UsageParams>,
+) -> Result<Json<UsageAnswer>, ApiError> {
     let now = clock::wall();
     let zone = query::zone(asked.zone.as_deref(), &gateway.config)?;
-    let ends = Ends {
+    let ends = PeriodParams {
         zone: &zone,
         month: asked.month.as_deref(),
         from: asked.from.as_deref(),
@@ -181,10 +189,10 @@ pub(super) async fn usage(
     let tenant = asked.tenant;
     let answer = ask(&gateway, move |store, deadline| {
         let unit = by.grouping.unit().unwrap_or(Unit::Month);
-        // Each is a question of its own to the store.
+        // The store is asked once for each part.
         let parts = period.parts(unit, &zone)?.len();
         if parts > LINES_MAX {
-            return Err(Refused::Lines { lines: parts, max: LINES_MAX });
+            return Err(ApiError::Lines { lines: parts, max: LINES_MAX });
         }
         let scope = Scope { period, zone: &zone, unit, tenant: tenant.as_deref(), now };
         let mut biller = Biller::new(period, zone.clone(), by.grouping.clone());
@@ -195,7 +203,7 @@ pub(super) async fn usage(
             if let Some(quantities) = &mut quantities {
                 quantities.add(key, hour)?;
             }
-            Ok::<_, Refused>(biller.add_hour(key, hour)?)
+            Ok::<_, ApiError>(biller.add_hour(key, hour)?)
         })?;
         for credit in credits {
             biller.add_credit(credit)?;
@@ -212,15 +220,15 @@ fn shape(
     quantities: Option<Vec<QuantityLine>>,
     pending_entries: u64,
     now: Timestamp,
-) -> Result<UsageAnswer, Refused> {
+) -> Result<UsageAnswer, ApiError> {
     let lines: Vec<_> = match quantities {
         Some(quantities) => quantities.into_iter().map(|line| by.quantity(line)).collect(),
         None => bill.rows.into_iter().map(|line| by.requests(line)).collect(),
     };
     if lines.len() > LINES_MAX {
-        return Err(Refused::Lines { lines: lines.len(), max: LINES_MAX });
+        return Err(ApiError::Lines { lines: lines.len(), max: LINES_MAX });
     }
-    // What is free is already taken off the bill's total.
+    // The bill's total is after allowances.
     let free: Decimal = bill.credits.iter().map(|credit| credit.amount).sum();
     let total = UsageTotal {
         requests: RequestSums::from(&bill.total),
@@ -245,7 +253,7 @@ fn shape(
 }
 
 impl By {
-    /// Errors: a name that is none, or twice.
+    /// Errors: a name is unknown, or comes twice.
     fn read(text: &str) -> Result<Self, ()> {
         let names = Grouping::names(text);
         let is_split = |name: &&String| matches!(name.as_str(), "meter" | "source");
@@ -299,7 +307,7 @@ const fn word(source: Source) -> &'static str {
     }
 }
 
-/// By tenant and model, as bills are.
+/// By tenant and model, as in a bill.
 impl Default for By {
     fn default() -> Self {
         let grouping = Grouping::default();

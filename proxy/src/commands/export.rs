@@ -1,4 +1,4 @@
-//! The exports of `taximeter bill`.
+//! Writes the exports of `taximeter bill`.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
@@ -15,14 +15,14 @@ use super::failure::Failure;
 use super::ledger;
 use super::progress::Progress;
 
-/// How exports are written.
+/// The arguments of exports.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ExportArgs {
-    /// Names of this version in the focus formats [default: 1.2]
+    /// Version of FOCUS, for focus and focus-parquet [default: 1.2]
     #[arg(long, value_name = "VERSION", value_enum)]
     focus_version: Option<Version>,
 
-    /// Who sends the invoices, in the focus formats
+    /// Invoice issuer, for focus and focus-parquet
     #[arg(long, value_name = "NAME", env = "TAXIMETER_ISSUER", default_value = Content::ISSUER)]
     issuer: String,
 }
@@ -38,9 +38,9 @@ enum Version {
 }
 
 impl ExportArgs {
-    /// What is written in `format`.
+    /// What `format` writes.
     ///
-    /// Errors: `FocusVersion` in one that is none of FOCUS.
+    /// Errors: `FocusVersion` if the format is not one of FOCUS.
     pub(super) fn written(&self, format: format::Format) -> Result<Rendering, Failure> {
         let version = match self.focus_version {
             Some(_) if !format.is_focus() => return Err(Failure::FocusVersion),
@@ -51,7 +51,7 @@ impl ExportArgs {
     }
 }
 
-/// Writes an export to `output`, or without one to `out`.
+/// Writes an export to `output`, or to `out` if there is no `output`.
 pub(super) fn run(
     store: &mut Store,
     job: &Job,
@@ -69,7 +69,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Writes a text to a file, in one step: whoever looks sees the old one or the new one.
+/// Replaces a file in one step. Readers see the old file or the new one.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     let (place, name) = local(path);
     let fault = |fault: DestinationFault| Failure::Export(fault.into());
@@ -92,7 +92,7 @@ fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Resu
     }))
 }
 
-/// Where the files go, and what the file is called where that was said.
+/// The place of the files, and the name of the file if the argument has one.
 fn place(output: &Path) -> Result<(Destination, Option<String>), Failure> {
     let url = output.to_str().filter(|text| text.contains("://"));
     if let Some(url) = url {

@@ -7,32 +7,32 @@ use utoipa::ToSchema;
 use crate::bills::Form;
 use crate::export::Content;
 
-/// How a period is written.
+/// A format of a bill or an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, ToSchema)]
 #[schema(rename_all = "kebab-case")]
 pub enum Format {
-    /// For people; costs rounded
+    /// Bill for people. Costs are rounded
     #[default]
     Table,
-    /// For spreadsheets; exact
+    /// Bill for spreadsheets, with exact costs
     Csv,
-    /// For programs; exact
+    /// Bill for programs, with exact costs
     Json,
-    /// FinOps FOCUS as CSV: a row per meter, tenant, model and hour
+    /// FinOps FOCUS as CSV: one row per meter, tenant, model and hour
     Focus,
-    /// The same as Parquet
+    /// FinOps FOCUS as Parquet
     FocusParquet,
     /// Records as Parquet
     Parquet,
-    /// Records as JSON, one a line
+    /// Records as JSON, one per line
     Ndjson,
-    /// CloudEvents for OpenMeter and others, one batch a line
+    /// CloudEvents for OpenMeter and others, one batch per line
     Cloudevents,
-    /// Stripe meter events, one call's body a line
+    /// Stripe meter events, one request body per line
     Stripe,
-    /// Lago events, one call's body a line
+    /// Lago events, one request body per line
     Lago,
-    /// Orb events, one call's body a line
+    /// Orb events, one request body per line
     Orb,
 }
 

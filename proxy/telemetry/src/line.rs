@@ -15,10 +15,10 @@ pub(crate) type Field = (&'static str, Value);
 /// How a line looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// JSON, one object per line
     #[default]
     Json,
-    /// For people.
+    /// Text for people
     Text,
 }
 

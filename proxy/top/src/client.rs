@@ -1,4 +1,4 @@
-//! Asks a gateway's admin address, on connections that are kept.
+//! An HTTP client for the admin address. It keeps its connections open.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,71 +24,71 @@ use taximeter_system::clock;
 use super::picture::Month;
 use super::sample::{Live, METRICS, Sample, Status};
 
-/// Time to connect.
+/// Longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for one answer: the gateway itself gives one up after ten seconds.
+/// Longest time for one answer. The gateway itself gives up after ten seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
-/// How long a connection is kept between two questions.
+/// How long an idle connection stays open.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
-/// Longest answer that is read, in bytes: a hundred thousand series.
+/// Longest answer, in bytes. It is enough for a hundred thousand series.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Running requests that are asked for: as many as the gateway tells.
+/// Most running requests in an answer: the limit of the gateway.
 const RUNNING_MAX: usize = 1000;
-/// What is kept of an answer that refuses, in characters.
+/// Longest part of an error answer that is shown, in characters.
 const REASON_CHARS_MAX: usize = 200;
-/// What we are called in requests.
+/// The `user-agent` header.
 const AGENT: &str = concat!("taximeter-top/", env!("CARGO_PKG_VERSION"));
 
-/// Why there is no answer; the text says what to do.
+/// Why the admin address gives no answer. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminFault {
-    /// The files of certificates that were named.
+    /// A certificate file cannot be used.
     #[error("cannot use {0}")]
     Files(io::Error),
-    /// A token that cannot stand in a header.
-    #[error("the token has characters that no token has")]
+    /// The token has characters that a header cannot have.
+    #[error("the token has characters that an HTTP header cannot have")]
     Token,
-    /// No connection, or none that lasted.
+    /// There is no connection, or it broke.
     #[error("{cause}")]
     Silent {
         /// What happened.
         cause: String,
     },
-    /// It wants a token, or another one.
+    /// The gateway wants another token, or a certificate.
     #[error(
-        "it asks for its admin_token, or not for this one: set TAXIMETER_ADMIN_TOKEN, or give --token, \
-         or --cert and --key where it knows their authority"
+        "the gateway refuses the token, or needs one; set TAXIMETER_ADMIN_TOKEN to its admin_token, \
+         or use --cert and --key"
     )]
     Unauthorised,
-    /// It answers, but not this.
+    /// The gateway answers with an error.
     #[error("{path} answers {status}: {reason}")]
     Refused {
-        /// What was asked.
+        /// The path of the request.
         path: &'static str,
-        /// Of the answer.
+        /// The status of the answer.
         status: StatusCode,
-        /// What it said.
+        /// The text of the answer.
         reason: String,
     },
-    /// It answers something else.
-    #[error("{path} answers something else than a gateway's admin address: {source}")]
+    /// The answer is not that of an admin address.
+    #[error("{path} does not answer as the admin address of a gateway does: {source}")]
     Unfit {
-        /// What was asked.
+        /// The path of the request.
         path: &'static str,
-        /// Why it cannot be read.
+        /// Why the answer cannot be read.
         source: serde_json::Error,
     },
 }
 
-/// What says that we may ask.
+/// What `top` shows the gateway: a token, or a client certificate.
 #[derive(Clone, Copy)]
-pub(super) struct Proof<'a> {
+pub(super) struct Credentials<'a> {
     pub(super) token: Option<&'a str>,
     pub(super) pair: Option<Pair<'a>>,
 }
 
-/// A gateway's admin address; copies share its connections.
+/// A client for one admin address. Clones share its connections.
 #[derive(Clone)]
 pub(super) struct Client(Arc<Inner>);
 
@@ -100,12 +100,12 @@ struct Inner {
 }
 
 impl Client {
-    /// For `url`, where `proof` is shown, trusting only what is in `ca` where that is given.
+    /// A client for `url`. If `ca` is given, it trusts only the certificates in that file.
     ///
-    /// Errors: the proof or the file does not do.
+    /// Errors: the token or a certificate file cannot be used.
     pub(super) fn new(
         url: UpstreamUrl,
-        Proof { token, pair }: Proof<'_>,
+        Credentials { token, pair }: Credentials<'_>,
         ca: Option<&Path>,
     ) -> Result<Self, AdminFault> {
         let dialer = match pair {
@@ -126,25 +126,25 @@ impl Client {
         Ok(Self(Arc::new(Inner { url, headers, dialer, pool: Pool::new(1, KEEP_ALIVE) })))
     }
 
-    /// How the gateway does now.
+    /// Polls the state of the gateway.
     ///
     /// Errors: as [`AdminFault`] says.
-    pub(super) async fn look(&self) -> Result<Sample, AdminFault> {
+    pub(super) async fn poll(&self) -> Result<Sample, AdminFault> {
         let names: Vec<_> = METRICS.iter().map(|name| format!("name%5B%5D={name}")).collect();
-        // Before what is running: of a request that ends in between nothing is counted twice.
+        // Metrics come first, so that a request that ends in between is not counted twice.
         let metrics = self.get("/metrics", &names.join("&")).await?;
         let live: Live = self.json("/api/v1/live", &format!("limit={RUNNING_MAX}")).await?;
         let status: Status = self.json("/api/v1/status", "").await?;
         Ok(Sample::of(&String::from_utf8_lossy(&metrics), live, status))
     }
 
-    /// What is owed for this month so far. Asks the gateway's store, so nothing for every second.
+    /// Queries the month's cost so far. The gateway reads its store for it, so call it rarely.
     ///
     /// Errors: as [`AdminFault`] says.
     pub(super) async fn month(&self) -> Result<Month, AdminFault> {
         let usage: Usage = self.json("/api/v1/usage", "by=month").await?;
         let from = usage.period.from;
-        // An unknown zone is the gateway's to name; its month is at most a day off.
+        // If this machine does not know the time zone, the month of UTC is at most one day off.
         let name = from.in_tz(&usage.period.zone).map_or_else(
             |_| from.strftime("%Y-%m").to_string(),
             |from| from.strftime("%Y-%m").to_string(),
@@ -173,7 +173,7 @@ impl Client {
                 answer.map_err(|cause| AdminFault::Silent { cause: cause.to_string() })?
             }
             Err(_) => {
-                let cause = format!("nothing within {}s", ANSWER_TIMEOUT.as_secs());
+                let cause = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
                 return Err(AdminFault::Silent { cause });
             }
         };
@@ -199,7 +199,7 @@ impl Client {
             None => Link::new(dialer.dial(url).await?).await?,
         };
         let head = match link.send(request).await {
-            // The other side had closed it meanwhile.
+            // The gateway closed the idle connection.
             Err(SendFault::NotSent(request)) => {
                 link = Link::new(dialer.dial(url).await?).await?;
                 link.send(*request).await
@@ -207,7 +207,7 @@ impl Client {
             sent => sent,
         };
         let head = head.map_err(|fault| match fault {
-            SendFault::NotSent(_) => "the connection was closed at once".into(),
+            SendFault::NotSent(_) => "the gateway closed the connection".into(),
             SendFault::Broken(fault) => Box::<dyn std::error::Error + Send + Sync>::from(fault),
         })?;
         let (head, body) = head.into_parts();
@@ -220,7 +220,7 @@ impl Client {
     }
 }
 
-/// What `/api/v1/usage` answers, as far as it is shown.
+/// The members of `/api/v1/usage` that are shown.
 #[derive(Deserialize)]
 struct Usage {
     period: Period,
@@ -236,16 +236,16 @@ struct Period {
 
 #[derive(Deserialize)]
 struct Total {
-    requests: Requests,
+    requests: RequestCounts,
     billed_cost: Option<Decimal>,
 }
 
 #[derive(Deserialize)]
-struct Requests {
+struct RequestCounts {
     unknown_cost: u64,
 }
 
-/// What an answer that refuses says: a problem's `detail`, or its text.
+/// The text of an error answer: the `detail` of a problem, or the whole body.
 fn reason(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Problem {

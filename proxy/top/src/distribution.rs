@@ -1,20 +1,20 @@
-//! A histogram, and the quantiles that it allows.
+//! A histogram and its quantiles.
 
-/// How many samples were at or below each bound; of one instrument, so with the same bounds.
+/// For each bound, the number of samples at or below it. All histograms have the same bounds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Distribution(Vec<(f64, f64)>);
 
-/// What so many of the samples met.
+/// A quantile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Quantile {
-    /// Interpolated within its bucket.
+    /// Its value, interpolated within the bucket.
     pub(super) seconds: f64,
-    /// Whether it is beyond the last bound, which stands in its place.
+    /// Whether it is beyond the last bound. `seconds` is that bound then.
     pub(super) beyond: bool,
 }
 
 impl Distribution {
-    /// So many more at or below a bound.
+    /// Adds samples at or below a bound.
     pub(super) fn add(&mut self, bound: f64, below: f64) {
         match self.0.binary_search_by(|(known, _)| known.total_cmp(&bound)) {
             Ok(at) => {
@@ -26,7 +26,7 @@ impl Distribution {
         }
     }
 
-    /// What came after `earlier`.
+    /// The samples since `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let before = |bound: f64| {
             let at = earlier.0.binary_search_by(|(known, _)| known.total_cmp(&bound));
@@ -36,7 +36,7 @@ impl Distribution {
         Self(self.0.iter().map(news).collect())
     }
 
-    /// What `part` of the samples met, such as 0.95; `None` without samples.
+    /// The quantile for `part`, such as 0.95. `None` without samples.
     pub(super) fn quantile(&self, part: f64) -> Option<Quantile> {
         let count = self.0.last().map(|(_, below)| *below).filter(|count| *count > 0.0)?;
         let rank = part * count;

@@ -1,24 +1,24 @@
-//! Reads what `/metrics` says: Prometheus's text, version 0.0.4.
+//! Reads the Prometheus text format 0.0.4 of `/metrics`.
 
 use std::borrow::Cow;
 
-/// One number with its labels.
+/// One sample with its labels.
 #[derive(Debug, PartialEq)]
 pub(super) struct Series<'a> {
-    /// Of the sample: with `_total`, `_bucket` and so on.
+    /// Its name, with a suffix such as `_total` or `_bucket`.
     pub(super) name: &'a str,
     labels: Vec<(&'a str, Cow<'a, str>)>,
     pub(super) value: f64,
 }
 
 impl Series<'_> {
-    /// The value of a label; `None` where the series does not have it.
+    /// The value of a label, if the sample has it.
     pub(super) fn label(&self, key: &str) -> Option<&str> {
         self.labels.iter().find(|(known, _)| *known == key).map(|(_, value)| &**value)
     }
 }
 
-/// All series of a text, in its order. A line that is none is left out.
+/// All samples of a text, in order. A line that cannot be read is skipped.
 pub(super) fn series(text: &str) -> impl Iterator<Item = Series<'_>> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(read)
 }
@@ -40,7 +40,7 @@ fn read(line: &str) -> Option<Series<'_>> {
     Some(Series { name, labels, value })
 }
 
-/// What stands before the next quotation mark, and what behind it.
+/// The unescaped text up to the next quotation mark, and the rest after it.
 fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut unescaped: Option<String> = None;
     let mut characters = text.char_indices();

@@ -1,4 +1,4 @@
-//! Figures and names as a terminal shows them.
+//! Numbers and names as text for a terminal.
 
 use ratatui::text::Span;
 use rust_decimal::Decimal;
@@ -7,20 +7,20 @@ use taximeter_net::visible::is_visible;
 use super::distribution::Quantile;
 use super::picture::Rates;
 
-/// In place of what is not known: never a zero.
+/// The text for an unknown value. An unknown value is never zero.
 pub(super) const UNKNOWN: &str = "–";
 
-/// How many columns a text takes.
+/// The width of a text, in columns.
 pub(super) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A name from outside: without what moves or hides its neighbours, and at most `columns` wide.
+/// A name from outside, without control characters, and at most `columns` wide.
 pub(super) fn name(text: &str, columns: usize) -> String {
     let clean = |character| if is_visible(character) { character } else { '\u{fffd}' };
     let mut out = String::new();
     let mut taken = 0;
-    // Where the text no longer fits when an ellipsis follows.
+    // The length of the text that leaves room for an ellipsis.
     let mut cut = 0;
     for character in text.chars().map(clean) {
         taken += width(character.encode_utf8(&mut [0; 4]));
@@ -37,11 +37,11 @@ pub(super) fn name(text: &str, columns: usize) -> String {
     out
 }
 
-/// By the second: three digits that count, and a letter for thousands.
+/// A rate per second: three significant digits, and a letter such as `k` for thousands.
 pub(super) fn rate(number: f64) -> String {
     const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     for (step, letter) in STEPS {
-        // What would round to a thousand of the smaller step is one of this.
+        // 999.6 rounds to 1000, so it is shown as 1.00k.
         if number >= step * 0.9995 {
             return digits(number / step) + letter;
         }
@@ -59,7 +59,7 @@ fn digits(number: f64) -> String {
     }
 }
 
-/// Thousands apart.
+/// A whole number with commas.
 pub(super) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
@@ -77,7 +77,7 @@ fn grouped(number: &str) -> String {
     out + fraction
 }
 
-/// A time that is measured, in seconds.
+/// A measured time, in seconds.
 pub(super) fn time(seconds: f64) -> String {
     match seconds {
         small if small < 0.009_95 => format!("{:.1} ms", small * 1e3),
@@ -88,12 +88,12 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// The same, where it may be unknown.
+/// The same for a time that may be unknown.
 pub(super) fn time_or_unknown(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| UNKNOWN.to_owned(), time)
 }
 
-/// What so many streams met.
+/// A quantile of times.
 pub(super) fn quantile(quantile: Option<Quantile>) -> String {
     match quantile {
         Some(Quantile { seconds, beyond: true }) => format!(">{}", time(seconds)),
@@ -101,7 +101,7 @@ pub(super) fn quantile(quantile: Option<Quantile>) -> String {
     }
 }
 
-/// A time that passes, in seconds: the two largest units.
+/// A duration in its two largest units, from seconds.
 pub(super) fn span(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
     let whole = seconds.clamp(0.0, 1e12) as u64;
@@ -113,7 +113,7 @@ pub(super) fn span(seconds: f64) -> String {
     }
 }
 
-/// Money by the hour: `+` where more was used that has no price.
+/// Spend per hour. A `+` means that some requests had no known price.
 pub(super) fn spend(rates: &Rates) -> String {
     match (rates.spend, rates.unpriced) {
         (spend, true) if spend <= 0.0 => "unknown".to_owned(),
@@ -132,7 +132,7 @@ fn money(amount: f64) -> String {
     }
 }
 
-/// Money of a bill.
+/// An amount of money on a bill.
 pub(super) fn amount(amount: Decimal) -> String {
     let places = if amount.abs() >= Decimal::ONE { 2 } else { 4 };
     let shown = amount.round_dp(places);
@@ -142,7 +142,7 @@ pub(super) fn amount(amount: Decimal) -> String {
     grouped(&format!("{shown:.places$}", places = places as usize))
 }
 
-/// A part of all.
+/// A share in per cent.
 pub(super) fn share(part: Option<f64>) -> String {
     part.map_or_else(|| UNKNOWN.to_owned(), |part| format!("{:.0} %", part * 100.0))
 }

@@ -1,4 +1,4 @@
-//! A gateway that never was, for tests: what its admin address answers.
+//! A fake gateway for tests: the answers of an admin address.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::history::History;
 use super::picture::{Month, Picture};
 use super::sample::Sample;
 
-/// What it answers.
+/// The answers.
 pub(super) struct Gateway {
     metrics: String,
     live: Vec<Value>,
@@ -18,7 +18,7 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
-    /// Nothing has happened yet.
+    /// A gateway without requests.
     pub(super) fn new() -> Self {
         let status = json!({
             "version": "0.1.0",
@@ -37,8 +37,8 @@ impl Gateway {
         Self { metrics: String::new(), live: Vec::new(), status }
     }
 
-    /// So many requests of a tenant have ended, each a stream of 100 + 50 tokens for 0.001 USD
-    /// whose first token came within this bound.
+    /// Adds finished requests of a tenant. Each is a stream of 100 + 50 tokens that costs 0.001 USD,
+    /// and its first token comes within `bound`.
     pub(super) fn ended(mut self, tenant: &str, model: &str, requests: u32, bound: &str) -> Self {
         let quoted =
             |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -66,7 +66,7 @@ impl Gateway {
         self
     }
 
-    /// So many requests have ended whose cost nobody knows.
+    /// Adds finished requests of unknown cost.
     pub(super) fn unpriced(mut self, tenant: &str, requests: u32) -> Self {
         let labels = format!("gen_ai_request_model=\"own\",taximeter_tenant=\"{tenant}\"");
         let _ = write!(
@@ -77,7 +77,7 @@ impl Gateway {
         self
     }
 
-    /// A stream is running.
+    /// Adds a running stream.
     pub(super) fn running(mut self, tenant: &str, model: Option<&str>, tokens: u64) -> Self {
         let open = self.live.len() + 1;
         self.status["requests"] = json!({"open": open, "open_streams": open});
@@ -98,7 +98,7 @@ impl Gateway {
         self
     }
 
-    /// All of its answers, once.
+    /// One poll.
     pub(super) fn sample(&self) -> Sample {
         let live = json!({"at": "2026-11-20T19:12:00Z", "requests": self.live});
         Sample::of(
@@ -109,23 +109,23 @@ impl Gateway {
     }
 }
 
-/// What a gateway looks like that was looked at every ten seconds, and was asked for its month.
+/// What is shown after one poll every ten seconds, and a query of the month's cost.
 pub(super) fn picture_of(looks: &[Gateway]) -> Picture {
     let start = clock::now();
     let (history, now) = history_of(start, looks);
     history.picture(now)
 }
 
-/// The same, and when the last look was.
+/// The same data before it is shown, and the time of the last poll.
 pub(super) fn history_of(start: Instant, looks: &[Gateway]) -> (History, Instant) {
     let mut now = start;
     let mut looks = looks.iter().map(Gateway::sample);
     let mut history = History::new(now, looks.next().unwrap());
     for look in looks {
         now += Duration::from_secs(10);
-        history.saw(now, look);
+        history.add(now, look);
     }
-    history.owed(Month {
+    history.set_month(Month {
         name: "2026-11".to_owned(),
         billed: Some("1234.5678".parse().unwrap()),
         currency: Some("USD".to_owned()),

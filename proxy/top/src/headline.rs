@@ -1,4 +1,4 @@
-//! The lines above the tables: what the gateway does as a whole.
+//! The lines above the tables: the state of the whole gateway.
 
 use super::figures::{UNKNOWN, amount, count, name, quantile, rate, span, spend};
 use super::picture::{Month, Picture};
@@ -6,31 +6,31 @@ use super::picture::{Month, Picture};
 /// Longest name of a gateway, in columns.
 const NAME_COLUMNS_MAX: usize = 32;
 
-/// A piece of a line, and how it is to be taken.
+/// A part of a line, with its style.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct Segment {
     pub(super) text: String,
     pub(super) tone: Tone,
 }
 
-/// How something is to be taken.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
-    /// A name or a figure that counts.
+    /// An important name or number.
     Strong,
     Good,
-    /// Not as it should be.
+    /// A warning.
     Odd,
     Bad,
 }
 
-fn piece(tone: Tone, text: impl Into<String>) -> Piece {
-    Piece { text: text.into(), tone }
+fn piece(tone: Tone, text: impl Into<String>) -> Segment {
+    Segment { text: text.into(), tone }
 }
 
-/// Who it is and how it does.
-pub(super) fn who(picture: &Picture) -> Vec<Piece> {
+/// Name, version, uptime and state.
+pub(super) fn who(picture: &Picture) -> Vec<Segment> {
     let Picture { gateway, version, uptime, .. } = picture;
     let mut line = vec![
         piece(Tone::Strong, name(gateway, NAME_COLUMNS_MAX)),
@@ -45,8 +45,8 @@ pub(super) fn who(picture: &Picture) -> Vec<Piece> {
     line
 }
 
-/// What happens in it.
-pub(super) fn what(picture: &Picture) -> Vec<Piece> {
+/// Request rate, token rates and running requests.
+pub(super) fn what(picture: &Picture) -> Vec<Segment> {
     let of = |figure: fn(&super::picture::Rates) -> f64| {
         picture.total.as_ref().map_or_else(|| UNKNOWN.to_owned(), |total| rate(figure(total)))
     };
@@ -66,8 +66,8 @@ pub(super) fn what(picture: &Picture) -> Vec<Piece> {
     ]
 }
 
-/// What it costs, and whether that is written down.
-pub(super) fn money(picture: &Picture) -> Vec<Piece> {
+/// Spend, ledger and store.
+pub(super) fn money(picture: &Picture) -> Vec<Segment> {
     let currency = picture.currency.as_deref().unwrap_or_default();
     let spent = picture.total.as_ref().map_or_else(|| UNKNOWN.to_owned(), spend);
     let hour = format!("spend {spent} {}", name(currency, 3));
@@ -75,32 +75,32 @@ pub(super) fn money(picture: &Picture) -> Vec<Piece> {
     line.extend(picture.month.as_ref().map(|month| piece(Tone::Strong, owed(month))));
     let ledger = &picture.ledger;
     line.push(if !(ledger.is_healthy && ledger.is_open) {
-        piece(Tone::Bad, "ledger not written")
+        piece(Tone::Bad, "ledger not writable")
     } else if ledger.lost_entries > 0 {
-        piece(Tone::Bad, format!("ledger lost {}", count(ledger.lost_entries)))
+        piece(Tone::Bad, format!("ledger lost {} entries", count(ledger.lost_entries)))
     } else {
-        piece(Tone::Good, "ledger written")
+        piece(Tone::Good, "ledger ok")
     });
     let lag = picture.store.pending_entries;
     line.push(match (&picture.store.fault, lag) {
-        (Some(_), _) => piece(Tone::Bad, format!("store {} behind, not fed", count(lag))),
+        (Some(_), _) => piece(Tone::Bad, format!("store fails, {} behind", count(lag))),
         (None, 0) => piece(Tone::Good, "store up to date"),
         (None, _) => piece(Tone::Plain, format!("store {} behind", count(lag))),
     });
     line
 }
 
-/// What is wrong, in a sentence; `None` where nothing is.
+/// An error, in one sentence.
 pub(super) fn trouble(picture: &Picture, url: &str) -> Option<String> {
     if let Some(away) = &picture.away {
         let since = span(away.seconds);
         let why = name(&away.why, 400);
-        return Some(format!("no answer from {url} since {since}; trying again ({why})"));
+        return Some(format!("no answer from {url} for {since}, trying again ({why})"));
     }
     picture.store.fault.as_ref().map(|fault| format!("store: {}", name(fault, 400)))
 }
 
-/// Above the line of first tokens.
+/// The title of the chart of times to first token.
 pub(super) fn first_tokens(picture: &Picture) -> String {
     let of =
         |which: fn(&super::picture::Rates) -> _| quantile(picture.total.as_ref().and_then(which));
@@ -108,7 +108,7 @@ pub(super) fn first_tokens(picture: &Picture) -> String {
     format!("TTFT  p50 {p50}  p95 {p95}")
 }
 
-/// Above the line of output tokens.
+/// The title of the chart of output tokens.
 pub(super) fn output_tokens(picture: &Picture) -> String {
     let known = || picture.points.iter().rev().filter_map(|point| point.output_tokens);
     let of = |number: Option<f64>| number.map_or_else(|| UNKNOWN.to_owned(), rate);
@@ -116,15 +116,15 @@ pub(super) fn output_tokens(picture: &Picture) -> String {
     format!("output tokens/s  now {now}  peak {most}")
 }
 
-/// What rates are of.
+/// The window of the rates.
 pub(super) fn window(picture: &Picture) -> String {
     if picture.total.is_none() {
-        return "rates come with the next look".to_owned();
+        return "no rates yet".to_owned();
     }
     if picture.window >= 60.0 {
-        return "rates of the last minute".to_owned();
+        return "rates over the last minute".to_owned();
     }
-    format!("rates of the last {}", span(picture.window.ceil()))
+    format!("rates over the last {}", span(picture.window.ceil()))
 }
 
 fn owed(month: &Month) -> String {
@@ -133,8 +133,8 @@ fn owed(month: &Month) -> String {
     match billed.filter(|billed| !billed.is_zero()) {
         Some(billed) if *more => format!("{}+ {currency} in {of}", amount(billed)),
         Some(billed) => format!("{} {currency} in {of}", amount(billed)),
-        None if *more => format!("unknown in {of}"),
-        None => format!("nothing owed in {of}"),
+        None if *more => format!("unknown cost in {of}"),
+        None => format!("no cost in {of}"),
     }
 }
 
@@ -147,9 +147,9 @@ mod tests {
         for (billed, more, text) in [
             (Some("12.5"), false, "12.50 USD in 2026-11"),
             (Some("12.5"), true, "12.50+ USD in 2026-11"),
-            (Some("0"), false, "nothing owed in 2026-11"),
-            (Some("0"), true, "unknown in 2026-11"),
-            (None, true, "unknown in 2026-11"),
+            (Some("0"), false, "no cost in 2026-11"),
+            (Some("0"), true, "unknown cost in 2026-11"),
+            (None, true, "unknown cost in 2026-11"),
         ] {
             let month = Month {
                 name: "2026-11".to_owned(),

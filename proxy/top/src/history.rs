@@ -1,39 +1,40 @@
-//! What looks at a gateway come to: rates over the last minute, points over time.
+//! The history of polls: rates over the last minute, and points for charts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::picture::{Away, Month, Picture, Point, Rates, Row};
+use super::picture::{Month, NamedRates, Outage, Picture, Point, Rates};
 use super::sample::{Running, Sample, Sums};
 
-/// What rates are taken over.
+/// The window of rates.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Between two looks that are kept with all their names: of thousands, each is some megabytes.
+/// Time between two polls that are kept with all names. Such a poll can take some megabytes.
 const KEPT_INTERVAL: Duration = Duration::from_secs(5);
-/// What a point's median is taken over, so that few requests make a line too.
+/// The window of the median in a point. It is long enough for few requests to make a line.
 const POINT_WINDOW: Duration = Duration::from_secs(10);
-/// Points that are kept: more than the widest window has columns.
+/// Most points that are kept: more than the columns of any terminal.
 const POINTS_MAX: usize = 512;
 
-/// All that is remembered of a gateway.
+/// All polls of a gateway that still matter.
 #[derive(Debug)]
 pub(super) struct History {
     latest: Arc<Sample>,
     at: Instant,
-    /// The oldest first; the first is the one that rates by name begin at.
+    /// Polls with all names. The oldest comes first; rates by name start there.
     kept: VecDeque<(Instant, Arc<Sample>)>,
-    /// The sums of every look within the window, and of the last one before it.
+    /// The sums of each poll within the window, and of the last poll before it.
     totals: VecDeque<(Instant, Sums)>,
     points: VecDeque<Point>,
-    /// Most output tokens of any look: what turns out to be less is no new token when it grows.
+    /// The largest number of output tokens so far. If the number falls and grows again, only the
+    /// tokens above this maximum are new.
     output_tokens_max: f64,
     month: Option<Month>,
     away: Option<(Instant, String)>,
 }
 
 impl History {
-    /// After the first look.
+    /// The history after the first poll.
     pub(super) fn new(now: Instant, sample: Sample) -> Self {
         let latest = Arc::new(sample);
         Self {
@@ -48,8 +49,8 @@ impl History {
         }
     }
 
-    /// Another look. A gateway that has been started anew counts from zero: its rates begin there.
-    pub(super) fn saw(&mut self, now: Instant, sample: Sample) {
+    /// Adds a poll. If the gateway has restarted, its counters and rates start at zero.
+    pub(super) fn add(&mut self, now: Instant, sample: Sample) {
         self.away = None;
         if sample.status.started_at != self.latest.status.started_at {
             let (month, points) = (self.month.take(), std::mem::take(&mut self.points));
@@ -74,19 +75,19 @@ impl History {
         forget(&mut self.kept, now, WINDOW);
     }
 
-    /// It did not answer.
+    /// Adds a poll that failed.
     pub(super) fn missed(&mut self, now: Instant, why: String) {
         let since = self.away.as_ref().map_or(now, |(since, _)| *since);
         self.away = Some((since, why));
         self.push(Point::default());
     }
 
-    /// What is owed this month.
-    pub(super) fn owed(&mut self, month: Month) {
+    /// Sets the month's cost.
+    pub(super) fn set_month(&mut self, month: Month) {
         self.month = Some(month);
     }
 
-    /// What there is to show.
+    /// The data to show.
     pub(super) fn picture(&self, now: Instant) -> Picture {
         let (sample, status) = (&*self.latest, &self.latest.status);
         let total = self.totals.front().and_then(|(from, earlier)| {
@@ -94,7 +95,7 @@ impl History {
             rates(&news, self.at - *from, news.cost)
         });
         let window = self.totals.front().map(|(from, _)| self.at - *from).unwrap_or_default();
-        let away = self.away.as_ref().map(|(since, why)| Away {
+        let away = self.away.as_ref().map(|(since, why)| Outage {
             seconds: now.saturating_duration_since(*since).as_secs_f64(),
             why: why.clone(),
         });
@@ -122,12 +123,12 @@ impl History {
         }
     }
 
-    /// Everyone there is, by name.
+    /// The rows of a table, by name.
     fn rows<'a>(
         &'a self,
         of: fn(&Sample) -> &BTreeMap<String, Sums>,
         name_of: impl Fn(&'a Running) -> &'a str,
-    ) -> Vec<Row> {
+    ) -> Vec<NamedRates> {
         let mut running: BTreeMap<&str, usize> = BTreeMap::new();
         for request in &self.latest.live.requests {
             *running.entry(name_of(request)).or_default() += 1;
@@ -142,12 +143,12 @@ impl History {
                 rates(&news, self.at - *from, spent)
             });
             let running = running.get(&**name).copied().unwrap_or_default();
-            Row { name: name.clone(), running, rates }
+            NamedRates { name: name.clone(), running, rates }
         };
         of(&self.latest).iter().map(row).collect()
     }
 
-    /// The sums of the last look that is as old as `window`, or of the first.
+    /// The sums of the last poll that is at least as old as `window`, or of the first one.
     fn total_before(&self, now: Instant, window: Duration) -> &Sums {
         let old = self.totals.iter().rev().find(|(at, _)| now - *at >= window);
         old.or(self.totals.front()).map_or(&self.latest.total, |(_, sums)| sums)
@@ -161,14 +162,14 @@ impl History {
     }
 }
 
-/// Drops what is older than the last that is as old as `window`.
+/// Drops all polls but the last one that is at least as old as `window`, and the newer ones.
 fn forget<T>(kept: &mut VecDeque<(Instant, T)>, now: Instant, window: Duration) {
     while kept.get(1).is_some_and(|(at, _)| now - *at >= window) {
         kept.pop_front();
     }
 }
 
-/// `spent` is what everybody spent.
+/// Rates of `news` in `elapsed`. `spent` is the cost of all, for the share.
 fn rates(news: &Sums, elapsed: Duration, spent: f64) -> Option<Rates> {
     let seconds = elapsed.as_secs_f64();
     (seconds > 0.0).then(|| Rates {
@@ -189,11 +190,11 @@ mod tests {
     use super::*;
     use taximeter_system::clock;
 
-    fn row<'p>(rows: &'p [Row], name: &str) -> &'p Row {
+    fn row<'p>(rows: &'p [NamedRates], name: &str) -> &'p NamedRates {
         rows.iter().find(|row| row.name == name).unwrap()
     }
 
-    fn rates_of(rows: &[Row], name: &str) -> Rates {
+    fn rates_of(rows: &[NamedRates], name: &str) -> Rates {
         row(rows, name).rates.clone().unwrap()
     }
 
@@ -270,7 +271,7 @@ mod tests {
         let mut later = Gateway::new().ended("acme", "m", 15, "0.25");
         later.status["started_at"] = "2026-11-20T19:11:55Z".into();
         let now = now + Duration::from_secs(10);
-        history.saw(now, later.sample());
+        history.add(now, later.sample());
         assert!(close(history.picture(now).total.unwrap().requests, 1.0));
     }
 
@@ -284,7 +285,7 @@ mod tests {
         let away = picture.away.unwrap();
         assert!(close(away.seconds, 3.0) && away.why == "refused", "{away:?}");
         assert_eq!(picture.gateway, "edge-1");
-        history.saw(now + Duration::from_secs(5), Gateway::new().sample());
+        history.add(now + Duration::from_secs(5), Gateway::new().sample());
         assert_eq!(history.picture(now + Duration::from_secs(5)).away, None);
     }
 

@@ -44,36 +44,37 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 pub use self::client::AdminFault;
 
-use self::client::{Client, Proof};
+use self::client::{Client, Credentials};
 use self::history::History;
 use self::picture::Month;
 use self::sample::Sample;
-use self::screen::{Next, Screen};
-use self::terminal::Taken;
+use self::screen::{KeyEffect, Screen};
+use self::terminal::FullScreen;
 use self::view::{Theme, View};
 
-/// The least time from one question to the store, what the month comes to, to the next.
+/// Shortest time between two queries of the month's cost.
 const MONTH_PERIOD_MIN: Duration = Duration::from_secs(5);
-/// A store that takes long is left alone for so many times as long.
+/// After a query, the store rests this many times as long as the query took.
 const MONTH_REST: u32 = 50;
-/// How often what passes by itself is drawn anew.
+/// Time between two redraws without new data. Times such as the uptime change by themselves.
 const REDRAW_PERIOD: Duration = Duration::from_secs(1);
-/// Shortest and longest time between two looks, in seconds.
+/// Shortest and longest polling interval, in seconds.
 const EVERY: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
-/// Where the gateway of this machine is, unless somebody says so.
+/// The default admin address of a gateway on this machine.
 static ADMIN: LazyLock<String> = LazyLock::new(|| format!("http://{ADMIN_DEFAULT}"));
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter top                                       the gateway on this machine
-  taximeter top --admin https://meter.example:9464    another; its token is in TAXIMETER_ADMIN_TOKEN
-  taximeter top --once | head -n 4                    one look as plain text
+  taximeter top --admin https://meter.example:9464    another gateway; set TAXIMETER_ADMIN_TOKEN
+  taximeter top --once | head -n 4                    print the state once as plain text
 
-Keys: q quits, Tab and arrows turn to other tables, s sorts, p pauses, ? explains. Needs 40x10, and
-shows all from 80x24 on. What is no terminal gets one look, as with --once.";
+Keys: q quits, Tab and the arrow keys change the table, s changes the order, p pauses, ? shows help.
+The window needs 40x10 characters; 80x24 shows everything. If the output is no terminal, the command
+prints the state once, as with --once.";
 
-/// What a gateway does, live: tenants, models, running requests, times to first token, spend
+/// Shows a gateway live: tenants, models, running requests, time to first token, spend
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
@@ -87,36 +88,36 @@ pub struct TopArgs {
     )]
     admin: UpstreamUrl,
 
-    /// What the gateway's admin_token is; better in the variable, since others see arguments
+    /// The gateway's admin_token. Prefer the environment variable: other users can see arguments
     #[arg(long, value_name = "TOKEN", env = "TAXIMETER_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<String>,
 
-    /// Trust the certificates in this file, PEM, instead of the system's
+    /// PEM file with the certificates to trust, instead of those of the system
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// Certificate, PEM, to show in place of a token: of an authority that the gateway's admin_tls
-    /// names as client_ca
+    /// PEM file with a client certificate to use instead of a token. An authority in
+    /// admin_tls.client_ca of the gateway must have signed it
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
-    /// Its key, PEM
+    /// PEM file with the private key of the client certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Seconds between two looks
+    /// Polling interval in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     every: Duration,
 
-    /// One look as plain text, after one interval
+    /// Print the state once as plain text, after one interval
     #[arg(long)]
     once: bool,
 }
 
-/// An admin address, with or without its scheme.
+/// Reads an admin address, with or without a scheme.
 pub fn address(text: &str) -> Result<UpstreamUrl, String> {
     if text.contains('@') {
-        return Err("has credentials in it: the token belongs into TAXIMETER_ADMIN_TOKEN".into());
+        return Err("must have no credentials; put the token into TAXIMETER_ADMIN_TOKEN".into());
     }
     let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     UpstreamUrl::parse(&url).map_err(|fault| fault.to_string())
@@ -128,48 +129,48 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| format!("expected {} to {} seconds", EVERY.start(), EVERY.end()))
 }
 
-/// Why nothing is shown.
+/// Why `top` ends with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopError {
-    /// No gateway to look at.
+    /// The gateway does not answer.
     #[error("no answer from {url}: {fault}")]
     Admin {
-        /// Of its admin address.
+        /// The URL of the admin address.
         url: String,
-        /// What is wrong.
+        /// Why there is no answer.
         fault: AdminFault,
     },
-    /// The terminal does not do as it is told.
-    #[error("cannot use the terminal: {0}; --once writes plain text")]
+    /// The terminal cannot be used.
+    #[error("cannot use the terminal: {0}; use --once for plain text")]
     Screen(io::Error),
-    /// The answer cannot be written.
-    #[error("cannot write the answer: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 
-/// Shows it until told to stop, or once.
+/// Shows the gateway until the user quits, or once.
 ///
-/// Errors: as [`TopError`] says, where the gateway does not answer the first time, or the terminal
-/// does not obey.
+/// Errors: the gateway does not answer the first poll; the terminal cannot be used.
 pub fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), TopError> {
     let url = shown(&args.admin);
     let failed = |fault| TopError::Admin { url: url.clone(), fault };
     let (certificate, key) = (args.cert.as_deref(), args.key.as_deref());
     let pair = certificate.zip(key).map(|(certificate, key)| Pair { certificate, key });
-    let proof = Proof { token: args.token.as_deref(), pair };
-    let client = Client::new(args.admin.clone(), proof, args.ca.as_deref()).map_err(failed)?;
+    let credentials = Credentials { token: args.token.as_deref(), pair };
+    let client =
+        Client::new(args.admin.clone(), credentials, args.ca.as_deref()).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(TopError::Screen)?;
     runtime.block_on(async {
-        let first = client.look().await.map_err(failed)?;
+        let first = client.poll().await.map_err(failed)?;
         let mut history = History::new(clock::now(), first);
         if args.once || !io::stdout().is_terminal() {
             if let Ok(month) = client.month().await {
-                history.owed(month);
+                history.set_month(month);
             }
             sleep(args.every).await;
-            history.saw(clock::now(), client.look().await.map_err(failed)?);
+            history.add(clock::now(), client.poll().await.map_err(failed)?);
             return Ok(plain::write(&history.picture(clock::now()), &url, out)?);
         }
         watch(client, history, args.every, &url).await.map_err(TopError::Screen)
@@ -181,22 +182,22 @@ fn shown(url: &UpstreamUrl) -> String {
     format!("{scheme}://{}{}", url.authority(), url.prefix)
 }
 
-/// What has been asked.
-enum Told {
-    Look(Result<Box<Sample>, AdminFault>),
+/// New data from the admin address.
+enum Update {
+    Poll(Result<Box<Sample>, AdminFault>),
     Month(Month),
 }
 
-/// Shows it until a key or a signal ends it.
+/// Shows the gateway until a key or a signal ends the program.
 async fn watch(client: Client, mut history: History, every: Duration, url: &str) -> io::Result<()> {
     let mut stop = Stop::new()?;
     let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let view = View { url, theme: Theme { colours } };
-    let mut taken = Taken::new()?;
+    let mut taken = FullScreen::new()?;
     let mut events = terminal::events()?;
     let (tell, mut told) = channel(1);
-    tokio::spawn(ask_looks(client.clone(), every, tell.clone()));
-    tokio::spawn(ask_months(client, tell));
+    tokio::spawn(send_polls(client.clone(), every, tell.clone()));
+    tokio::spawn(send_months(client, tell));
     let mut redraw = interval(REDRAW_PERIOD);
     redraw.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut screen = Screen::default();
@@ -208,15 +209,15 @@ async fn watch(client: Client, mut history: History, every: Duration, url: &str)
         taken.terminal.draw(|frame| view.draw(&picture, &mut screen, frame))?;
         tokio::select! {
             event = events.recv() => match event {
-                Some(Event::Key(key)) if screen.on_key(key) == Next::Quit => return Ok(()),
+                Some(Event::Key(key)) if screen.on_key(key) == KeyEffect::Quit => return Ok(()),
                 Some(_) => {}
-                // The terminal is gone.
+                // The terminal is closed.
                 None => return Ok(()),
             },
             Some(told) = told.recv() => match told {
-                Told::Look(Ok(sample)) => history.saw(clock::now(), *sample),
-                Told::Look(Err(fault)) => history.missed(clock::now(), fault.to_string()),
-                Told::Month(month) => history.owed(month),
+                Update::Poll(Ok(sample)) => history.add(clock::now(), *sample),
+                Update::Poll(Err(fault)) => history.missed(clock::now(), fault.to_string()),
+                Update::Month(month) => history.set_month(month),
             },
             _ = redraw.tick() => {}
             () = stop.wait() => return Ok(()),
@@ -224,29 +225,29 @@ async fn watch(client: Client, mut history: History, every: Duration, url: &str)
     }
 }
 
-/// A slow gateway is asked less often.
-async fn ask_looks(client: Client, every: Duration, tell: Sender<Told>) {
+/// Polls the gateway. If it is slow, the polls are further apart.
+async fn send_polls(client: Client, every: Duration, tell: Sender<Update>) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // There has been a first look already.
+    // The first poll is done.
     ticks.reset();
     loop {
         ticks.tick().await;
-        let looked = client.look().await.map(Box::new);
-        if tell.send(Told::Look(looked)).await.is_err() {
+        let sample = client.poll().await.map(Box::new);
+        if tell.send(Update::Poll(sample)).await.is_err() {
             return;
         }
     }
 }
 
-/// One that is busy or away is asked again later; what it said before stays.
-async fn ask_months(client: Client, tell: Sender<Told>) {
+/// Queries the month's cost again and again. A failed query keeps the last known value.
+async fn send_months(client: Client, tell: Sender<Update>) {
     loop {
         let asked = clock::now();
         let month = client.month().await;
         let took = clock::now() - asked;
         if let Ok(month) = month
-            && tell.send(Told::Month(month)).await.is_err()
+            && tell.send(Update::Month(month)).await.is_err()
         {
             return;
         }

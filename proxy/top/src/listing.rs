@@ -1,4 +1,5 @@
-//! Tables: which columns fit, and the text of their cells. A terminal and a file show the same.
+//! Tables as text: which columns fit, and what is in their cells. The terminal and plain text show
+//! the same tables.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -8,19 +9,19 @@ use jiff::Timestamp;
 use super::figures::{
     UNKNOWN, count, name, quantile, rate, share, span, spend, time, time_or_unknown,
 };
-use super::picture::{Picture, Rates, Row};
+use super::picture::{NamedRates, Picture, Rates};
 use super::sample::{Running, Upstream};
 use super::screen::{Order, RunningOrder, Screen};
 
-/// Least columns of a name.
+/// Least width of a name, in columns of text.
 const NAME_COLUMNS_MIN: usize = 6;
 
-/// A table, as much of it as is shown.
+/// The visible part of a table.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Vec<String>>,
-    /// In place of rows where there is none.
+    /// The text for a table without rows.
     pub(super) nothing: &'static str,
 }
 
@@ -29,15 +30,15 @@ pub(super) struct Listing {
 pub(super) struct Column {
     pub(super) head: String,
     pub(super) columns: usize,
-    /// Figures stand at the right, names at the left.
+    /// Whether the cells are numbers, which are aligned to the right.
     pub(super) is_figure: bool,
 }
 
-/// A column that is shown where a table is wide enough.
-struct Figure<T> {
+/// How a column is made. It is shown if the table is wide enough.
+struct ColumnSpec<T> {
     head: &'static str,
     columns: usize,
-    /// Of the whole table.
+    /// Least width of the table that shows it.
     table_columns_min: usize,
     text: fn(&Picture, &T, usize) -> String,
     is_figure: bool,
@@ -48,8 +49,8 @@ const fn figure<T>(
     columns: usize,
     table_columns_min: usize,
     text: fn(&Picture, &T, usize) -> String,
-) -> Figure<T> {
-    Figure { head, columns, table_columns_min, text, is_figure: true }
+) -> ColumnSpec<T> {
+    ColumnSpec { head, columns, table_columns_min, text, is_figure: true }
 }
 
 const fn word<T>(
@@ -57,11 +58,11 @@ const fn word<T>(
     columns: usize,
     table_columns_min: usize,
     text: fn(&Picture, &T, usize) -> String,
-) -> Figure<T> {
-    Figure { head, columns, table_columns_min, text, is_figure: false }
+) -> ColumnSpec<T> {
+    ColumnSpec { head, columns, table_columns_min, text, is_figure: false }
 }
 
-const RATES: [Figure<Row>; 8] = [
+const RATES: [ColumnSpec<NamedRates>; 8] = [
     figure("live", 4, 48, |_, row, _| count(row.running as u64)),
     figure("req/s", 6, 0, |_, row, _| of_rates(row, |rates| rate(rates.requests))),
     figure("in/s", 6, 56, |_, row, _| of_rates(row, |rates| rate(rates.input_tokens))),
@@ -72,7 +73,7 @@ const RATES: [Figure<Row>; 8] = [
     figure("share", 6, 70, |_, row, _| of_rates(row, |rates| share(rates.share))),
 ];
 
-const RUNNING: [Figure<Running>; 9] = [
+const RUNNING: [ColumnSpec<Running>; 9] = [
     word("model", 0, 0, |_, running, columns| {
         name(running.request_model.as_deref().unwrap_or(UNKNOWN), columns)
     }),
@@ -86,7 +87,7 @@ const RUNNING: [Figure<Running>; 9] = [
     figure("stall", 7, 58, |_, running, _| time_or_unknown(running.longest_stall)),
 ];
 
-const UPSTREAMS: [Figure<Upstream>; 5] = [
+const UPSTREAMS: [ColumnSpec<Upstream>; 5] = [
     word("health", 9, 0, |_, upstream, columns| name(&upstream.health, columns)),
     figure("live", 5, 0, |_, upstream, _| count(upstream.open_requests as u64)),
     figure("failures", 8, 0, |_, upstream, _| count(upstream.failures)),
@@ -101,22 +102,23 @@ const UPSTREAMS: [Figure<Upstream>; 5] = [
     }),
 ];
 
-/// Tenants, or models, as `rows` of a table that is so many columns wide.
+/// The table of tenants or models. `columns` is its width, `rows` are the visible rows.
 pub(super) fn of_names(
     picture: &Picture,
     what: &'static str,
-    all: &[Row],
+    all: &[NamedRates],
     screen: &Screen,
     columns: usize,
     rows: Range<usize>,
 ) -> Listing {
     let mut sorted: Vec<_> = all.iter().collect();
     sorted.sort_by(|one, other| compared(screen.order, one, other));
-    let table = Table { what, figures: &RATES, nothing: "none yet", name: |row| &row.name };
+    let table =
+        TableSpec { what, figures: &RATES, nothing: "no requests yet", name: |row| &row.name };
     table.listing(picture, &sorted, columns, rows)
 }
 
-/// Running requests.
+/// The table of running requests.
 pub(super) fn of_running(
     picture: &Picture,
     screen: &Screen,
@@ -134,32 +136,36 @@ pub(super) fn of_running(
             descending(one.longest_stall, other.longest_stall).then_with(|| age(one, other))
         }
     });
-    let table = Table {
+    let table = TableSpec {
         what: "running",
         figures: &RUNNING,
-        nothing: "nothing is running",
+        nothing: "no request is running",
         name: |one| &one.tenant,
     };
     table.listing(picture, &sorted, columns, rows)
 }
 
-/// Upstreams, in order of preference.
+/// The table of upstreams, in order of preference.
 pub(super) fn of_upstreams(picture: &Picture, columns: usize, rows: Range<usize>) -> Listing {
     let all: Vec<_> = picture.upstreams.iter().collect();
-    let table =
-        Table { what: "upstreams", figures: &UPSTREAMS, nothing: "none", name: |one| &one.name };
+    let table = TableSpec {
+        what: "upstreams",
+        figures: &UPSTREAMS,
+        nothing: "no upstream",
+        name: |one| &one.name,
+    };
     table.listing(picture, &all, columns, rows)
 }
 
-/// How a kind of thing is told.
-struct Table<'t, T> {
+/// How a table is made.
+struct TableSpec<'t, T> {
     what: &'static str,
-    figures: &'t [Figure<T>],
+    figures: &'t [ColumnSpec<T>],
     nothing: &'static str,
     name: fn(&T) -> &str,
 }
 
-impl<T> Table<'_, T> {
+impl<T> TableSpec<'_, T> {
     fn listing(
         &self,
         picture: &Picture,
@@ -171,10 +177,10 @@ impl<T> Table<'_, T> {
             self.figures.iter().filter(|figure| figure.table_columns_min <= columns).collect();
         let taken: usize = fitting.iter().map(|figure| figure.columns + 1).sum();
         let free = columns.saturating_sub(taken).max(NAME_COLUMNS_MIN);
-        // Who has a second name shares the room of the first.
+        // A second column of names gets half of the space.
         let second = fitting.iter().any(|figure| figure.columns == 0);
         let (first, second) = if second { (free / 2, free - free / 2) } else { (free, 0) };
-        let of = |figure: &Figure<T>| if figure.columns == 0 { second } else { figure.columns };
+        let of = |figure: &ColumnSpec<T>| if figure.columns == 0 { second } else { figure.columns };
         let rows = rows.start.min(all.len())..rows.end.min(all.len());
         let shown = all.get(rows).unwrap_or_default();
         let head = name(&format!("{} {}", self.what, count(all.len() as u64)), first);
@@ -193,9 +199,9 @@ impl<T> Table<'_, T> {
     }
 }
 
-fn compared(order: Order, one: &Row, other: &Row) -> Ordering {
+fn compared(order: Order, one: &NamedRates, other: &NamedRates) -> Ordering {
     let by = |number: fn(&Rates) -> f64| {
-        let of = |row: &Row| row.rates.as_ref().map(number);
+        let of = |row: &NamedRates| row.rates.as_ref().map(number);
         descending(of(one), of(other))
     };
     let tokens = || by(|rates| rates.input_tokens + rates.output_tokens);
@@ -210,13 +216,13 @@ fn compared(order: Order, one: &Row, other: &Row) -> Ordering {
     first.then_with(then).then_with(|| one.name.cmp(&other.name))
 }
 
-/// The largest first; what is unknown last.
+/// The largest number first, unknown ones last.
 fn descending(one: Option<f64>, other: Option<f64>) -> Ordering {
     let number = |number: Option<f64>| number.unwrap_or(f64::NEG_INFINITY);
     number(other).total_cmp(&number(one))
 }
 
-fn of_rates(row: &Row, text: impl Fn(&Rates) -> String) -> String {
+fn of_rates(row: &NamedRates, text: impl Fn(&Rates) -> String) -> String {
     row.rates.as_ref().map_or_else(|| UNKNOWN.to_owned(), text)
 }
 
@@ -224,7 +230,7 @@ fn tokens(number: Option<u64>) -> String {
     number.map_or_else(|| UNKNOWN.to_owned(), count)
 }
 
-/// By the gateway's own clock.
+/// The age of a time, by the gateway's clock.
 fn ago(now: Timestamp, at: Timestamp) -> String {
     span(now.duration_since(at).as_secs_f64()) + " ago"
 }

@@ -1,18 +1,18 @@
-//! A picture as plain text, whole: for files, pipes and eyes without a terminal.
+//! The same data as plain text, for files and pipes.
 
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::headline::{self, Piece};
+use super::headline::{self, Segment};
 use super::listing::{Listing, of_names, of_running, of_upstreams};
 use super::picture::Picture;
 use super::screen::Screen;
 
-/// How wide tables are: wide enough for every column.
+/// Width of the tables: enough for every column.
 const COLUMNS: usize = 200;
 
-/// Writes all of it.
+/// Writes everything.
 pub(super) fn write(picture: &Picture, url: &str, out: &mut dyn Write) -> io::Result<()> {
     for pieces in [headline::who(picture), headline::what(picture), headline::money(picture)] {
         writeln!(out, "{}", joined(&pieces))?;
@@ -34,7 +34,7 @@ pub(super) fn write(picture: &Picture, url: &str, out: &mut dyn Write) -> io::Re
     Ok(())
 }
 
-fn joined(pieces: &[Piece]) -> String {
+fn joined(pieces: &[Segment]) -> String {
     let texts: Vec<_> = pieces.iter().map(|piece| &*piece.text).collect();
     texts.join("  ")
 }

@@ -1,7 +1,7 @@
-//! One look at a gateway: what its admin address answers, added up by tenant and by model.
+//! One poll of a gateway: the answers of its admin address, added up by tenant and by model.
 //!
-//! Tokens of requests that are running count from the moment that they are known: metrics tell them
-//! only when a request has ended.
+//! Metrics count the tokens of a request when it ends. The tokens of running requests are added to
+//! them here.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::distribution::Distribution;
 use super::exposition::series;
 
-/// The metrics that are read.
+/// The metrics that a poll reads.
 pub(super) const METRICS: [&str; 5] = [REQUESTS, TOKENS, COST, UNPRICED, FIRST_TOKENS];
 const REQUESTS: &str = "taximeter_requests_total";
 const TOKENS: &str = "taximeter_tokens_total";
@@ -19,34 +19,34 @@ const COST: &str = "taximeter_cost_total";
 const UNPRICED: &str = "taximeter_unpriced_total";
 const FIRST_TOKENS: &str = "gen_ai_server_time_to_first_token_seconds";
 const FIRST_TOKENS_BUCKET: &str = "gen_ai_server_time_to_first_token_seconds_bucket";
-/// What metrics call those that they do not name.
+/// The label value of tenants or models without their own series.
 const OTHER: &str = "other";
-/// In place of a model where a request has none.
+/// The name for requests without a model.
 const NONE: &str = "(none)";
 
-/// What `/api/v1/status` answers, as far as it is shown.
+/// The members of `/api/v1/status` that are shown.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Status {
     pub(super) version: String,
-    /// Its name.
+    /// The name of the gateway.
     pub(super) gateway: String,
     pub(super) started_at: Timestamp,
     pub(super) uptime_seconds: f64,
     pub(super) draining: bool,
-    pub(super) requests: Requests,
+    pub(super) requests: OpenRequests,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) ledger: Ledger,
     pub(super) store: Store,
 }
 
-/// How many are running.
+/// The number of running requests.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Requests {
+pub(super) struct OpenRequests {
     pub(super) open: usize,
     pub(super) open_streams: usize,
 }
 
-/// How an upstream does.
+/// The state of an upstream.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Upstream {
     pub(super) name: String,
@@ -54,19 +54,19 @@ pub(super) struct Upstream {
     /// `unknown`, `answering` or `failing`.
     pub(super) health: String,
     pub(super) answered_at: Option<Timestamp>,
-    /// In a row, up to now.
+    /// Failures since the last answer.
     pub(super) failures: u64,
     pub(super) last_failure: Option<UpstreamFailure>,
 }
 
-/// A request that an upstream has failed.
+/// A request that failed at an upstream.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct UpstreamFailure {
     pub(super) at: Timestamp,
     pub(super) cause: String,
 }
 
-/// How the ledger does.
+/// The state of the ledger.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Ledger {
     pub(super) is_open: bool,
@@ -74,69 +74,70 @@ pub(super) struct Ledger {
     pub(super) lost_entries: u64,
 }
 
-/// How the store does.
+/// The state of the store.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Store {
     pub(super) pending_entries: u64,
     pub(super) fault: Option<String>,
 }
 
-/// What `/api/v1/live` answers.
+/// The answer of `/api/v1/live`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Live {
-    /// When, by the gateway's clock.
+    /// The time of the poll, by the gateway's clock.
     pub(super) at: Timestamp,
-    /// Those that run longest.
+    /// Running requests. The ones that run longest come first.
     pub(super) requests: Vec<Running>,
 }
 
-/// A request that is running. Times are seconds.
+/// A running request. Times are in seconds.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Running {
-    /// Its record's.
+    /// The id, which its record has too.
     pub(super) id: String,
     pub(super) tenant: String,
     pub(super) request_model: Option<String>,
     pub(super) upstream: String,
     pub(super) duration: f64,
-    /// A word: how far it has come.
+    /// Its stage, such as `generating`.
     pub(super) stage: String,
     pub(super) time_to_first_token: Option<f64>,
-    /// Between two tokens, at most so far.
+    /// The longest gap between two tokens so far.
     pub(super) longest_stall: Option<f64>,
     pub(super) input_tokens: Option<u64>,
     pub(super) output_tokens: Option<u64>,
 }
 
-/// Since the gateway was started; with the tokens, but not the cost, of what is running.
+/// Sums since the start of the gateway. They include the tokens of running requests, but not their
+/// cost.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Sums {
-    /// That have ended.
+    /// Finished requests.
     pub(super) requests: f64,
     pub(super) input_tokens: f64,
     pub(super) output_tokens: f64,
     pub(super) cost: f64,
-    /// Requests whose cost is unknown.
+    /// OpenRequests of unknown cost.
     pub(super) unpriced: f64,
-    /// Times to first token of streams that have ended.
+    /// Times to first token of finished streams.
     pub(super) first_tokens: Distribution,
 }
 
-/// One look.
+/// One poll.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) status: Status,
     pub(super) live: Live,
     pub(super) total: Sums,
     pub(super) tenants: BTreeMap<String, Sums>,
-    /// By the model that was asked for.
+    /// By requested model.
     pub(super) models: BTreeMap<String, Sums>,
-    /// ISO 4217; `None` while no request had a known cost.
+    /// ISO 4217 code. `None` while no request has a known cost.
     pub(super) currency: Option<String>,
 }
 
 impl Sample {
-    /// What the three answers come to. `metrics` is older than `live`.
+    /// Adds up the three answers. `metrics` is older than `live`.
     pub(super) fn of(metrics: &str, live: Live, status: Status) -> Self {
         let mut sample = Self {
             status,
@@ -151,7 +152,7 @@ impl Sample {
         sample
     }
 
-    /// Who a running request's tokens will be told of.
+    /// The names under which metrics will count a running request: tenant and model.
     pub(super) fn names<'a>(&self, running: &'a Running) -> (&'a str, &'a str) {
         let (tenants, models) = (&self.tenants, &self.models);
         let tenant = named(tenants, &running.tenant);
@@ -207,15 +208,14 @@ impl Sample {
     }
 }
 
-/// The name that metrics tell somebody by: names that are too many, or that no engine has served,
-/// share one.
+/// The label value that metrics use for a name. Names without their own series share one.
 fn named<'a>(known: &BTreeMap<String, Sums>, name: &'a str) -> &'a str {
     if known.contains_key(name) || !known.contains_key(OTHER) { name } else { OTHER }
 }
 
 impl Sums {
-    /// What came after `earlier`. What is less, for a request turned out to have used less than
-    /// was thought while it ran, is nothing.
+    /// The growth since `earlier`. A sum can shrink if a request used fewer tokens than it seemed
+    /// while it ran. The growth is zero then.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let more = |number: fn(&Self) -> f64| (number(self) - number(earlier)).max(0.0);
         Self {

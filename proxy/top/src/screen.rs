@@ -1,26 +1,26 @@
-//! What is looked at, and what keys change of it.
+//! The state of the screen, and the keys that change it.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// Rows that a page key moves by.
+/// Rows that PgUp and PgDn scroll.
 const PAGE_ROWS: usize = 10;
 
-/// What is looked at.
+/// The state of the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Screen {
     pub(super) show: Show,
     pub(super) order: Order,
     pub(super) running_order: RunningOrder,
-    /// Rows left out above; more than there are is the last.
+    /// Rows above the visible ones. A number that is too large shows the last rows.
     pub(super) above: usize,
     pub(super) paused: bool,
     pub(super) help: bool,
 }
 
-/// Which tables.
+/// The tables on the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Show {
-    /// A few rows of each.
+    /// A few rows of each table.
     #[default]
     Overview,
     Tenants,
@@ -29,19 +29,19 @@ pub(super) enum Show {
     Upstreams,
 }
 
-/// What comes first of tenants and models.
+/// The order of tenants and models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Order {
     #[default]
     Spend,
     Tokens,
     Requests,
-    /// The slowest.
+    /// The slowest first.
     FirstToken,
     Name,
 }
 
-/// What comes first of running requests.
+/// The order of running requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RunningOrder {
     #[default]
@@ -50,9 +50,9 @@ pub(super) enum RunningOrder {
     Stall,
 }
 
-/// What a key leads to.
+/// The effect of a key on the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum KeyEffect {
     Stay,
     Quit,
 }
@@ -61,7 +61,7 @@ impl Show {
     pub(super) const ALL: [Self; 5] =
         [Self::Overview, Self::Tenants, Self::Models, Self::Running, Self::Upstreams];
 
-    /// The word.
+    /// Its name on the screen.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Overview => "overview",
@@ -72,7 +72,7 @@ impl Show {
         }
     }
 
-    /// Another, so many to the right; round and round.
+    /// The tab that is `by` places to the right. The first one follows the last one.
     fn moved(self, by: usize) -> Self {
         let at = Self::ALL.iter().position(|show| *show == self).unwrap_or_default();
         Self::ALL.get((at + by) % Self::ALL.len()).copied().unwrap_or_default()
@@ -80,7 +80,7 @@ impl Show {
 }
 
 impl Order {
-    /// The word.
+    /// Its name on the screen.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Spend => "spend",
@@ -103,7 +103,7 @@ impl Order {
 }
 
 impl RunningOrder {
-    /// The word.
+    /// Its name on the screen.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Age => "age",
@@ -122,7 +122,7 @@ impl RunningOrder {
 }
 
 impl Screen {
-    /// What sorts the table that is shown, or most of them; `None` where the order is given.
+    /// The order of the visible table. `None` if the order is fixed.
     pub(super) const fn order_word(&self) -> Option<&'static str> {
         match self.show {
             Show::Running => Some(self.running_order.as_str()),
@@ -131,18 +131,18 @@ impl Screen {
         }
     }
 
-    /// A key was pressed.
-    pub(super) fn on_key(&mut self, key: KeyEvent) -> Next {
+    /// Handles a key.
+    pub(super) fn on_key(&mut self, key: KeyEvent) -> KeyEffect {
         if key.kind == KeyEventKind::Release {
-            return Next::Stay;
+            return KeyEffect::Stay;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return if key.code == KeyCode::Char('c') { Next::Quit } else { Next::Stay };
+            return if key.code == KeyCode::Char('c') { KeyEffect::Quit } else { KeyEffect::Stay };
         }
         match key.code {
             KeyCode::Char('?' | 'h') => self.help = !self.help,
             KeyCode::Esc if self.help => self.help = false,
-            KeyCode::Char('q') | KeyCode::Esc => return Next::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return KeyEffect::Quit,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('s') if self.show == Show::Running => {
                 self.running_order = self.running_order.next();
@@ -164,7 +164,7 @@ impl Screen {
             KeyCode::End | KeyCode::Char('G') => self.above = usize::MAX,
             _ => {}
         }
-        Next::Stay
+        KeyEffect::Stay
     }
 
     const fn turn_to(&mut self, show: Show) {
@@ -177,27 +177,27 @@ impl Screen {
 mod tests {
     use super::*;
 
-    fn press(screen: &mut Screen, code: KeyCode) -> Next {
+    fn press(screen: &mut Screen, code: KeyCode) -> KeyEffect {
         screen.on_key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
     #[test]
     fn q_escape_and_control_c_quit() {
         let mut screen = Screen::default();
-        assert_eq!(press(&mut screen, KeyCode::Char('q')), Next::Quit);
-        assert_eq!(press(&mut screen, KeyCode::Esc), Next::Quit);
+        assert_eq!(press(&mut screen, KeyCode::Char('q')), KeyEffect::Quit);
+        assert_eq!(press(&mut screen, KeyCode::Esc), KeyEffect::Quit);
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(screen.on_key(interrupt), Next::Quit);
-        assert_eq!(press(&mut screen, KeyCode::Char('c')), Next::Stay);
+        assert_eq!(screen.on_key(interrupt), KeyEffect::Quit);
+        assert_eq!(press(&mut screen, KeyCode::Char('c')), KeyEffect::Stay);
         assert_eq!(screen, Screen::default());
     }
 
     #[test]
     fn escape_closes_the_help_first() {
         let mut screen = Screen::default();
-        assert_eq!(press(&mut screen, KeyCode::Char('?')), Next::Stay);
+        assert_eq!(press(&mut screen, KeyCode::Char('?')), KeyEffect::Stay);
         assert!(screen.help);
-        assert_eq!(press(&mut screen, KeyCode::Esc), Next::Stay);
+        assert_eq!(press(&mut screen, KeyCode::Esc), KeyEffect::Stay);
         assert!(!screen.help);
     }
 

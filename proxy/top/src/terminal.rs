@@ -1,4 +1,4 @@
-//! The terminal: taken over, read for keys, and given back as it was, whatever happens.
+//! The terminal: switched to full screen, read for keys, and always restored at the end.
 
 use std::io;
 use std::thread;
@@ -7,21 +7,21 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Events that wait to be read.
+/// Most events in the queue.
 const EVENTS_MAX: usize = 64;
 
-/// A terminal that is ours; given back when dropped, and before a panic is told.
-pub(super) struct Taken {
+/// A terminal in full-screen mode. It is restored on drop, and before a panic message.
+pub(super) struct FullScreen {
     pub(super) terminal: DefaultTerminal,
 }
 
-impl Taken {
-    /// Errors: it is none, or does not obey.
+impl FullScreen {
+    /// Errors: there is no terminal, or it cannot be switched.
     pub(super) fn new() -> io::Result<Self> {
         match ratatui::try_init() {
             Ok(terminal) => Ok(Self { terminal }),
             Err(fault) => {
-                // It may be ours in part.
+                // It may be switched in part.
                 let _ = ratatui::try_restore();
                 Err(fault)
             }
@@ -29,20 +29,20 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for FullScreen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // A closed terminal needs no restore.
         let _ = self.terminal.show_cursor();
         let _ = ratatui::try_restore();
     }
 }
 
-/// Keys and sizes, as they come; ends with the terminal.
+/// Key and resize events. The channel ends when the terminal is closed.
 ///
 /// Errors: the system has no thread for it.
 pub(super) fn events() -> io::Result<Receiver<Event>> {
     let (tell, told) = channel(EVENTS_MAX);
-    // Waits for the terminal as long as the process lives: nobody joins it.
+    // The thread waits for the terminal until the process ends. Nothing joins it.
     thread::Builder::new().name("keys".to_owned()).spawn(move || {
         while let Ok(event) = event::read() {
             if tell.blocking_send(event).is_err() {
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     #[ignore = "panics, in the terminal of the test below"]
     fn a_panic_in_a_terminal() {
-        let mut taken = Taken::new().unwrap();
+        let mut taken = FullScreen::new().unwrap();
         taken.terminal.draw(|frame| frame.render_widget("picture", frame.area())).unwrap();
         panic!("what went wrong");
     }
@@ -75,7 +75,7 @@ mod tests {
             "stty rows 24 cols 80; {} --ignored --nocapture --exact {test}::a_panic_in_a_terminal; stty -a",
             program.display()
         );
-        // `script` gives what it starts a terminal of its own.
+        // `script` runs a command in a new terminal.
         let output = Command::new("script")
             .args(["--quiet", "--return", "--command", &panics, "/dev/null"])
             .stdin(Stdio::null())

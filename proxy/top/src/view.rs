@@ -1,4 +1,4 @@
-//! A picture drawn into a window of whatever size.
+//! Draws the data into a terminal window of any size.
 
 use std::ops::Range;
 
@@ -11,38 +11,40 @@ use ratatui::widgets::{
 };
 
 use super::figures::{count, width};
-use super::headline::{self, Piece, Tone};
+use super::headline::{self, Segment, Tone};
 use super::listing::{Listing, of_names, of_running, of_upstreams};
 use super::picture::{Picture, Point};
 use super::screen::{Screen, Show};
 
-/// Smaller windows are told so, and nothing else.
+/// A smaller window shows only a message.
 const LEAST: (u16, u16) = (40, 10);
-/// Smaller windows lack something.
+/// A smaller window hides some parts.
 const WHOLE: (u16, u16) = (80, 24);
-/// Lines over time are left out of lower windows, and are higher in high ones.
+/// A lower window has no charts. A window of `HIGH_ROWS_MIN` rows has higher charts.
 const LINES_ROWS_MIN: u16 = 18;
 const HIGH_ROWS_MIN: u16 = 36;
-/// Least rows of a table in the overview, its head included.
+/// Least rows of a table in the overview, with its header.
 const TABLE_ROWS_MIN: u16 = 2;
 
 const HELP: &str = "\
 q  Esc  Ctrl-C    quit
 Tab  arrows  1-5  overview, tenants, models, running, upstreams
-s                 sort by something else
+s                 change the order
 Up  Down  PgUp  PgDn  g  G    scroll
-p  Space          pause what is shown
-?                 this
+p  Space          pause or resume
+?                 open or close this help
 
-Rates are of the last minute. Tokens count as they stream, requests,
-spend and times to first token (TTFT) when a request has ended.
-live is what is running; stall the longest wait between two tokens.
-12.3+ and unknown: some requests had no known price. – is not known.";
+Rates are over the last minute. Tokens count while they stream.
+Requests, spend and time to first token (TTFT) count at the end.
+live    requests that run now
+stall   longest gap between two tokens
+12.3+   some requests have no known price
+–       unknown";
 
-/// How things look.
+/// Colours and styles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Theme {
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub(super) colours: bool,
 }
 
@@ -68,22 +70,22 @@ impl Theme {
     const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);
 }
 
-/// Where and whose.
+/// What stays the same from frame to frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
-    /// Of the admin address.
+    /// The URL of the admin address.
     pub(super) url: &'a str,
     pub(super) theme: Theme,
 }
 
 impl View<'_> {
-    /// Draws all of it. `screen` is told how far it can scroll.
+    /// Draws everything. It also limits how far `screen` scrolls.
     pub(super) fn draw(&self, picture: &Picture, screen: &mut Screen, frame: &mut Frame<'_>) {
         let area = frame.area();
         if area.width < LEAST.0 || area.height < LEAST.1 {
             let (columns, rows) = LEAST;
             let text = format!(
-                "{}x{} is too small: make the window {columns}x{rows}, better 80x24; q quits",
+                "{}x{} is too small: the window needs {columns}x{rows}, or better 80x24; q quits",
                 area.width, area.height
             );
             return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
@@ -124,9 +126,9 @@ impl View<'_> {
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    fn line(&self, pieces: Vec<Piece>) -> Line<'static> {
+    fn line(&self, pieces: Vec<Segment>) -> Line<'static> {
         let mut spans = Vec::new();
-        for Piece { text, tone } in pieces {
+        for Segment { text, tone } in pieces {
             if !spans.is_empty() {
                 spans.push(Span::raw("  "));
             }
@@ -220,12 +222,12 @@ impl View<'_> {
         let right = Rect { x: area.right() - columns, width: columns, ..area };
         frame.render_widget(note, right);
         let show = format!("Tab {}", screen.show.as_str());
-        let sort = screen.order_word().map(|word| format!("s by {word}"));
-        let pause = if screen.paused { "p go on" } else { "p pause" };
+        let sort = screen.order_word().map(|word| format!("s sort: {word}"));
+        let pause = if screen.paused { "p resume" } else { "p pause" };
         let keys = ["q quit", &show, "? help", pause, sort.as_deref().unwrap_or_default()];
         let mut left = String::new();
         for key in keys {
-            // The first ones where there is no room for all.
+            // If the line is too short, the last keys are left out.
             if width(&left) + width(key) + 2 <= usize::from(area.width - columns) {
                 left = left + key + "  ";
             }
@@ -234,14 +236,14 @@ impl View<'_> {
         frame.render_widget(Line::raw(left), area);
     }
 
-    /// What there is to say of what is shown.
+    /// A note about the visible tables.
     fn note(&self, picture: &Picture, screen: &Screen, area: Rect) -> Line<'static> {
         if screen.paused {
             Line::styled("PAUSED", self.theme.of(Tone::Odd))
         } else if area.width < WHOLE.0 || area.height < WHOLE.1 {
             Line::raw("80x24 shows more")
         } else if screen.above > 0 {
-            Line::raw(format!("{} above", count(screen.above as u64)))
+            Line::raw(format!("{} rows above", count(screen.above as u64)))
         } else {
             Line::raw(headline::window(picture))
         }
@@ -264,7 +266,7 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(HELP).block(block), within);
 }
 
-/// How many rows a table has.
+/// The number of rows of a table.
 fn rows_of(picture: &Picture, show: Show) -> usize {
     match show {
         Show::Overview => 0,
@@ -293,7 +295,8 @@ fn listing(
     }
 }
 
-/// Heights of tables that want so many rows: what one does not want, the others have.
+/// Shares the rows of the window between the tables. Rows that one table does not need go to the
+/// others.
 fn shared(rows: u16, wanted: [u16; 4]) -> [u16; 4] {
     let mut heights = wanted.map(|_| 0);
     let mut left = rows;
@@ -302,7 +305,7 @@ fn shared(rows: u16, wanted: [u16; 4]) -> [u16; 4] {
         while given && left > 0 {
             given = false;
             for (height, wanted) in heights.iter_mut().zip(wanted) {
-                // A table without rows says so in one.
+                // A table without rows has one line that says so.
                 if left > 0 && *height < wanted.max(TABLE_ROWS_MIN).min(least) {
                     (*height, left, given) = (*height + 1, left - 1, true);
                 }

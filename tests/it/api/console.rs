@@ -283,7 +283,7 @@ fn what_cannot_be_shown_is_said_on_a_page_to_people_and_as_a_problem_to_programs
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     for (path, status, said) in [
-        ("/nothing", 404, "there is no /nothing here"),
+        ("/nothing", 404, "the admin address has no /nothing"),
         ("/requests/1", 404, "there is no record"),
         ("/?zone=Mars", 400, "Europe/Berlin"),
         ("/?span=century", 400, "last-month"),

@@ -1,10 +1,10 @@
-//! The console's own files: styles, the script of the live view, and the icon. They say nothing of
-//! the gateway, and are answered without a token.
+//! The console's own files: style sheet, script and icon. They say nothing about the gateway, so
+//! they need no token.
 
 use axum::http::header;
 use axum::response::IntoResponse;
 
-/// Where they are.
+/// Their paths.
 pub(super) const STYLE: &str = "/console/style.css";
 pub(super) const SCRIPT: &str = "/console/live.js";
 pub(super) const ICON: &str = "/console/icon.svg";

@@ -1,4 +1,4 @@
-//! A month as a bill: the invoice of `taximeter bill`, to read, print and download.
+//! The page *Bill*: the invoice of one month, as `taximeter bill` prints it.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use super::page::{BILL, Page};
 use super::text::{
     count, money, money_text, name, name_or_none, places, price_of, quantity, unknown,
 };
-use super::view::{Chosen, View, link};
+use super::view::{PageParams, View, link};
 use crate::ask::ask;
-use crate::problem::Refused;
-use crate::query::Ends;
+use crate::problem::ApiError;
+use crate::query::PeriodParams;
 
-/// Most lines on the page; downloads have all.
+/// Most lines on the page. The downloads have all lines.
 const LINES_MAX: usize = 120;
-/// Most tenants on it.
+/// Most tenants on the page. The downloads have all tenants.
 const TENANTS_MAX: usize = 25;
 
-/// What is asked for.
+/// The parameters of the page.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct BillParams {
-    /// Calendar month; the current one by default
+    /// Calendar month. Default: the current month
     month: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
@@ -40,11 +40,11 @@ pub(super) struct BillParams {
 
 pub(super) async fn bill(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<BillParams>,
-) -> Result<Response, Refused> {
+    PageParams { asked, view }: PageParams<BillParams>,
+) -> Result<Response, ApiError> {
     let now = clock::wall();
     let zone = view.zone().clone();
-    let ends = Ends { zone: &zone, month: asked.month.as_deref(), from: None, to: None };
+    let ends = PeriodParams { zone: &zone, month: asked.month.as_deref(), from: None, to: None };
     let period = ends.or_this_month(now)?;
     let terms = Terms::of(&gateway.config);
     let tenant = asked.tenant;
@@ -60,7 +60,7 @@ pub(super) async fn bill(
             let credits =
                 terms.sums(store, scope, Some(invoicer.recent_since()), |key, hour| {
                     deadline.check()?;
-                    Ok::<_, Refused>(invoicer.add(key, hour).map_err(|_| too_large(&key.tenant))?)
+                    Ok::<_, ApiError>(invoicer.add(key, hour).map_err(|_| too_large(&key.tenant))?)
                 })?;
             for credit in credits {
                 invoicer.add_credit(credit);
@@ -84,7 +84,7 @@ pub(super) async fn bill(
     frame.around(main).await
 }
 
-/// The months beside this one, and any other.
+/// Links to the months before and after, and a form for any month.
 fn months(period: Period, now: Timestamp, view: &View) -> Markup {
     let before = period
         .from()
@@ -119,9 +119,9 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
     let requests: u64 = invoice.tenants.iter().map(|part| part.requests).sum();
     let unknown_costs: u64 = invoice.tenants.iter().map(|part| part.unknown_cost_requests).sum();
     html! {
-        section.meter aria-labelledby="fare" {
-            div.fare {
-                h2 #fare { "Total" @if invoice.provisional.is_some() { " so far" } }
+        section.meter aria-labelledby="cost" {
+            div {
+                h2 #cost { "Total" @if invoice.provisional.is_some() { " so far" } }
                 @for (currency, amount) in &invoice.totals {
                     p.digits {
                         span data-total="billed" { (money(*amount, places(*amount))) }
@@ -140,7 +140,7 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
             }
             dl.readouts {
                 div { dt { "Requests" } dd { (count(requests)) } }
-                div { dt { "of unknown cost" } dd { (count(unknown_costs)) } }
+                div { dt { "Unknown cost" } dd { (count(unknown_costs)) } }
                 div { dt { "Tenants" } dd { (count(invoice.tenants.len() as u64)) } }
                 @for (currency, amount) in
                     invoice.provisional.iter().flat_map(|provisional| &provisional.forecast) {
@@ -154,7 +154,7 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
     }
 }
 
-/// Each tenant's part, while there is room.
+/// The parts of the tenants, up to the limits of the page.
 fn parts(invoice: &Invoice, view: &View) -> Markup {
     let amounts = invoice.tenants.iter().flat_map(|part| &part.lines).map(|line| line.amount);
     let places = places(amounts.max().unwrap_or_default());
@@ -169,7 +169,7 @@ fn parts(invoice: &Invoice, view: &View) -> Markup {
         @for (part, lines) in &shown { (tenant(part, lines, places, view)) }
         @if invoice.tenants.is_empty() { p { "No request was admitted in this month." } }
         @if invoice.tenants.len() > shown.len() {
-            p.notes { (invoice.tenants.len() - shown.len()) " more tenants are in the downloads." }
+            p.notes { "The downloads have " (invoice.tenants.len() - shown.len()) " more tenants." }
         }
     }
 }
@@ -191,12 +191,14 @@ fn tenant(part: &TenantPart, lines: &[InvoiceLine], places: u32, view: &View) ->
                     th.number scope="col" { "Quantity" }
                     th.number scope="col" { "Unit price" }
                     th.number scope="col" { "Amount" }
-                    th.number scope="col" { "Not reported" }
+                    th.number scope="col" title="The part of the quantity that no engine reported" {
+                        "Not reported"
+                    }
                 } }
                 tbody {
                     @for line in lines { (line_row(line, places, has_many)) }
                     @if left_out > 0 {
-                        tr { td colspan="6" { (left_out) " more lines are in the downloads." } }
+                        tr { td colspan="6" { "The downloads have " (left_out) " more lines." } }
                     }
                     @for credit in &part.credits { (credit_row(credit, places)) }
                 }
@@ -210,8 +212,8 @@ fn tenant(part: &TenantPart, lines: &[InvoiceLine], places: u32, view: &View) ->
                     }
                     @if part.unknown_cost_requests > 0 {
                         tr { td colspan="6" {
-                            (count(part.unknown_cost_requests))
-                            " requests cost an unknown amount, and are in no line."
+                            "Requests of unknown cost: " (count(part.unknown_cost_requests))
+                            ". No line includes them."
                         } }
                     }
                 }
@@ -220,7 +222,7 @@ fn tenant(part: &TenantPart, lines: &[InvoiceLine], places: u32, view: &View) ->
     }
 }
 
-/// With its currency where there are several.
+/// One line. It names the currency if the bill has several.
 fn line_row(line: &InvoiceLine, places: u32, has_many: bool) -> Markup {
     html! {
         tr {
@@ -257,13 +259,13 @@ fn credit_row(credit: &Credit, places: u32) -> Markup {
     }
 }
 
-/// The month in the forms that programs read.
+/// Downloads of the month for programs.
 fn downloads(period: Period, tenant: Option<&str>, view: &View) -> Markup {
     const EXPORTS: [(&str, &str); 4] = [
         ("focus", "CSV (FOCUS 1.2)"),
         ("focus-parquet", "Parquet (FOCUS 1.2)"),
-        ("ndjson", "every request as NDJSON"),
-        ("parquet", "every request as Parquet"),
+        ("ndjson", "NDJSON of all requests"),
+        ("parquet", "Parquet of all requests"),
     ];
     let (from, end) = (period.from().to_string(), period.to().to_string());
     let to = |path: &str, more: (&str, &str)| {

@@ -1,5 +1,5 @@
-//! Charts as SVG: numbers in, markup out. Texts of axes are HTML, so that they keep their size
-//! however wide the chart is; colours are classes, since the page may have no styles of its own.
+//! Charts as SVG: numbers in, markup out. The texts of axes are HTML, so their size does not depend
+//! on the width of the chart. Colours are CSS classes, because the page forbids inline styles.
 
 mod bars;
 mod distribution;

@@ -1,5 +1,5 @@
-//! How fast answers are: exact percentiles of the newest requests of a period, and those of their gaps
-//! between chunks by the bounds that they stayed within.
+//! Latency on the overview: percentiles of the newest requests of a period. Times are exact. Gaps
+//! between chunks are known by histogram buckets.
 
 use maud::{Markup, html};
 use taximeter_billing::Period;
@@ -10,13 +10,13 @@ use taximeter_store::{Filter, Store};
 use super::charts::{Bin, distribution};
 use super::text::{count, grouped, seconds, seconds_text, unknown};
 use crate::ask::Deadline;
-use crate::problem::Refused;
+use crate::problem::ApiError;
 
-/// Requests that percentiles are made of.
+/// Most requests in the percentiles.
 const REQUESTS_MAX: u32 = 1000;
-/// What is shown of each measure.
+/// The percentiles.
 const PERCENTS: [u64; 3] = [50, 95, 99];
-/// Bins of a chart: so many for each power of ten, from a millisecond on.
+/// Bins of a chart for each power of ten, from one millisecond on.
 const BINS_PER_DECADE: i32 = 16;
 const BINS: i32 = 6 * BINS_PER_DECADE;
 const SMALLEST_SECONDS: f64 = 0.001;
@@ -24,7 +24,7 @@ const SMALLEST_SECONDS: f64 = 0.001;
 /// Times of the newest requests of a period, in seconds, sorted.
 #[derive(Debug, Default)]
 pub(super) struct Latency {
-    /// How many were looked at.
+    /// The number of requests.
     requests: u64,
     first_token: Vec<f64>,
     per_token: Vec<f64>,
@@ -33,19 +33,19 @@ pub(super) struct Latency {
     gaps: [u64; GAP_BUCKETS],
 }
 
-/// The bounds of gaps with how many are at or below.
-type Within = [(f64, u64)];
+/// For each bucket bound, the number of gaps at or below it.
+type CumulativeGaps = [(f64, u64)];
 
 impl Latency {
-    /// Asks the store.
+    /// Reads the newest records from the store.
     ///
-    /// Errors: the store's; too slow.
+    /// Errors: those of the store; it takes too long.
     pub(super) fn of(
         store: &mut Store,
         period: Period,
         tenant: Option<&str>,
         deadline: Deadline,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ApiError> {
         let (from, to) = (Some(period.from()), Some(period.to()));
         let filter = Filter { tenant: tenant.map(str::to_owned), from, to };
         let newest = store.newest()?;
@@ -79,7 +79,7 @@ impl Latency {
         self
     }
 
-    /// Gaps at or below each bound.
+    /// The number of gaps at or below each bound.
     fn gaps(&self) -> Vec<(f64, u64)> {
         let bounds = GapHistogram::BOUNDS_SECONDS.into_iter().chain([f64::INFINITY]);
         let mut below = 0;
@@ -90,7 +90,7 @@ impl Latency {
         bounds.zip(self.gaps).map(within).collect()
     }
 
-    /// The section of a page.
+    /// The section on the page.
     pub(super) fn section(&self) -> Markup {
         let gaps = &self.gaps();
         let measures = [
@@ -115,9 +115,9 @@ impl Latency {
                 }
                 div.scroll { table {
                     caption {
-                        "Of the newest " (grouped(&self.requests.to_string()))
-                        " requests of the period, from their records; gaps as the bound that they \
-                        stay within."
+                        "The newest " (grouped(&self.requests.to_string()))
+                        " requests of the period. A gap between chunks is shown by the upper bound \
+                        of its histogram bucket."
                     }
                     thead { tr {
                         th scope="col" { "Measure" }
@@ -148,20 +148,20 @@ impl Latency {
     }
 }
 
-/// Of sorted values, the one that so many of a hundred do not exceed.
+/// A percentile of sorted values.
 fn percentile(sorted: &[f64], percent: u64) -> Option<f64> {
     let rank = rank(sorted.len() as u64, percent)?;
     sorted.get(usize::try_from(rank).ok()?).copied()
 }
 
-/// Place of a percentile among so many samples, from 0.
+/// The index of a percentile among sorted samples.
 fn rank(samples: u64, percent: u64) -> Option<u64> {
     let last = samples.checked_sub(1)?;
     Some(samples.saturating_mul(percent).div_ceil(100).saturating_sub(1).min(last))
 }
 
-/// The bound that so many of a hundred gaps stay within.
-fn bound(gaps: &Within, percent: u64) -> Markup {
+/// The bucket bound at or above a percentile of the gaps.
+fn bound(gaps: &CumulativeGaps, percent: u64) -> Markup {
     let all = gaps.last().map_or(0, |(_, all)| *all);
     let Some(rank) = rank(all, percent) else { return unknown() };
     let within = gaps.iter().position(|(_, below)| *below > rank).unwrap_or(gaps.len());
@@ -176,7 +176,7 @@ fn bound(gaps: &Within, percent: u64) -> Markup {
     }
 }
 
-/// Samples between bounds that grow, so that milliseconds and minutes fit on one axis.
+/// The bins of a chart. Their width grows, so milliseconds and minutes fit on one axis.
 fn bins(sorted: &[f64]) -> Vec<Bin> {
     let bound =
         |index: i32| SMALLEST_SECONDS * 10_f64.powf(f64::from(index) / f64::from(BINS_PER_DECADE));
@@ -188,7 +188,7 @@ fn bins(sorted: &[f64]) -> Vec<Bin> {
     bins
 }
 
-fn gap_bins(gaps: &Within) -> Vec<Bin> {
+fn gap_bins(gaps: &CumulativeGaps) -> Vec<Bin> {
     let (mut from, mut before) = (0.0, 0);
     let bin = |(to, below): &(f64, u64)| {
         let bin = Bin { from, to: *to, samples: below.saturating_sub(before) };

@@ -1,4 +1,4 @@
-//! The requests that are running. The script fills the same rows anew every second.
+//! The page *Live*: the requests that run now. The script updates its rows every second.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use taximeter_gateway::gateway::Gateway;
 use super::charts::{Piece, bar};
 use super::page::{LIVE, Page};
 use super::text::{count_or_unknown, name, name_or_none, seconds_text};
-use super::view::{Chosen, link};
+use super::view::{PageParams, link};
 use crate::live::{LiveAnswer, LiveParams, LiveRequest, live as ask_live};
-use crate::problem::Refused;
-use crate::query::Asked;
+use crate::problem::ApiError;
+use crate::query::Params;
 
-/// How often the page is loaded again where there is no script.
+/// Time between two reloads of the page in a browser without JavaScript.
 const RELOAD_SECONDS: u32 = 5;
 
 pub(super) async fn live(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<LiveParams>,
-) -> Result<Response, Refused> {
+    PageParams { asked, view }: PageParams<LiveParams>,
+) -> Result<Response, ApiError> {
     let given: Vec<_> =
         view.given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let events = link("/api/v1/live/events", given);
-    let answer = ask_live(State(gateway), Asked(asked)).await?.0;
+    let answer = ask_live(State(gateway), Params(asked)).await?.0;
     let main = html! {
         div.head {
             h1 { "Running requests" }
@@ -41,8 +41,9 @@ pub(super) async fn live(
             li { span.swatch.gap {} "since the latest token" }
         }
         (rows(&answer, &events))
-        noscript { p.notes { "Without a script this page loads itself every "
-            (RELOAD_SECONDS) " seconds." } }
+        noscript { p.notes {
+            "This page reloads every " (RELOAD_SECONDS) " seconds, because JavaScript is off."
+        } }
     };
     let reload_seconds = Some(RELOAD_SECONDS);
     let page = Page { title: "Running requests", at: LIVE, view: &view, reload_seconds };
@@ -53,14 +54,14 @@ fn rows(answer: &LiveAnswer, events: &str) -> Markup {
     let longest = answer.requests.iter().map(|request| request.duration).fold(0.0, f64::max);
     html! {
         div.scroll { table.live {
-            caption { "The longest first; the bars share one scale" }
+            caption { "The request that runs longest comes first. All bars have the same scale." }
             thead { tr {
                 th scope="col" { "Tenant" }
                 th scope="col" { "Model" }
                 th scope="col" { "Stage" }
-                th.time scope="col" { "First token, then the rest" }
+                th.time scope="col" { "Timeline" }
                 th.number scope="col" { "First token" }
-                th.number scope="col" { "Latest" }
+                th.number scope="col" { "Latest token" }
                 th.number scope="col" { "Running" }
                 th.number scope="col" { "Input" }
                 th.number scope="col" { "Output" }
@@ -69,12 +70,12 @@ fn rows(answer: &LiveAnswer, events: &str) -> Markup {
                 @for request in &answer.requests { (row(Some(request), longest)) }
             }
         } }
-        p #live-none hidden[!answer.requests.is_empty()] { "Nothing is running." }
+        p #live-none hidden[!answer.requests.is_empty()] { "No request is running." }
         template #live-row { (row(None, 1.0)) }
     }
 }
 
-/// One request, or the form of one that the script fills in.
+/// The row of one request, or an empty row that the script fills.
 fn row(request: Option<&LiveRequest>, longest: f64) -> Markup {
     let text = |text: fn(&LiveRequest) -> Markup| request.map_or_else(|| html! {}, text);
     html! {
@@ -102,7 +103,7 @@ fn row(request: Option<&LiveRequest>, longest: f64) -> Markup {
     }
 }
 
-/// A time that is not there yet.
+/// A time that may not be known yet.
 fn time(time: Option<f64>) -> Markup {
     html! {
         @match time {

@@ -1,4 +1,5 @@
-//! The first page: what a period costs, when and whom, and how fast answers are.
+//! The page *Overview*: cost, requests and tokens of a period over time, by tenant and by model,
+//! and latency.
 
 mod sections;
 
@@ -16,20 +17,20 @@ use utoipa::IntoParams;
 use super::latency::Latency;
 use super::page::{OVERVIEW, Page};
 use super::span::Span;
-use super::spend::{Question, SPLITS, Spend};
-use super::view::Chosen;
+use super::spend::{SPLITS, Spend, SpendQuery};
+use super::view::PageParams;
 use crate::ask::ask;
-use crate::problem::Refused;
+use crate::problem::ApiError;
 use crate::query;
 
-/// What is asked for.
+/// The parameters of the page.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct OverviewParams {
-    /// A period with a name
+    /// The name of a period
     span: Option<String>,
-    /// Start, included: a date in the time zone, or a time with offset
+    /// Start of the period, included: a date, or a time with an offset
     from: Option<String>,
-    /// End, not included; now where only the start is given
+    /// End of the period, not included. Default with `from`: now
     to: Option<String>,
     /// What the charts are split by
     by: Option<String>,
@@ -39,8 +40,8 @@ pub(super) struct OverviewParams {
 
 pub(super) async fn overview(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<OverviewParams>,
-) -> Result<Response, Refused> {
+    PageParams { asked, view }: PageParams<OverviewParams>,
+) -> Result<Response, ApiError> {
     let now = clock::wall();
     let ends = [asked.span.as_deref(), asked.from.as_deref(), asked.to.as_deref()];
     let span = Span::read(ends, &view, now)?;
@@ -51,7 +52,7 @@ pub(super) async fn overview(
     let (by, dimension) = split.unwrap_or(SPLITS[0].clone());
     let grouping = Grouping::by(dimension);
     let (zone, tenant) = (view.zone().clone(), asked.tenant.clone());
-    let question = Question { span: span.clone(), zone, tenant, by: grouping, now };
+    let question = SpendQuery { span: span.clone(), zone, tenant, by: grouping, now };
     let terms = Terms::of(&gateway.config);
     let pending_entries = gateway.pending_entries();
     let page = Page { title: "Overview", at: OVERVIEW, view: &view, reload_seconds: None };
@@ -63,7 +64,7 @@ pub(super) async fn overview(
             Ok((spend, Latency::of(store, period, tenant, deadline)?))
         })
         .await?;
-        let seen = sections::Seen {
+        let data = sections::OverviewData {
             view: &view,
             span: &span,
             spend: &spend,
@@ -73,7 +74,7 @@ pub(super) async fn overview(
             open: gateway.live.rides().len() as u64,
             pending_entries,
         };
-        Ok(sections::main(&seen, &latency.section()))
+        Ok(sections::main(&data, &latency.section()))
     };
     frame.around(main).await
 }

@@ -1,4 +1,4 @@
-//! What all pages share: head, navigation, foot, and the rules that the browser is given.
+//! The frame of every page: head, navigation, footer and the content security policy.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,18 +12,17 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::assets::{ICON, SCRIPT, STYLE};
 use super::text::sentence;
 use super::view::View;
-use crate::problem::{Problem, Refused};
+use crate::problem::{ApiError, Problem};
 
-/// Nothing but our own files, and nothing written into the page itself.
+/// The browser may load only the console's own files. Inline scripts and styles are forbidden.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// Main parts that take longer are not waited for: the frame goes ahead, so that whoever looks sees
-/// where they are.
+/// How long a page waits for its main part. After that, the frame is sent first.
 const PATIENCE: Duration = Duration::from_millis(30);
-/// Where the main part goes. No text of a page can be it: they are escaped.
-const PLACE: &str = "<!-- main -->";
+/// The mark for the main part. No text of a page can contain it, because all text is escaped.
+const MAIN_MARK: &str = "<!-- main -->";
 
 /// The pages of the navigation.
 pub(super) const OVERVIEW: &str = "/";
@@ -45,31 +44,31 @@ const PAGES: [(&str, &str); 7] = [
 
 /// One page.
 pub(super) struct Page<'a> {
-    /// What stands in the window's title.
+    /// The title of the browser window.
     pub(super) title: &'a str,
-    /// Which of the pages it belongs to.
+    /// The path of its entry in the navigation.
     pub(super) at: &'static str,
     pub(super) view: &'a View,
-    /// Seconds after which it is loaded again where there is no script; `None` is never.
+    /// Seconds between two reloads in a browser without JavaScript. `None` means no reload.
     pub(super) reload_seconds: Option<u32>,
 }
 
-/// All of a page but its main part.
+/// A page without its main part.
 pub(super) struct Frame {
     before: String,
     after: String,
 }
 
 impl Page<'_> {
-    /// The page.
+    /// The page with its main part.
     pub(super) fn with(&self, main: Markup) -> Response {
         answer(StatusCode::OK, self.document(main).into_string())
     }
 
     /// The page without its main part.
     pub(super) fn frame(&self) -> Frame {
-        let document = self.document(PreEscaped(PLACE.to_owned())).into_string();
-        let (before, after) = document.split_once(PLACE).unwrap_or((&document, ""));
+        let document = self.document(PreEscaped(MAIN_MARK.to_owned())).into_string();
+        let (before, after) = document.split_once(MAIN_MARK).unwrap_or((&document, ""));
         Frame { before: before.to_owned(), after: after.to_owned() }
     }
 
@@ -100,14 +99,14 @@ impl Page<'_> {
 }
 
 impl Frame {
-    /// The page, around a main part that is being made. If that takes long, the frame goes ahead of
-    /// it, and a problem that it meets is told in its place.
+    /// The page, while its main part is being made. If that takes long, the frame is sent first. A
+    /// later error is shown inside the frame.
     ///
-    /// Errors: a problem that it meets soon.
+    /// Errors: the main part fails before the frame is sent.
     pub(super) async fn around(
         self,
-        main: impl Future<Output = Result<Markup, Refused>> + Send + 'static,
-    ) -> Result<Response, Refused> {
+        main: impl Future<Output = Result<Markup, ApiError>> + Send + 'static,
+    ) -> Result<Response, ApiError> {
         let Self { before, after } = self;
         let mut main = Box::pin(main);
         if let Ok(main) = tokio::time::timeout(PATIENCE, &mut main).await {
@@ -120,16 +119,16 @@ impl Frame {
     }
 }
 
-/// A problem for people.
+/// An error as a page.
 pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
     let main = html! {
         (told(problem))
         @if status == StatusCode::UNAUTHORIZED {
             ol {
-                li { "Load this page again: the browser asks for a name and a password." }
+                li { "Reload this page. The browser asks for a name and a password." }
                 li {
-                    "Leave the name empty. The password is " code { "admin_token" }
-                    " of the gateway's configuration file."
+                    "Leave the name empty. The password is the " code { "admin_token" }
+                    " in the gateway's configuration file."
                 }
             }
         } @else {

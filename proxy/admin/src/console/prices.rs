@@ -1,4 +1,4 @@
-//! The prices in force.
+//! The page *Prices*: the price book in force, and all prices of one model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use taximeter_gateway::gateway::Gateway;
 
 use super::page::{PRICES, Page};
 use super::text::{money, name, name_or_none, sentence, unit_price};
-use super::view::{Chosen, View, link};
+use super::view::{PageParams, View, link};
 use crate::prices::{
     EffectPrice, Price, Prices, PricesParams, UnitPrice, in_force, prices as ask_prices,
 };
-use crate::problem::Refused;
-use crate::query::Asked;
+use crate::problem::ApiError;
+use crate::query::Params;
 
-/// Most models on a page; a part of the name finds the others.
+/// Most models on a page. The filter by name finds the others.
 const MODELS_MAX: usize = 150;
-/// Prices of tokens are shown for so many.
+/// The page shows prices of tokens for this many tokens.
 const PRICED_TOKENS: i64 = 1_000_000;
 /// Meters that have a column of their own.
 const COLUMNS: [(&str, &str); 4] = [
@@ -32,13 +32,13 @@ const COLUMNS: [(&str, &str); 4] = [
 
 pub(super) async fn prices(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<PricesParams>,
-) -> Result<Response, Refused> {
+    PageParams { asked, view }: PageParams<PricesParams>,
+) -> Result<Response, ApiError> {
     let is_list = asked.model.is_none();
     let part = asked.contains.clone().unwrap_or_default();
     let provider = asked.provider.clone();
     let form = form(&asked, &view);
-    let found = ask_prices(State(gateway.clone()), Asked(asked)).await?.0;
+    let found = ask_prices(State(gateway.clone()), Params(asked)).await?.0;
     let main = if is_list {
         let mut listed = in_force(&gateway.tariffs.book, &part, found.on);
         listed.retain(|price| provider.is_none() || price.provider == provider);
@@ -59,7 +59,7 @@ pub(super) async fn prices(
     Ok(page.with(main))
 }
 
-/// Which book it is.
+/// Facts about the price book.
 fn book(found: &Prices) -> Markup {
     html! {
         dl.facts {
@@ -77,7 +77,10 @@ fn book(found: &Prices) -> Markup {
                 }
             }
             @for currency in &found.without_exchange {
-                div { dt { "Without exchange" } dd { (currency) ": what costs it has no price" } }
+                div {
+                    dt { "No exchange rate" }
+                    dd { (currency) ". A model with prices in " (currency) " alone has no price." }
+                }
             }
         }
     }
@@ -87,7 +90,7 @@ fn form(asked: &PricesParams, view: &View) -> Markup {
     html! {
         form.filters method="get" action=(PRICES) {
             div {
-                label for="contains" { "Model’s name contains" }
+                label for="contains" { "Model name contains" }
                 input #contains name="contains" value=[asked.contains.as_deref()] autocomplete="off"
                     spellcheck="false";
             }
@@ -97,7 +100,7 @@ fn form(asked: &PricesParams, view: &View) -> Markup {
                     spellcheck="false";
             }
             div {
-                label for="at" { "On, UTC" }
+                label for="at" { "Date (UTC)" }
                 input #at type="date" name="at" value=[asked.at.as_deref()];
             }
             (view.keep_zone())
@@ -111,10 +114,10 @@ fn table(prices: &[Price], view: &View) -> Markup {
     html! {
         div.scroll { table {
             caption {
-                "Per million tokens at list price; each model’s page has all its rates"
+                "List prices per million tokens. The page of a model has all its rates."
                 @if prices.len() > MODELS_MAX {
-                    ". The first " (MODELS_MAX) " of " (prices.len())
-                    ": a part of the name finds the others"
+                    " These are the first " (MODELS_MAX) " of " (prices.len())
+                    " models. Use the filter to find the others."
                 }
             }
             thead { tr {
@@ -122,11 +125,11 @@ fn table(prices: &[Price], view: &View) -> Markup {
                 th scope="col" { "Model" }
                 @for (_, word) in COLUMNS { th.number scope="col" { (word) } }
                 th scope="col" { "Currency" }
-                th scope="col" { "Also" }
+                th scope="col" { "Other rates" }
             } }
             tbody {
                 @for price in prices.iter().take(MODELS_MAX) { (row(price, view)) }
-                @if prices.is_empty() { tr { td colspan="8" { "No such model has a price." } } }
+                @if prices.is_empty() { tr { td colspan="8" { "No model with a price matches." } } }
             }
         } }
     }
@@ -160,7 +163,7 @@ fn row(price: &Price, view: &View) -> Markup {
     }
 }
 
-/// Exact, with cents at least.
+/// The exact price per million tokens, with two decimal places at least.
 fn per_million(rate: &UnitPrice) -> Markup {
     match rate.price.checked_mul(Decimal::from(PRICED_TOKENS)).filter(|_| rate.unit == "tokens") {
         Some(price) => {
@@ -176,7 +179,7 @@ fn one(unit: &str) -> &str {
     unit.strip_suffix('s').unwrap_or(unit)
 }
 
-/// All of one price.
+/// Everything about one price.
 fn whole(price: &Price) -> Markup {
     let mut asked = vec![("model", price.model.as_str())];
     asked.extend(price.provider.as_deref().map(|provider| ("provider", provider)));
@@ -189,7 +192,7 @@ fn whole(price: &Price) -> Markup {
             @if let Some(from) = price.from { div { dt { "From" } dd { (from) } } }
             @if let Some(until) = price.until { div { dt { "Until" } dd { (until) } } }
             @if !price.aliases.is_empty() {
-                div { dt { "Also called" } dd { (sentence(&price.aliases.join(", "))) } }
+                div { dt { "Other names" } dd { (sentence(&price.aliases.join(", "))) } }
             }
         }
         div.cards {
@@ -208,23 +211,23 @@ fn whole(price: &Price) -> Markup {
         }
         }
         p.elsewhere {
-            "The same for programs: "
+            "The same data for programs: "
             a href=(link("/api/v1/prices", asked)) { "JSON" }
         }
     }
 }
 
 fn effect_of(condition: &str, word: &str, effect: &EffectPrice) -> Markup {
-    let title = sentence(&format!("Where {} is {word}", condition.replace('_', " ")));
+    let title = sentence(&format!("If {} is {word}", condition.replace('_', " ")));
     html! {
         @if let Some(times) = effect.times {
-            p { (title) ": all rates of tokens × " (unit_price(times)) }
+            p { (title) ": multiply all rates of tokens by " (unit_price(times)) "." }
         }
         @if !effect.rates.is_empty() { (rates(&title, &effect.rates)) }
     }
 }
 
-/// Meters in the order in which a request uses them; the others behind, by name.
+/// The meters in the order in which a request uses them, then all others by name.
 fn in_order<'a>(rates: &'a BTreeMap<&'static str, UnitPrice>) -> Vec<(&'a str, &'a UnitPrice)> {
     const ORDER: [&str; 6] =
         ["input", "cache_read", "cache_write", "cache_write_long", "output", "reasoning"];
@@ -241,7 +244,7 @@ fn rates(title: &str, rates: &BTreeMap<&'static str, UnitPrice>) -> Markup {
                 caption { (title) }
                 thead { tr {
                     th scope="col" { "Meter" }
-                    th.number scope="col" { "Price of one" }
+                    th.number scope="col" { "Unit price" }
                     th scope="col" { "Unit" }
                     th.number scope="col" { "Per million tokens" }
                 } }

@@ -10,17 +10,17 @@ use axum::response::Response;
 use taximeter_gateway::gateway::Gateway;
 
 use super::page::{Page, REQUESTS};
-use super::view::Chosen;
-use crate::problem::Refused;
-use crate::query::{Asked, Nothing};
+use super::view::PageParams;
+use crate::problem::ApiError;
+use crate::query::{NoParams, Params};
 use crate::records::record;
 
 pub(super) async fn request(
     State(gateway): State<Arc<Gateway>>,
     Path(id): Path<String>,
-    Chosen { asked, view }: Chosen<Nothing>,
-) -> Result<Response, Refused> {
-    let found = record(State(gateway), Path(id), Asked(asked)).await?.0;
+    PageParams { asked, view }: PageParams<NoParams>,
+) -> Result<Response, ApiError> {
+    let found = record(State(gateway), Path(id), Params(asked)).await?.0;
     let main = sections::main(&found, &view);
     let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None };
     Ok(page.with(main))

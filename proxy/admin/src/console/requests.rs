@@ -1,4 +1,4 @@
-//! Single requests, page by page.
+//! The page *Requests*: a list of requests with filters, page by page.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use super::text::{
     count, count_or_unknown, money_or_unknown, name, name_or_none, places, seconds,
     seconds_or_unknown,
 };
-use super::view::{Chosen, View, link};
-use crate::problem::Refused;
-use crate::query::{self, Asked};
-use crate::records::{Records, RecordsParams, records};
+use super::view::{PageParams, View, link};
+use crate::problem::ApiError;
+use crate::query::{self, Params};
+use crate::records::{RecordsPage, RecordsParams, records};
 
-/// Records on a page where nobody says.
+/// Default number of records on a page.
 const PAGE_RECORDS: u32 = 50;
-/// Most records on a page: with all their names in full it stays small.
+/// Most records on a page, so that a page stays below 100 KiB.
 const PAGE_RECORDS_MAX: u32 = 100;
 
 pub(super) async fn requests(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<RecordsParams>,
-) -> Result<Response, Refused> {
+    PageParams { asked, view }: PageParams<RecordsParams>,
+) -> Result<Response, ApiError> {
     let form = filters(&asked, &view);
     let is_first = asked.cursor.is_none();
     let limit = query::number("limit", asked.limit.as_deref(), PAGE_RECORDS_MAX)?;
     let limit = Some(limit.unwrap_or(PAGE_RECORDS).to_string());
     let zone = Some(view.zone_name().to_owned());
-    let found = records(State(gateway), Asked(RecordsParams { limit, zone, ..asked })).await?.0;
+    let found = records(State(gateway), Params(RecordsParams { limit, zone, ..asked })).await?.0;
     let main = html! {
         h1 { "Requests" }
         (form)
@@ -96,15 +96,17 @@ fn filters(asked: &RecordsParams, view: &View) -> Markup {
     }
 }
 
-fn table(found: &Records, view: &View) -> Markup {
+fn table(found: &RecordsPage, view: &View) -> Markup {
     let amounts = found.records.iter().filter_map(|record| record.cost.as_ref());
     let places = places(amounts.map(|cost| cost.amount).max().unwrap_or_default());
     html! {
         div.scroll { table {
             caption {
-                (found.records.len()) " requests, times in " (view.zone_name())
+                "Requests on this page: " (found.records.len()) ". Times are in " (view.zone_name())
+                "."
                 @if found.pending_entries > 0 {
-                    "; " (count(found.pending_entries)) " entries of the ledger are on their way"
+                    " Ledger entries that the store does not have yet: "
+                    (count(found.pending_entries)) "."
                 }
             }
             thead { tr {
@@ -122,7 +124,13 @@ fn table(found: &Records, view: &View) -> Markup {
             tbody {
                 @for record in &found.records { (row(record, places, view)) }
                 @if found.records.is_empty() {
-                    tr { td colspan="10" { "None of those that were looked at." } }
+                    tr { td colspan="10" {
+                        @if found.next.is_some() {
+                            "No match yet. The search goes on on the next page."
+                        } @else {
+                            "No request matches."
+                        }
+                    } }
                 }
             }
         } }
@@ -154,7 +162,7 @@ fn row(record: &Record, places: u32, view: &View) -> Markup {
     }
 }
 
-/// How it ended: in words, and in a colour for who is to blame.
+/// How a request ended. The colour shows a good end, an end by the client, or a failure.
 pub(super) fn end(record: &Record) -> Markup {
     let class = match record.end {
         End::Complete => "end good",
@@ -169,7 +177,7 @@ pub(super) fn end(record: &Record) -> Markup {
     }
 }
 
-fn paging(found: &Records, is_first: bool, view: &View) -> Markup {
+fn paging(found: &RecordsPage, is_first: bool, view: &View) -> Markup {
     let given = view.given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let given = given.chain([("zone", view.zone_name())]);
     html! {
@@ -178,7 +186,7 @@ fn paging(found: &Records, is_first: bool, view: &View) -> Markup {
             @if let Some(next) = &found.next {
                 a rel="next" href=(view.with("cursor", Some(next))) { "Next page →" }
             }
-            a href=(link("/api/v1/records", given)) { "The same as JSON" }
+            a href=(link("/api/v1/records", given)) { "This page as JSON" }
         }
     }
 }

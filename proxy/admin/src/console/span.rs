@@ -1,10 +1,10 @@
-//! Which time a page is about, and the columns of its charts.
+//! The period of a page, and the columns of its charts.
 
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use taximeter_billing::{Period, Unit, Zone, hour_of};
 
 use super::view::View;
-use crate::problem::Refused;
+use crate::problem::ApiError;
 use crate::query;
 
 /// Most columns of a chart.
@@ -14,7 +14,7 @@ const HOURLY_MAX: i64 = 49;
 /// Longest period that is shown day by day, in hours.
 const DAILY_MAX: i64 = 62 * 24;
 
-/// Periods that have a name; the first one by default.
+/// Periods that have a name. The first one is the default.
 pub(super) const NAMED: [(&str, &str); 5] = [
     ("month", "This month"),
     ("last-month", "Last month"),
@@ -27,22 +27,22 @@ pub(super) const NAMED: [(&str, &str); 5] = [
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) period: Period,
-    /// Which of `NAMED` it is.
+    /// Its name in `NAMED`, if it has one.
     pub(super) named: Option<&'static str>,
-    /// Where the columns begin, in order.
+    /// The starts of the columns, in order.
     starts: Vec<Timestamp>,
     pub(super) step: Unit,
 }
 
 impl Span {
-    /// What is asked for, in the time zone of the view.
+    /// Reads the parameters `span`, `from` and `to` in the time zone of the view.
     ///
-    /// Errors: what is no period, or too long for a chart.
+    /// Errors: the parameters are not valid, or the period is too long for a chart.
     pub(super) fn read(
         [named, from, to]: [Option<&str>; 3],
         view: &View,
         now: Timestamp,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ApiError> {
         let zone = view.zone();
         let words = NAMED.map(|(word, _)| word).join(", ");
         let named = query::read("span", named, words, |given| {
@@ -53,9 +53,9 @@ impl Span {
             (None, Some(from), to) => (None, Period::new(from, to.unwrap_or(now))?),
             (named, None, None) => {
                 let named = named.unwrap_or("month");
-                (Some(named), period(named, zone, now).ok_or(Refused::Ends)?)
+                (Some(named), period(named, zone, now).ok_or(ApiError::PeriodParams)?)
             }
-            _ => return Err(Refused::Ends),
+            _ => return Err(ApiError::PeriodParams),
         };
         let hours = period.to().duration_since(period.from()).as_hours();
         let step = match hours {
@@ -65,22 +65,22 @@ impl Span {
         };
         let starts = period.starts(step, zone)?;
         if starts.len() > COLUMNS_MAX {
-            return Err(Refused::Lines { lines: starts.len(), max: COLUMNS_MAX });
+            return Err(ApiError::Lines { lines: starts.len(), max: COLUMNS_MAX });
         }
         Ok(Self { period, named, starts, step })
     }
 
-    /// How many columns there are; one at least.
+    /// The number of columns, at least one.
     pub(super) fn columns(&self) -> usize {
         self.starts.len()
     }
 
-    /// The column of an hour: the one that it begins in.
+    /// The column in which an hour begins.
     pub(super) fn column(&self, hour: Timestamp) -> usize {
         self.starts.partition_point(|start| *start <= hour).saturating_sub(1)
     }
 
-    /// A column's names: for the axis, and in full.
+    /// The label of a column for the axis, and its full name.
     pub(super) fn names(&self, column: usize, view: &View) -> [String; 2] {
         let forms = match self.step {
             Unit::Hour => ["%H:%M", "%Y-%m-%d %H:%M"],
@@ -91,7 +91,7 @@ impl Span {
         forms.map(|form| view.text(start, form))
     }
 
-    /// What a column is.
+    /// The length of a column: `hour`, `day` or `month`.
     pub(super) const fn step(&self) -> &'static str {
         match self.step {
             Unit::Hour => "hour",
@@ -100,7 +100,7 @@ impl Span {
         }
     }
 
-    /// Both ends in words.
+    /// The start and the end as text.
     pub(super) fn words(&self, view: &View) -> String {
         let form = match self.step {
             Unit::Hour => "%Y-%m-%d %H:%M",

@@ -1,5 +1,5 @@
-//! What a period adds up to, column by column and in all: one look at the hours of the store, in
-//! the sums of the usage API and of bills.
+//! The sums of a period for the overview: in total and for each column of a chart. The store is
+//! read once. The usage API and bills have the same sums.
 
 use jiff::Timestamp;
 use taximeter_billing::{
@@ -11,9 +11,9 @@ use taximeter_store::terms::{Scope, Terms};
 
 use super::span::Span;
 use crate::ask::Deadline;
-use crate::problem::Refused;
+use crate::problem::ApiError;
 
-/// What the charts can be split by; the first by default.
+/// The splits of the charts. The first one is the default.
 pub(super) const SPLITS: [(&str, Dimension); 4] = [
     ("tenant", Dimension::Tenant),
     ("model", Dimension::Model),
@@ -21,11 +21,11 @@ pub(super) const SPLITS: [(&str, Dimension); 4] = [
     ("provider", Dimension::Provider),
 ];
 
-/// What is asked for.
+/// One query of the store.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
+pub(super) struct SpendQuery {
     pub(super) span: Span,
-    /// Whose months and days.
+    /// The time zone of months and days.
     pub(super) zone: Zone,
     /// Only this tenant.
     pub(super) tenant: Option<String>,
@@ -34,21 +34,21 @@ pub(super) struct Question {
     pub(super) now: Timestamp,
 }
 
-/// What is found.
+/// Its result.
 pub(super) struct Spend {
-    /// Its total is the period's.
+    /// By tenant. Its total is the total of the period.
     pub(super) by_tenant: Bill,
     pub(super) by_model: Bill,
-    /// The columns' own split, in all.
+    /// The whole period, split as the columns are.
     pub(super) split: Bill,
-    /// One bill a column.
+    /// One bill for each column.
     pub(super) columns: Vec<Bill>,
-    /// The calendar month that bills are made of, so far.
+    /// The current calendar month, so far.
     pub(super) month: Invoice,
 }
 
-/// The sums of one question while they are made.
-struct Adding<'a> {
+/// Adds up the sums.
+struct SpendBuilder<'a> {
     span: &'a Span,
     by_tenant: Biller,
     by_model: Biller,
@@ -57,20 +57,20 @@ struct Adding<'a> {
 }
 
 impl Spend {
-    /// Asks the store.
+    /// Runs the query.
     ///
-    /// Errors: the store's; sums that are none; too slow.
+    /// Errors: those of the store; the sums cannot be made; it takes too long.
     pub(super) fn of(
         store: &mut Store,
         terms: &Terms,
-        question: &Question,
+        question: &SpendQuery,
         deadline: Deadline,
-    ) -> Result<Self, Refused> {
-        let Question { span, zone, tenant, now, .. } = question;
+    ) -> Result<Self, ApiError> {
+        let SpendQuery { span, zone, tenant, now, .. } = question;
         let (now, tenant) = (*now, tenant.as_deref());
         let month = Period::month_of(now, zone)?;
         let mut invoicer = Invoicer::new(month, zone.clone(), now);
-        let mut adding = Adding::new(question);
+        let mut adding = SpendBuilder::new(question);
         let is_month = month == span.period;
         let scope = Scope { period: span.period, zone, unit: span.step, tenant, now };
         let cut = is_month.then(|| invoicer.recent_since());
@@ -106,9 +106,9 @@ impl Spend {
     }
 }
 
-impl<'a> Adding<'a> {
-    fn new(question: &'a Question) -> Self {
-        let Question { span, zone, by, .. } = question;
+impl<'a> SpendBuilder<'a> {
+    fn new(question: &'a SpendQuery) -> Self {
+        let SpendQuery { span, zone, by, .. } = question;
         let biller = |by: Grouping| Biller::new(span.period, zone.clone(), by);
         Self {
             span,
@@ -119,7 +119,7 @@ impl<'a> Adding<'a> {
         }
     }
 
-    fn add(&mut self, key: &HourKey, hour: &Hour) -> Result<(), Refused> {
+    fn add(&mut self, key: &HourKey, hour: &Hour) -> Result<(), ApiError> {
         if let Some(column) = self.columns.get_mut(self.span.column(key.hour)) {
             column.add_hour(key, hour)?;
         }
@@ -129,10 +129,10 @@ impl<'a> Adding<'a> {
     }
 }
 
-fn invoice(invoicer: &mut Invoicer, key: &HourKey, hour: &Hour) -> Result<(), Refused> {
+fn invoice(invoicer: &mut Invoicer, key: &HourKey, hour: &Hour) -> Result<(), ApiError> {
     invoicer.add(key, hour).map_err(|_| too_large(&key.tenant))
 }
 
-fn too_large(tenant: &str) -> Refused {
+fn too_large(tenant: &str) -> ApiError {
     BillError::Overflow { tenant: tenant.to_owned() }.into()
 }

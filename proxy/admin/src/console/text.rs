@@ -1,5 +1,5 @@
-//! Words and figures as people read them: cut, cleaned, rounded, with the exact value beside what
-//! is shown. Markup is escaped by whatever writes it.
+//! Names and numbers for people. Names are cut and cleaned. Numbers are rounded; the exact value is
+//! in `<data value>`. maud escapes all markup.
 
 use jiff::SignedDuration;
 use maud::{Markup, html};
@@ -11,28 +11,28 @@ use taximeter_telemetry::money;
 const NAME_CHARS_MAX: usize = 64;
 /// Longest text shown, in characters.
 const TEXT_CHARS_MAX: usize = 400;
-/// Prices of tokens are shown for so many.
+/// The console shows prices of tokens for this many tokens.
 const PRICED_TOKENS: i64 = 1_000_000;
 /// Decimal places of the smallest amounts.
 const PLACES_MAX: u32 = 6;
 
-/// A name from outside: short, in its own direction, and without what moves or hides its
-/// neighbours.
+/// A name from outside. The result is short, keeps its own text direction, and has no control
+/// characters.
 pub(super) fn name(text: &str) -> Markup {
     html! { bdi { (clean(text, NAME_CHARS_MAX)) } }
 }
 
-/// The same, where there may be none.
+/// A name from outside, or `none`.
 pub(super) fn name_or_none(text: Option<&str>) -> Markup {
     text.map_or_else(|| html! { span.none { "none" } }, name)
 }
 
-/// A sentence of ours that may quote what came from outside.
+/// One of our own sentences. It may quote text from outside.
 pub(super) fn sentence(text: &str) -> String {
     clean(text, TEXT_CHARS_MAX)
 }
 
-/// A name for where markup cannot be: tooltips, fields of forms.
+/// A name without markup, for tooltips and fields of forms.
 pub(super) fn plain(text: &str) -> String {
     clean(text, NAME_CHARS_MAX)
 }
@@ -49,7 +49,7 @@ fn clean(text: &str, chars_max: usize) -> String {
     out
 }
 
-/// In place of what is not known: never a zero.
+/// The word for an unknown value. An unknown value is never zero.
 pub(super) fn unknown() -> Markup {
     html! { span.unknown { "unknown" } }
 }
@@ -59,18 +59,18 @@ pub(super) fn count(number: u64) -> Markup {
     html! { data value=(number) { (grouped(&number.to_string())) } }
 }
 
-/// The same, where it may be unknown.
+/// The same for a value that may be unknown.
 pub(super) fn count_or_unknown(number: Option<u64>) -> Markup {
     number.map_or_else(unknown, count)
 }
 
-/// A quantity in whatever it is counted in, exact.
+/// An exact quantity.
 pub(super) fn quantity(number: Decimal) -> Markup {
     let exact = number.normalize().to_string();
     html! { data value=(exact) { (grouped(&exact)) } }
 }
 
-/// Decimal places that amounts up to `largest` are shown with, so that a column lines up.
+/// Decimal places for a column of amounts whose largest one is `largest`.
 pub(super) fn places(largest: Decimal) -> u32 {
     match largest.abs() {
         large if large >= Decimal::ONE_HUNDRED => 2,
@@ -79,12 +79,12 @@ pub(super) fn places(largest: Decimal) -> u32 {
     }
 }
 
-/// An amount, rounded half to even; one that is too small to show is not shown as zero.
+/// An amount, rounded half to even. An amount that rounds to zero is shown as `<0.000001`.
 pub(super) fn money(amount: Decimal, places: u32) -> Markup {
     html! { data value=(amount.normalize()) { (money_text(amount, places)) } }
 }
 
-/// The same, where it may be unknown.
+/// The same for a value that may be unknown.
 pub(super) fn money_or_unknown(amount: Option<Decimal>, places: u32) -> Markup {
     amount.map_or_else(unknown, |amount| money(amount, places))
 }
@@ -99,7 +99,7 @@ pub(super) fn money_text(amount: Decimal, places: u32) -> String {
     grouped(&format!("{shown:.width$}", width = places as usize))
 }
 
-/// A price of one as people read it: of tokens, that of a million.
+/// A unit price. A price of tokens is shown per million.
 pub(super) fn price_of(price: Decimal, unit: &str) -> Markup {
     let million = price.checked_mul(Decimal::from(PRICED_TOKENS)).filter(|_| unit == "tokens");
     html! {
@@ -115,20 +115,20 @@ pub(super) fn price_of(price: Decimal, unit: &str) -> Markup {
     }
 }
 
-/// A price of one, in full.
+/// A unit price with all its digits.
 pub(super) fn unit_price(price: Decimal) -> Markup {
     let exact = price.normalize().to_string();
     html! { data value=(exact) { (exact) } }
 }
 
-/// What part of `whole` a `part` is, in per cent; `None` where there is no whole.
+/// `part` in per cent of `whole`. `None` if `whole` is zero.
 pub(super) fn per_cent(part: Decimal, whole: Decimal) -> Option<String> {
     let share = part.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(whole)?;
     let text = format!("{:.1} %", share.round_dp(1));
     Some(text)
 }
 
-/// `1234567.5` → `1,234,567.5`, and a sign that is as wide as a digit.
+/// `1234567.5` → `1,234,567.5`. The minus sign is as wide as a digit.
 pub(super) fn grouped(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("−", rest));
     let (whole, fraction) =
@@ -147,7 +147,7 @@ pub(super) fn grouped(number: &str) -> String {
     out
 }
 
-/// A number of an axis or a tile: three digits and a letter for thousands.
+/// A number for an axis or a tile: three digits and a letter such as `k` or `M`.
 pub(super) fn short(number: Decimal) -> String {
     const STEPS: [(&str, u32); 4] = [("T", 12), ("G", 9), ("M", 6), ("k", 3)];
     for (letter, power) in STEPS {
@@ -160,17 +160,17 @@ pub(super) fn short(number: Decimal) -> String {
     number.round_sf(3).unwrap_or_default().normalize().to_string()
 }
 
-/// Seconds of a record: a number for programs, and milliseconds or seconds for people.
+/// A time in seconds. People see the fitting unit.
 pub(super) fn seconds(seconds: f64) -> Markup {
     html! { data value=(seconds) { (seconds_text(seconds)) } }
 }
 
-/// The same, where it may be unknown.
+/// The same for a value that may be unknown.
 pub(super) fn seconds_or_unknown(time: Option<f64>) -> Markup {
     time.map_or_else(unknown, seconds)
 }
 
-/// The text of it: three digits that count.
+/// The text of a time in seconds: three significant digits.
 pub(super) fn seconds_text(seconds: f64) -> String {
     match seconds {
         none if !none.is_finite() => "unknown".to_owned(),
@@ -188,7 +188,7 @@ pub(super) fn seconds_text(seconds: f64) -> String {
     }
 }
 
-/// For geometry alone: sums stay exact.
+/// A rounded number for drawing. Sums are never made of it.
 pub(super) fn rough(number: Decimal) -> f64 {
     money::nearest(number)
 }

@@ -1,4 +1,4 @@
-//! How upstreams, ledger and store do.
+//! The page *Upstreams*: the state of upstreams, ledger, store and gateway.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use taximeter_gateway::gateway::Gateway;
 
 use super::page::{Page, UPSTREAMS};
 use super::text::{count, grouped, name, seconds_text, sentence};
-use super::view::{Chosen, View};
-use crate::problem::Refused;
-use crate::query::{Asked, Nothing};
+use super::view::{PageParams, View};
+use crate::problem::ApiError;
+use crate::query::{NoParams, Params};
 use crate::status::{
     Collector, ConfigStatus, LedgerStatus, Status, StoreStatus, UpstreamStatus, status,
 };
 
 pub(super) async fn upstreams(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<Nothing>,
-) -> Result<Response, Refused> {
-    let status = status(State(gateway), Asked(asked)).await.0;
+    PageParams { asked, view }: PageParams<NoParams>,
+) -> Result<Response, ApiError> {
+    let status = status(State(gateway), Params(asked)).await.0;
     let main = html! {
         h1 { "Upstreams" }
         (table(&status, &view))
@@ -29,7 +29,7 @@ pub(super) async fn upstreams(
             (store(&status.store, &view))
         }
         (gateway_facts(&status, &view))
-        p.elsewhere { "The same for programs: " a href="/api/v1/status" { "JSON" } }
+        p.elsewhere { "The same data for programs: " a href="/api/v1/status" { "JSON" } }
     };
     let page = Page { title: "Upstreams", at: UPSTREAMS, view: &view, reload_seconds: None };
     Ok(page.with(main))
@@ -38,12 +38,12 @@ pub(super) async fn upstreams(
 fn table(status: &Status, view: &View) -> Markup {
     html! {
         div.scroll { table {
-            caption { "By what requests have met: upstreams are not asked" }
+            caption { "Health comes from requests. The gateway sends no health checks." }
             thead { tr {
                 th scope="col" { "Upstream" }
                 th scope="col" { "Health" }
                 th.number scope="col" { "Open" }
-                th.number scope="col" { "Failures in a row" }
+                th.number scope="col" { "Failures since last answer" }
                 th scope="col" { "Last answer" }
                 th scope="col" { "Last failure" }
                 th scope="col" { "Dialect" }
@@ -98,9 +98,9 @@ fn ledger(ledger: &LedgerStatus, view: &View) -> Markup {
                     dt { "State" }
                     dd {
                         @if ledger.is_healthy && ledger.is_open {
-                            span.end.good { "written" }
+                            span.end.good { "writable" }
                         } @else {
-                            span.end.bad { "not written" }
+                            span.end.bad { "not writable" }
                         }
                     }
                 }
@@ -126,16 +126,16 @@ fn store(store: &StoreStatus, view: &View) -> Markup {
                     dt { "State" }
                     dd {
                         @match &store.fault {
-                            None => span.end.good { "fed" },
-                            Some(fault) => { span.end.bad { "not fed" } " " (sentence(fault)) }
+                            None => span.end.good { "works" },
+                            Some(fault) => { span.end.bad { "fails" } " " (sentence(fault)) }
                         }
                     }
                 }
                 div { dt { "Kind" } dd { (store.kind) } }
                 div { dt { "Place" } dd { (name(&store.place)) } }
-                div { dt { "Entries on their way" } dd { (count(store.pending_entries)) } }
+                div { dt { "Entries still to read" } dd { (count(store.pending_entries)) } }
                 div {
-                    dt { "Had all at" }
+                    dt { "Last complete at" }
                     dd { @match store.fed_at { Some(at) => (view.time(at)), None => "not yet" } }
                 }
             }
@@ -156,11 +156,11 @@ fn gateway_facts(status: &Status, view: &View) -> Markup {
                 (configuration(&status.config, view))
                 div { dt { "Draining" } dd { @if status.draining { "yes" } @else { "no" } } }
                 @for exporter in &status.exporters {
-                    div { dt { "Pushes to" } dd { (name(&exporter.url)) } }
+                    div { dt { "Exports to" } dd { (name(&exporter.url)) } }
                 }
                 @for collector in &status.collectors {
                     div {
-                        dt { "Pushes " (collector.signal) " to" }
+                        dt { "Sends " (collector.signal) " to" }
                         dd { (name(&collector.url)) ", " (pushing(collector, view)) }
                     }
                 }
@@ -169,14 +169,14 @@ fn gateway_facts(status: &Status, view: &View) -> Markup {
     }
 }
 
-/// How the pushing of one signal does.
+/// The state of an OTLP collector.
 fn pushing(collector: &Collector, view: &View) -> Markup {
     html! {
         @match (&collector.last_failure, collector.sent_at) {
             (Some(failure), _) if collector.failures > 0 => {
                 span.end.bad { "fails" } " " (sentence(&failure.reason))
             }
-            (_, Some(at)) => { "sent at " (view.time(at)) }
+            (_, Some(at)) => { "last sent at " (view.time(at)) }
             (_, None) => { "nothing sent yet" }
         }
         @if collector.dropped_items > 0 { "; " (count(collector.dropped_items)) " dropped" }
@@ -185,15 +185,15 @@ fn pushing(collector: &Collector, view: &View) -> Markup {
 
 fn configuration(config: &ConfigStatus, view: &View) -> Markup {
     html! {
-        div { dt { "Configuration of" } dd { (view.time(config.since)) } }
+        div { dt { "Configuration since" } dd { (view.time(config.since)) } }
         @if !config.waiting.is_empty() {
-            div { dt { "Waits for a restart" } dd { (config.waiting.join(", ")) } }
+            div { dt { "Changed, needs a restart" } dd { (config.waiting.join(", ")) } }
         }
         @if let Some(rejected) = &config.rejected {
             div {
-                dt { "File of " (view.time(rejected.at)) }
+                dt { "New file read at " (view.time(rejected.at)) }
                 dd {
-                    span.end.bad { "not taken" }
+                    span.end.bad { "rejected" }
                     @for problem in &rejected.problems { " " (sentence(problem)) }
                 }
             }

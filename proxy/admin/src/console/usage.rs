@@ -19,9 +19,9 @@ use utoipa::IntoParams;
 
 use super::page::{Page, USAGE};
 use super::span::Span;
-use super::view::Chosen;
+use super::view::PageParams;
 use crate::ask::{Deadline, ask};
-use crate::problem::Refused;
+use crate::problem::ApiError;
 use crate::query;
 
 /// Most lines of an answer, on all its pages; as for the usage API.
@@ -39,22 +39,22 @@ const BY: &str = "up to 3 names with commas between them, each once: key, model,
 /// The parameters of the page.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(super) struct UsagePageParams {
-    /// A period with a name
+    /// The name of a period
     span: Option<String>,
-    /// Start, included: a date in the time zone, or a time with offset
+    /// Start of the period, included: a date, or a time with an offset
     from: Option<String>,
-    /// End, not included; now where only the start is given
+    /// End of the period, not included. Default with `from`: now
     to: Option<String>,
     /// What the lines are split by
     by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
-    /// Which page of the lines, from 1
+    /// Page of the lines, from 1
     page: Option<String>,
 }
 
-/// What the store is asked for.
-struct Inquiry {
+/// One query of the store.
+struct UsageQuery {
     span: Span,
     zone: Zone,
     tenant: Option<String>,
@@ -64,22 +64,23 @@ struct Inquiry {
 
 pub(super) async fn usage(
     State(gateway): State<Arc<Gateway>>,
-    Chosen { asked, view }: Chosen<UsagePageParams>,
-) -> Result<Response, Refused> {
+    PageParams { asked, view }: PageParams<UsagePageParams>,
+) -> Result<Response, ApiError> {
     let now = clock::wall();
     let ends = [asked.span.as_deref(), asked.from.as_deref(), asked.to.as_deref()];
     let span = Span::read(ends, &view, now)?;
     let by = query::read("by", asked.by.as_deref(), BY, grouping)?.unwrap_or_else(by_key);
     let number = query::number("page", asked.page.as_deref(), PAGES_MAX)?.unwrap_or(1);
     let (zone, tenant) = (view.zone().clone(), asked.tenant);
-    let inquiry = Inquiry { span: span.clone(), zone, tenant: tenant.clone(), by: by.clone(), now };
+    let query =
+        UsageQuery { span: span.clone(), zone, tenant: tenant.clone(), by: by.clone(), now };
     let terms = Terms::of(&gateway.config);
     let pending_entries = gateway.pending_entries();
     let page = Page { title: "Usage", at: USAGE, view: &view, reload_seconds: None };
     let frame = page.frame();
     let main = async move {
-        let found = ask(&gateway, move |store, deadline| inquiry.ask(store, &terms, deadline));
-        let shown = lines::Shown {
+        let found = ask(&gateway, move |store, deadline| query.ask(store, &terms, deadline));
+        let data = lines::UsageData {
             view: &view,
             span: &span,
             by: &by,
@@ -88,21 +89,21 @@ pub(super) async fn usage(
             found: &found.await?,
             pending_entries,
         };
-        Ok(lines::main(&shown))
+        Ok(lines::main(&data))
     };
     frame.around(main).await
 }
 
-impl Inquiry {
-    /// Adds up the period: the sums are those of the usage API and of bills.
+impl UsageQuery {
+    /// Adds up the period. The usage API and bills have the same sums.
     ///
-    /// Errors: the store's; sums that cannot be made; too many lines; too slow.
+    /// Errors: those of the store; the sums cannot be made; too many lines; it takes too long.
     fn ask(
         &self,
         store: &mut Store,
         terms: &Terms,
         deadline: Deadline,
-    ) -> Result<lines::Found, Refused> {
+    ) -> Result<lines::UsageFound, ApiError> {
         let Self { span, zone, tenant, by, now } = self;
         let scope = Scope {
             period: span.period,
@@ -119,7 +120,7 @@ impl Inquiry {
             for name in key.labels.keys() {
                 has_more_labels |= !note(&mut labels, name);
             }
-            Ok::<_, Refused>(biller.add_hour(key, hour)?)
+            Ok::<_, ApiError>(biller.add_hour(key, hour)?)
         })?;
         for credit in credits {
             biller.add_credit(credit)?;
@@ -127,13 +128,13 @@ impl Inquiry {
         let bill = biller.finish();
         let max = LINES_MAX as usize;
         if bill.rows.len() > max {
-            return Err(Refused::Lines { lines: bill.rows.len(), max });
+            return Err(ApiError::Lines { lines: bill.rows.len(), max });
         }
-        Ok(lines::Found { bill, labels, has_more_labels })
+        Ok(lines::UsageFound { bill, labels, has_more_labels })
     }
 }
 
-/// Keeps the first names of labels; whether there was room for all so far.
+/// Adds a name of a label and keeps the first `LABELS_MAX` names. Returns whether it kept all.
 fn note(labels: &mut BTreeSet<String>, name: &str) -> bool {
     if labels.contains(name) {
         return true;
@@ -148,7 +149,7 @@ fn note(labels: &mut BTreeSet<String>, name: &str) -> bool {
     false
 }
 
-/// The default: each key, with the tenant that it belongs to.
+/// The default split: by key and its tenant.
 fn by_key() -> Grouping {
     Grouping::named(["key", "tenant"]).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a page was asked for beside its own parameters: the time zone, and links that keep it.
+//! What all pages have in their address: the time zone. Links to other pages keep it.
 
 use std::fmt::Write as _;
 
@@ -12,50 +12,50 @@ use taximeter_billing::Zone;
 use taximeter_config::Config;
 use utoipa::IntoParams;
 
-use crate::problem::Refused;
-use crate::query::{self, Asked};
+use crate::problem::ApiError;
+use crate::query::{self, Params};
 use crate::state::InForce;
 
 /// The parameter that every page has.
 const ZONE: &str = "zone";
 
-/// The parameters of a page. A form sends its empty fields too: they count as not given.
-pub(super) struct Chosen<P> {
+/// The parameters of a page. A form also sends its empty fields. They count as absent.
+pub(super) struct PageParams<P> {
     pub(super) asked: P,
     pub(super) view: View,
 }
 
-/// How a page is seen.
+/// The address of a page: its path, its parameters and its time zone.
 pub(super) struct View {
-    /// The page's own parameters, as they were given.
+    /// The parameters of the request, without the time zone.
     pub(super) given: Vec<(String, String)>,
     path: String,
     zone: Zone,
-    /// Whether it was asked for, and not the one of the configuration's bills.
+    /// Whether the request names a time zone. If not, `billing.zone` of the configuration applies.
     has_own_zone: bool,
 }
 
-impl<P: DeserializeOwned + IntoParams> FromRequestParts<InForce> for Chosen<P> {
-    type Rejection = Refused;
+impl<P: DeserializeOwned + IntoParams> FromRequestParts<InForce> for PageParams<P> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, current: &InForce) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, current: &InForce) -> Result<Self, ApiError> {
         let view = View::read(parts, &current.0.get().config)?;
-        let Asked(asked) = Asked::from_request_parts(parts, current).await?;
+        let Params(asked) = Params::from_request_parts(parts, current).await?;
         Ok(Self { asked, view })
     }
 }
 
 impl View {
-    /// Takes out of a request what every page has, and what is empty.
+    /// Removes the time zone and all empty parameters from a request.
     ///
-    /// Errors: the zone is none, or there twice.
-    fn read(parts: &mut Parts, config: &Config) -> Result<Self, Refused> {
+    /// Errors: the time zone is not valid, or comes twice.
+    fn read(parts: &mut Parts, config: &Config) -> Result<Self, ApiError> {
         let Query(given) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .unwrap_or_else(|_| Query(Vec::new()));
         let filled = given.into_iter().filter(|(_, value)| !value.is_empty());
         let (zones, given): (Vec<_>, Vec<_>) = filled.partition(|(name, _)| name == ZONE);
         if zones.len() > 1 {
-            return Err(Refused::Repeated { name: ZONE.to_owned() });
+            return Err(ApiError::Repeated { name: ZONE.to_owned() });
         }
         let own = zones.first().map(|(_, zone)| zone.as_str());
         let (zone, has_own_zone) = (query::zone(own, config)?, own.is_some());
@@ -67,13 +67,13 @@ impl View {
         Ok(Self { given, path, zone, has_own_zone })
     }
 
-    /// A page of its own, with these parameters, in this time zone.
+    /// A link to the page at `path` with these parameters, in this time zone.
     pub(super) fn to(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         let parameters = parameters.iter().copied();
         link(path, parameters.chain(self.own_zone()))
     }
 
-    /// This page with a parameter changed, or left out.
+    /// A link to this page with one parameter changed, or removed.
     pub(super) fn with(&self, name: &str, value: Option<&str>) -> String {
         let rest = self.given.iter().filter(|(other, _)| other != name);
         let pairs: Vec<_> = rest
@@ -107,7 +107,7 @@ impl View {
         self.zone.name()
     }
 
-    /// What a form has to send along to keep the time zone.
+    /// The hidden field that keeps the time zone when a form is sent.
     pub(super) fn keep_zone(&self) -> Markup {
         html! {
             @if let Some((name, zone)) = self.own_zone() {
@@ -154,7 +154,7 @@ impl View {
     }
 }
 
-/// Some of the world's time zones, one for most of its hours.
+/// Time zones that the form suggests.
 const SUGGESTED: [&str; 14] = [
     "UTC",
     "America/Los_Angeles",
@@ -214,16 +214,16 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Deserialize, IntoParams)]
-    struct Params {
+    struct TestParams {
         tenant: Option<String>,
         model: Option<String>,
     }
 
-    async fn chosen(uri: &str) -> Result<Chosen<Params>, Refused> {
+    async fn chosen(uri: &str) -> Result<PageParams<TestParams>, ApiError> {
         let (mut parts, ()) = Request::builder().uri(uri).body(()).unwrap().into_parts();
         let view = View::read(&mut parts, &Config::zero("http://127.0.0.1:1").unwrap())?;
-        let Asked(asked) = Asked::from_request_parts(&mut parts, &()).await?;
-        Ok(Chosen { asked, view })
+        let Params(asked) = Params::from_request_parts(&mut parts, &()).await?;
+        Ok(PageParams { asked, view })
     }
 
     #[tokio::test]
@@ -243,12 +243,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_parameter_or_zone_is_refused() {
-        assert!(matches!(chosen("/p?colour=red").await, Err(Refused::Unknown { .. })));
+        assert!(matches!(chosen("/p?colour=red").await, Err(ApiError::Unknown { .. })));
         for zone in ["zone=Mars", "zone=../../etc/passwd", "zone=%00"] {
             let refused = chosen(&format!("/p?{zone}")).await;
-            assert!(matches!(refused, Err(Refused::Parameter { .. })), "{zone}");
+            assert!(matches!(refused, Err(ApiError::Parameter { .. })), "{zone}");
         }
         let twice = chosen("/p?zone=UTC&zone=Asia%2FTokyo").await;
-        assert!(matches!(twice, Err(Refused::Repeated { .. })));
+        assert!(matches!(twice, Err(ApiError::Repeated { .. })));
     }
 }

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::Refused;
+use super::ApiError;
 
 /// Names each problem type, with an example, when it happens, and what to do. A problem that is not
 /// named does not compile.
 macro_rules! explained {
     ($($named:pat => $example:expr, $when:literal, $action:literal;)+) => {
-        fn explained() -> Vec<(Refused, &'static str, &'static str)> {
+        fn explained() -> Vec<(ApiError, &'static str, &'static str)> {
             let all = vec![$(($example, $when, $action)),+];
             for (problem, ..) in &all {
                 match problem {
@@ -24,46 +24,46 @@ macro_rules! explained {
 }
 
 explained! {
-    Refused::Parameter { .. }
-    | Refused::Unknown { .. }
-    | Refused::Repeated { .. }
-    | Refused::Missing { .. }
-    | Refused::Period(_)
-    | Refused::Ends => Refused::Ends,
+    ApiError::Parameter { .. }
+    | ApiError::Unknown { .. }
+    | ApiError::Repeated { .. }
+    | ApiError::Missing { .. }
+    | ApiError::Period(_)
+    | ApiError::PeriodParams => ApiError::PeriodParams,
         "A query parameter is unknown, missing, given twice, or cannot be read.",
         "Correct the parameter. `parameter`, `got` and `allowed` name it, its value and what it may be.";
-    Refused::Unauthorised => Refused::Unauthorised,
+    ApiError::Unauthorised => ApiError::Unauthorised,
         "The request has no `admin_token`, or a wrong one.",
         "Send `authorization: Bearer TOKEN`, or the token as the password of HTTP Basic.";
-    Refused::Uncertified => Refused::Uncertified,
+    ApiError::Uncertified => ApiError::Uncertified,
         "There is no `admin_token`, and the caller shows no certificate that `admin_tls.client_ca` \
          has signed.",
         "Connect with such a certificate.";
-    Refused::Misdirected(_) => Refused::Misdirected("example.com".to_owned()),
+    ApiError::Misdirected(_) => ApiError::Misdirected("example.com".to_owned()),
         "The `host` header is not an IP address or localhost, and there is no `admin_token`. A web \
          page may have sent the request through a browser.",
         "Use the IP address or `localhost`, or set an `admin_token`.";
-    Refused::NotFound(_) => Refused::NotFound("x".to_owned()),
+    ApiError::NotFound(_) => ApiError::NotFound("x".to_owned()),
         "Nothing is at this path, or no record has this id.",
         "Check the path against the [API](api.md). A record appears a moment after its request ends.";
-    Refused::Method => Refused::Method,
+    ApiError::Method => ApiError::Method,
         "The method is not GET or HEAD.",
         "Use GET. Nothing can be changed here.";
-    Refused::Bill(_) | Refused::TooLarge(_) | Refused::Lines { .. } =>
-        Refused::Lines { lines: 2, max: 1 },
+    ApiError::Bill(_) | ApiError::TooLarge(_) | ApiError::Lines { .. } =>
+        ApiError::Lines { lines: 2, max: 1 },
         "The sum cannot be made: it has too many lines, two currencies, or an amount that is too \
          large.",
         "Group by less, or ask for a shorter period.";
-    Refused::Busy(_) => Refused::Busy("x".to_owned()),
+    ApiError::Busy(_) => ApiError::Busy("x".to_owned()),
         "Too many requests of this kind run already.",
         "Try again when one has ended.";
-    Refused::Slow { .. } => Refused::Slow { seconds: 1 },
+    ApiError::Slow { .. } => ApiError::Slow { seconds: 1 },
         "The store did not answer in time.",
         "Ask for a shorter period.";
-    Refused::Store(_) | Refused::Export(_) => Refused::Export("x".to_owned()),
+    ApiError::Store(_) | ApiError::Export(_) => ApiError::Export("x".to_owned()),
         "The store cannot answer.",
         "Check the database and `fault` in `/api/v1/status`.";
-    Refused::Internal => Refused::Internal,
+    ApiError::Internal => ApiError::Internal,
         "Taximeter has a bug.",
         "Look in the log, and report the bug.";
 }

@@ -1,4 +1,4 @@
-//! Who sends what to the receivers that a configuration names.
+//! Starts the senders to the receivers and collectors that a configuration names.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use taximeter_telemetry::events::{EventsPushed, TelemetryPushed};
 use taximeter_telemetry::otlp::MetricsSource;
 use taximeter_telemetry::pusher;
 
-/// Sends what the journal gets, where a receiver is named.
+/// Sends finished requests to the receiver of `export.push`, if there is one.
 pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery>> {
     let Some(push) = &gateway.config.export.push else { return Ok(None) };
     let telemetry = gateway.telemetry.clone();
@@ -21,7 +21,7 @@ pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery
     Ok(Some(Delivery::start(dir, push, newest, tell)?))
 }
 
-/// Pushes what is told, where a collector is named.
+/// Sends metrics, spans and log records to OTLP collectors, if there are any.
 pub(super) fn otlp(
     gateway: &Arc<Gateway>,
     emission: &Emission,

@@ -1,4 +1,4 @@
-//! What the entries of one journal say, and what is wrong with it.
+//! Reads one journal: its entries, their sums, and every fault.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,27 +10,27 @@ use super::Steps;
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Scale, Tally, hash};
 
-/// What the entries of one journal say.
+/// The content of one journal.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) examination: Examination,
-    /// What weighs its posts, and what they are compared with.
+    /// Hashes its posts, and the records that they are compared with.
     pub(super) scale: Scale,
     pub(super) replay: Replay,
     kinds: BTreeMap<&'static str, u64>,
     contradictions: Vec<Contradiction>,
     contradictions_count: usize,
-    /// By gateway.
+    /// Sums of posts by gateway.
     pub(super) tallies: BTreeMap<String, Tally>,
-    /// What each says, as a hash.
+    /// The hash of each correction.
     pub(super) corrections: HashMap<RequestId, u128>,
-    /// Its journal, or the one that it corrects, no longer begins with the first entry.
+    /// Whether older posts are gone: those of this journal, or of the one that it corrects.
     lacks_posts: bool,
 }
 
-/// Reads the journal in `dir` whole; `account` is what it begins with.
+/// Reads the whole journal in `dir`. `account` has what is known before it.
 ///
-/// Errors: what cannot be read at all.
+/// Errors: the journal cannot be read at all.
 pub(super) fn account(
     dir: &Path,
     mut account: Account,
@@ -43,7 +43,7 @@ pub(super) fn account(
         (framed.seq, weight, entry)
     };
     let examination = examine(dir, read, |(seq, weight, entry)| {
-        steps("reading the journal");
+        steps("journal entries read");
         account.add(seq, weight, entry);
     })?;
     account.examination = examination;
@@ -51,10 +51,10 @@ pub(super) fn account(
 }
 
 impl Account {
-    /// What the journal of corrections begins with: the posts of these requests, which are told and
-    /// are not needed any longer.
+    /// What is known before the journal of corrections: the posts of these requests. They are already
+    /// reported, and move out of here.
     pub(super) fn take_posts(&mut self, is_shared: bool) -> Self {
-        // Where others feed too, their requests may be corrected here.
+        // In a shared store, this journal may correct requests of other gateways.
         let lacks_posts = is_shared || self.examination.first.is_some_and(|first| first > 1);
         let replay = std::mem::take(&mut self.replay).into_corrections();
         Self { replay, lacks_posts, ..Self::default() }
@@ -92,7 +92,7 @@ impl Account {
 }
 
 impl Account {
-    /// Says what was read, and what is wrong with it.
+    /// Reports what was read, and every fault.
     pub(super) fn tell(&self, name: &str, dir: &Path, findings: &mut Findings) {
         let Examination { segments, bytes, entries, first, last, .. } = &self.examination;
         let range = match (first, last) {
@@ -123,13 +123,13 @@ impl Account {
         }
         for Altered { path, last, behind, digest, said } in altered {
             findings.tell(format!(
-                "{} was altered, though its checks are right: its SHA-256 up to entry {last} is \
-                 {digest}, and {} says that it was {said}; put it back as it was",
+                "{} was changed, although its checksums are right: its SHA-256 up to entry {last} is \
+                 {digest}, and {} says that it was {said}; restore the file",
                 path.display(),
                 behind.display()
             ));
         }
-        // Behind a gap, what was open and what was settled is not known.
+        // After a gap, it is unknown which requests are open or settled.
         let is_known = faults.is_empty() && unreadable.is_empty();
         if is_known {
             for contradiction in &self.contradictions {
@@ -140,7 +140,7 @@ impl Account {
         if let Some(torn) = torn {
             let what = if *is_written { "is being written" } else { "was cut off" };
             findings.note(format!(
-                "{}: an entry {what} at byte {} ({} bytes); the next start cuts it off",
+                "{}: an entry {what} at byte {} ({} bytes); the next start removes it",
                 torn.path.display(),
                 torn.offset,
                 torn.bytes
@@ -155,8 +155,8 @@ impl Account {
             for open in open {
                 let (id, started_at) = (open.reserve.id, open.reserve.started_at);
                 findings.tell(format!(
-                    "request {id}, admitted {started_at}, is open and no gateway runs; the next \
-                     start settles it"
+                    "request {id}, admitted at {started_at}, is open and no gateway runs; the \
+                     next start settles it"
                 ));
             }
         }

@@ -1,5 +1,5 @@
-//! Whether the store says what the journals say, and whether its sums, which bills are made of, are
-//! those of the requests and corrections that it has.
+//! Checks the store: whether its records are those of the journals, and whether its hourly sums are
+//! the sums of its records. Bills come from these sums.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -14,56 +14,56 @@ use super::tally::{Tally, hash};
 use super::{Steps, VerifyError};
 use crate::{Audited, Post, Store, Sum};
 
-/// What cures a store.
-const CURE: &str = "rebuild it with `taximeter verify --rebuild`";
+/// How to repair a store.
+const CURE: &str = "rebuild the store with `taximeter verify --rebuild`";
 
-/// Which requests of the store are to be those of the journal.
+/// Which requests in the store must be those of the journal.
 struct Selection<'a> {
     requests: &'a Account,
-    /// Which requests were posted, or voided.
+    /// The posted and voided requests.
     replay: &'a Replay,
-    /// Whether others feed it too, and some may have the same name.
+    /// Whether other gateways feed the store too. Some may have the same name.
     is_shared: bool,
 }
 
-/// What some requests of the store come to.
+/// The sums of some requests in the store.
 #[derive(Default)]
 struct Weighed {
-    /// Those that are to be the journal's, by gateway.
+    /// Requests that must be in the journal, by gateway.
     tallies: BTreeMap<String, Tally>,
-    /// What is wrong with others.
+    /// Faults of other requests.
     wrong: Vec<String>,
 }
 
-/// Holds what the store has against what was read of the journals, and against itself.
+/// Compares the store with the journals, and its sums with its records.
 struct Comparison<'a> {
     requests: &'a Account,
-    /// What the store has of the requests that the journal has, by gateway.
+    /// Requests in the store that the journal has too, by gateway.
     tallies: BTreeMap<String, Tally>,
-    /// Corrections of the journal that the store was not seen to have.
+    /// Corrections in the journal that were not found in the store so far.
     missing: HashMap<RequestId, u128>,
-    /// Those that are in both and the same.
+    /// Corrections that are the same in both.
     corrections: u64,
-    /// Those that say something else than in the journal, and their requests.
+    /// Corrections that differ from the journal, and their requests.
     changed: Vec<(RequestId, RequestId)>,
-    /// Those that the journal did not have when it was read, and should, and their requests.
+    /// Corrections that the journal lacked when it was read, and their requests.
     unknown: HashMap<RequestId, RequestId>,
     sums: Sums,
 }
 
-/// What became of the sums of the store.
+/// The result for the sums in the store.
 #[derive(Default)]
 struct Sums {
     right: u64,
-    /// In several parts, which may part differently.
+    /// Sums in several parts. The parts may differ.
     parted: u64,
     wrong: u64,
     told: Vec<String>,
 }
 
-/// Compares. `dir` has the journal of corrections.
+/// Compares the store with the journals. `dir` has the journal of corrections.
 ///
-/// Errors: what cannot be read.
+/// Errors: the store or the journal cannot be read.
 pub(super) fn compare(
     store: &mut Store,
     requests: &Account,
@@ -88,7 +88,7 @@ pub(super) fn compare(
     let weigh = |page: &mut Weighed, post: &Post<'_>| selection.weigh(page, post);
     store.audit(weigh, |audited| match audited {
         Audited::Posts(count, page) => {
-            (0..count).for_each(|_| steps("reading the store"));
+            (0..count).for_each(|_| steps("records of the store read"));
             page.wrong.into_iter().for_each(|wrong| findings.tell(wrong));
             comparison.add(&page.tallies);
         }
@@ -100,7 +100,7 @@ pub(super) fn compare(
     let is_whole = requests.examination.faults.is_empty();
     comparison.tell_records(is_whole, findings);
     if is_whole && corrections.examination.faults.is_empty() {
-        // Somebody may have corrected since the journal was read.
+        // Another process may have written corrections since the journal was read.
         if !comparison.unknown.is_empty() {
             let read = |_: &Framed, entry| match entry {
                 Entry::Correction(correction) => Some(correction.id),
@@ -117,11 +117,11 @@ pub(super) fn compare(
 }
 
 impl Selection<'_> {
-    /// Adds a request to those of its page.
+    /// Adds a request to the sums of its page.
     fn weigh(&self, page: &mut Weighed, post: &Post<'_>) {
         let Account { examination, tallies, scale, .. } = self.requests;
         let first = examination.first.unwrap_or(u64::MAX);
-        // A gateway that runs has posted more since its journal was read.
+        // A running gateway has written more posts since its journal was read.
         let last = if examination.is_written { examination.last } else { None };
         if (first..=last.unwrap_or(u64::MAX)).contains(&post.seq)
             && tallies.contains_key(&*post.gateway)
@@ -130,7 +130,7 @@ impl Selection<'_> {
             let tally = page.tallies.entry(post.gateway.clone().into_owned()).or_default();
             tally.add(scale.weigh(post.seq, post.record.as_bytes()), post.cost.as_ref());
         } else if let Err(fault) = post.whole() {
-            // One that is as the journal has it has been read there.
+            // A record that equals the journal was checked there.
             page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id));
         }
     }
@@ -161,7 +161,7 @@ impl Comparison<'_> {
                 findings.hear(format!("store: {records} records of {gateway}, each as posted"));
             } else if is_whole {
                 findings.tell(format!(
-                    "the store has {} records of {gateway} with costs of {}, and the journal {} \
+                    "the store has {} records of {gateway} with costs of {}, and the journal has {} \
                      with {}: {CURE}",
                     store.records,
                     money(store),
@@ -180,18 +180,17 @@ impl Comparison<'_> {
         let missing = self.missing.len();
         if missing > 0 {
             findings.tell(format!(
-                "the store lacks {missing} corrections of the journal, or the requests that they \
-                 correct: {CURE}"
+                "the store lacks {missing} corrections of the journal, or their requests: {CURE}"
             ));
         }
         for (id, corrects) in &self.changed {
             findings.tell(format!(
-                "the store's correction {id} of request {corrects} is not what was written: {CURE}"
+                "the store's correction {id} of request {corrects} differs from the journal: {CURE}"
             ));
         }
         for (id, corrects) in &self.unknown {
             findings.tell(format!(
-                "the store has a correction {id} of request {corrects}, and the journal does not"
+                "the store has a correction {id} of request {corrects} that the journal does not have"
             ));
         }
     }
@@ -213,11 +212,14 @@ impl Sums {
 
     fn tell(self, findings: &mut Findings) {
         if self.right > 0 {
-            findings.hear(format!("store: {} sums by the hour, each as its requests", self.right));
+            findings.hear(format!(
+                "store: {} sums by the hour, each equal to its requests",
+                self.right
+            ));
         }
         if self.parted > 0 {
             findings.note(format!(
-                "{} sums of the store are too large to be kept in one, and were not compared",
+                "{} sums of the store are too large for one number, and were not compared",
                 self.parted
             ));
         }
@@ -227,7 +229,7 @@ impl Sums {
     }
 }
 
-/// What is wrong with a sum.
+/// The text for a wrong sum.
 fn told(sum: &Sum<'_>) -> String {
     let HourKey { hour, tenant, model, key_id, correction, .. } = sum.key;
     let what = if *correction { "corrections" } else { "requests" };
@@ -236,16 +238,18 @@ fn told(sum: &Sum<'_>) -> String {
     let [kept, due] =
         [sum.kept, sum.due].map(|parts| parts.first().map(|hour| amount(sum.key, hour)));
     let [is, should] = match (&kept, &due) {
-        (Some(kept), Some(due)) if kept == due => [kept, "the same by other tokens or prices"],
+        (Some(kept), Some(due)) if kept == due => {
+            [kept, "the same cost, but other tokens or prices"]
+        }
         _ => [&kept, &due].map(|amount| amount.as_deref().unwrap_or("nothing")),
     };
     format!(
-        "the store's hour {hour} of {tenant}, {model}{key} has {what} of {is}, and they add up to \
+        "the store's hour {hour} of {tenant}, {model}{key} has {what} of {is}, but they add up to \
          {should}: {CURE}"
     )
 }
 
-/// As far as people look at it first.
+/// The most important figures of a sum.
 fn amount(key: &HourKey, hour: &Hour) -> String {
     let Hour { sums, .. } = hour;
     let tokens = |tokens: Option<u64>| tokens.map_or("unknown".to_owned(), |it| it.to_string());

@@ -1,30 +1,30 @@
-//! What a verification has read, and what is wrong.
+//! The report of a verification.
 
 use std::io::{self, Write};
 
-/// Faults of one kind that are told; of more, the number is.
+/// Most faults of one kind in the report. Further ones are only counted.
 pub(super) const TOLD_MAX: usize = 20;
 
-/// What was read, and what is wrong.
+/// The report.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What was read, a line each.
+    /// What was read, one line each.
     read: Vec<String>,
-    /// What to know that is no fault.
+    /// Notes that are no faults.
     notes: Vec<String>,
-    /// What is wrong.
+    /// Faults.
     wrong: Vec<String>,
     /// Further faults, which are not in `wrong`.
     more: usize,
 }
 
 impl Findings {
-    /// How much is wrong.
+    /// The number of faults.
     pub fn wrong(&self) -> usize {
         self.wrong.len() + self.more
     }
 
-    /// Says it.
+    /// Prints the report.
     ///
     /// Errors: those of writing.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -47,22 +47,22 @@ impl Findings {
         }
     }
 
-    /// Something was read.
+    /// Adds a line about what was read.
     pub fn hear(&mut self, line: String) {
         self.read.push(line);
     }
 
-    /// Something to know that is no fault.
+    /// Adds a note.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// So many faults more than can be told.
+    /// Counts further faults.
     pub const fn tell_more(&mut self, faults: usize) {
         self.more += faults;
     }
 
-    /// Something is wrong.
+    /// Adds a fault.
     pub fn tell(&mut self, fault: String) {
         if self.wrong.len() < TOLD_MAX {
             self.wrong.push(fault);

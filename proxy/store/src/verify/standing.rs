@@ -1,11 +1,11 @@
-//! The journals that a statement stands on: named when it is made, and held against it later.
+//! The journals behind a statement. A statement names them, and a later check compares them.
 
 use std::path::Path;
 
 use taximeter_billing::StatementJournal;
 use taximeter_journal::{CORRECTIONS, Extent, JournalError, REQUESTS, extent, place};
 
-/// The journals of `data_dir` as far as they are written, without those that are empty.
+/// The journals of `data_dir` up to their last entries, without empty ones.
 ///
 /// Errors: as [`extent`].
 pub fn journals(data_dir: &Path) -> Result<Vec<StatementJournal>, JournalError> {
@@ -18,7 +18,7 @@ pub fn journals(data_dir: &Path) -> Result<Vec<StatementJournal>, JournalError> 
     Ok(journals)
 }
 
-/// What is wrong where `journal` is to be one of `data_dir`; `None` where it is, up to its last entry.
+/// Why `journal` is not a journal of `data_dir`, if it is not.
 ///
 /// Errors: as [`extent`].
 pub fn fault(journal: &StatementJournal, data_dir: &Path) -> Result<Option<String>, JournalError> {
@@ -27,12 +27,12 @@ pub fn fault(journal: &StatementJournal, data_dir: &Path) -> Result<Option<Strin
     let dir = data_dir.display();
     Ok(match found.filter(|found| found.last_seq == *last_seq) {
         None => Some(format!(
-            "{dir} has no entry {last_seq} of the {name} that it was made of, and cannot be held \
-             against it"
+            "{dir} has no entry {last_seq} of the {name} behind the statement, so they cannot be \
+             compared"
         )),
         Some(found) if found.sha256 != *sha256 => Some(format!(
-            "the {name} in {dir} is not the one that it was made of: its SHA-256 up to entry \
-             {last_seq} is {}, and was {sha256}",
+            "the {name} in {dir} is not the one behind the statement: its SHA-256 up to entry \
+             {last_seq} is {}, and it was {sha256}",
             found.sha256
         )),
         Some(_) => None,

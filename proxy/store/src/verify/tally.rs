@@ -1,4 +1,4 @@
-//! What a set of records adds up to, in a form in which two sets can be compared.
+//! The sums of a set of records. Equal sums mean equal sets.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -8,13 +8,13 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use taximeter_ledger::RecordCost;
 
-/// Weighs entries by a secret that is new each time: nobody can write one that weighs what another
-/// does, and where chance does, it does once in 2⁶⁴.
+/// A hash with a random secret for each run. Nobody can make two entries with the same hash on
+/// purpose, and by chance it happens once in 2⁶⁴.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scale(RandomState);
 
 impl Scale {
-    /// Of the entry with the number `seq`, which says `json`.
+    /// The hash of the entry with the number `seq` and the payload `json`.
     pub(super) fn weigh(&self, seq: u64, json: &[u8]) -> u64 {
         let mut hasher = self.0.build_hasher();
         hasher.write_u64(seq);
@@ -23,23 +23,23 @@ impl Scale {
     }
 }
 
-/// The same for the same records, in whatever order they come.
+/// The sums of a set of records, in any order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// Records.
+    /// Number of records.
     pub(super) records: u64,
-    /// Those of which the cost is unknown.
+    /// Records of unknown cost.
     pub(super) unknown_cost: u64,
-    /// What is owed, by currency, before corrections.
+    /// Cost by currency, before corrections.
     pub(super) costs: BTreeMap<String, Decimal>,
-    /// Sum of what all records weigh, as they are written: equal only if each record is.
+    /// Sum of the hashes of all records as they are written. It is equal only if each record is.
     weight: u64,
-    /// A sum was too large to be kept.
+    /// Whether a sum was too large.
     overflow: bool,
 }
 
 impl Tally {
-    /// Adds a record of this weight.
+    /// Adds a record with this hash.
     pub(super) fn add(&mut self, weight: u64, cost: Option<&RecordCost>) {
         self.records += 1;
         match cost {
@@ -49,7 +49,7 @@ impl Tally {
         self.weight = self.weight.wrapping_add(weight);
     }
 
-    /// Adds other records.
+    /// Adds the records of another set.
     pub(super) fn add_all(&mut self, other: &Self) {
         self.records += other.records;
         self.unknown_cost += other.unknown_cost;

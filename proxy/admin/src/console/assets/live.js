@@ -1,4 +1,4 @@
-// Fills what is running anew, every second. The page has all of it without this script too.
+// Updates the running requests every second. The page shows them without this script too.
 "use strict";
 
 (() => {
@@ -95,7 +95,7 @@
       show(JSON.parse(event.data));
       say("updated every second");
     });
-    source.addEventListener("error", () => say("not connected; trying again"));
+    source.addEventListener("error", () => say("not connected, trying again"));
   };
 
   let paused = false;
@@ -103,11 +103,11 @@
     pause.hidden = false;
     pause.addEventListener("click", () => {
       paused = !paused;
-      pause.textContent = paused ? "Go on" : "Pause";
+      pause.textContent = paused ? "Resume" : "Pause";
       if (paused) { stop(); say("paused"); } else start();
     });
   }
-  // A page that nobody sees asks for nothing.
+  // A hidden page sends no requests.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) stop(); else if (!paused) start();
   });

@@ -1,23 +1,23 @@
-//! One bar made of parts: what a whole consists of, or what happened when.
+//! A horizontal bar with pieces: the parts of a whole, or a timeline.
 
 use maud::{Markup, html};
 
-/// Units that a bar is wide.
+/// Width of a bar, in units of the SVG.
 const WIDTH: f64 = 1000.0;
-/// What is there at all is seen.
+/// Least width of a piece, so that a small piece stays visible.
 const WIDTH_MIN: f64 = 3.0;
 
 /// A piece of a bar.
 pub(crate) struct Piece<'a> {
     /// Its colour.
     pub(crate) class: &'a str,
-    /// Where it begins, in the units of the whole.
+    /// Its start, in the units of the whole.
     pub from: f64,
-    /// Where it ends.
+    /// Its end.
     pub to: f64,
 }
 
-/// A bar with a scale from 0 to `whole`. What it shows stands in words beside it.
+/// A bar with a scale from 0 to `whole`. The page must show the same numbers as text.
 pub(crate) fn bar(whole: f64, pieces: &[Piece<'_>]) -> Markup {
     html! {
         svg.bar viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true" {
@@ -30,7 +30,7 @@ pub(crate) fn bar(whole: f64, pieces: &[Piece<'_>]) -> Markup {
     }
 }
 
-/// Start and width, within the bar whatever the numbers are; nothing but an empty piece has none.
+/// Start and width of a piece, always within the bar. Only an empty piece has no width.
 fn span(whole: f64, piece: &Piece<'_>) -> (String, String) {
     let place = |value: f64| {
         let place = value / whole * WIDTH;

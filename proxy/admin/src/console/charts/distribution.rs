@@ -1,20 +1,20 @@
-//! How often which time: columns of samples between bounds that grow.
+//! A histogram of times.
 
 use maud::{Markup, html};
 
 use crate::console::text::seconds_text;
 
-/// Units that a column is wide.
+/// Width of a column, in units of the SVG.
 const COLUMN: usize = 10;
 
-/// Samples between two bounds, in seconds; the last bound may be infinite.
+/// The samples between two bounds, in seconds. The last bound may be infinite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bin {
-    /// The smallest, not included.
+    /// The lower bound, not included.
     pub from: f64,
-    /// The largest.
+    /// The upper bound, included.
     pub to: f64,
-    /// How many.
+    /// The number of samples.
     pub samples: u64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn distribution(label: &str, bins: &[Bin]) -> Markup {
     }
 }
 
-/// Without the empty bins at both ends.
+/// The bins without the empty ones at both ends.
 fn trimmed(bins: &[Bin]) -> &[Bin] {
     let used = |bin: &Bin| bin.samples > 0;
     let first = bins.iter().position(used).unwrap_or_default();

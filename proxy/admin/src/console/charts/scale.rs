@@ -1,12 +1,12 @@
-//! Axes: from nothing to a round number above the largest value, in round steps.
+//! Axes of charts: from 0 to a round number, in round steps.
 
 use rust_decimal::Decimal;
 
-/// Steps of an axis, at most.
+/// Most steps of an axis.
 const STEPS_MAX: u64 = 4;
 
-/// Round values from 0 on, equally far apart, the last at or above `largest`. Without a positive
-/// value they end at 1.
+/// Round values from 0 to at least `largest`, at equal distances. If `largest` is not positive,
+/// they end at 1.
 pub(super) fn ticks(largest: Decimal) -> Vec<Decimal> {
     let largest = if largest > Decimal::ZERO { largest } else { Decimal::ONE };
     let step = step(largest);
@@ -18,7 +18,8 @@ pub(super) fn ticks(largest: Decimal) -> Vec<Decimal> {
     ticks
 }
 
-/// The smallest of 1, 2, 2.5 and 5 times a power of ten that needs few steps.
+/// The smallest round step (1, 2, 2.5 or 5 times a power of ten) that needs at most `STEPS_MAX`
+/// steps.
 fn step(largest: Decimal) -> Decimal {
     const ROUND: [i64; 4] = [10, 20, 25, 50];
     let needed = largest / Decimal::from(STEPS_MAX);

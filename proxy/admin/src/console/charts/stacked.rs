@@ -1,4 +1,4 @@
-//! Columns over time, each a stack of parts.
+//! A chart of columns over time. Each column is a stack of parts.
 
 use std::fmt::Write as _;
 
@@ -8,35 +8,35 @@ use rust_decimal::Decimal;
 use super::scale::ticks;
 use crate::console::text::{rough, short};
 
-/// Units that a column is wide, and of them how many a gap is.
+/// Width of a column and of the gap in it, in units of the SVG.
 const COLUMN: usize = 10;
 const GAP: usize = 2;
-/// Units that the chart is high.
+/// Height of the chart, in units of the SVG.
 const HEIGHT: f64 = 100.0;
-/// Most columns that the axis names; so many fit on a telephone.
+/// Most labels on the axis of time. This many fit on a phone.
 const LABELS_MAX: usize = 6;
 
-/// Parts over time.
+/// The data of a chart.
 pub(crate) struct Stacked {
-    /// What is shown, for whoever does not see it.
+    /// What the chart shows, for screen readers.
     pub label: String,
-    /// What its numbers are: `USD`, `tokens`.
+    /// The unit of its numbers: `USD`, `tokens`.
     pub unit: String,
-    /// Names of the parts, from the bottom up; the last may be the rest.
+    /// The names of the parts, from the bottom up. The last one may be the sum of all others.
     pub parts: Vec<Markup>,
-    /// Whether the last part is what has no colour of its own.
+    /// Whether the last part is the sum of all others.
     pub(crate) has_rest: bool,
     /// In order of time.
     pub columns: Vec<Column>,
 }
 
-/// One span of time.
+/// One column.
 pub(crate) struct Column {
-    /// For the axis.
+    /// Its label on the axis.
     pub label: String,
-    /// In full.
+    /// Its full name.
     pub name: String,
-    /// One for each part; `None` is unknown, and has no height.
+    /// One value for each part. An unknown value is `None` and has no height.
     pub values: Vec<Option<Decimal>>,
 }
 
@@ -47,13 +47,13 @@ impl Column {
     }
 }
 
-/// The colour of a part.
+/// The CSS class for the colour of a part.
 pub(crate) fn colour(stacked: &Stacked, part: usize) -> String {
     let is_rest = stacked.has_rest && part + 1 == stacked.parts.len();
     if is_rest { "rest".to_owned() } else { format!("s{part}") }
 }
 
-/// The chart; names of the parts and a table belong beside it.
+/// The chart. The page must also show a legend and a table.
 pub(crate) fn stacked(stacked: &Stacked) -> Markup {
     let columns = &stacked.columns;
     let axis = ticks(columns.iter().map(Column::sum).max().unwrap_or_default());
@@ -86,13 +86,13 @@ pub(crate) fn stacked(stacked: &Stacked) -> Markup {
     }
 }
 
-/// Heights of the lines of so many ticks.
+/// Vertical positions of the grid lines.
 fn lines(ticks: usize) -> impl Iterator<Item = String> {
     let steps = u32::try_from(ticks.saturating_sub(1).max(1)).unwrap_or(1);
     (0..=steps).map(move |step| coordinate(HEIGHT * f64::from(step) / f64::from(steps)))
 }
 
-/// All pieces of one part, as one path.
+/// All rectangles of one part, as one SVG path.
 fn path(columns: &[Column], part: usize, top: Decimal) -> String {
     let mut path = String::new();
     let scale = |value: Decimal| rough(value) / rough(top) * HEIGHT;
@@ -109,7 +109,7 @@ fn path(columns: &[Column], part: usize, top: Decimal) -> String {
     path
 }
 
-/// A label for every so many columns, from the first on, and nothing for those between.
+/// At most `LABELS_MAX` labels at equal distances, and empty texts between them.
 fn labels(columns: &[Column]) -> impl Iterator<Item = &str> {
     let step = columns.len().div_ceil(LABELS_MAX).max(1);
     columns.iter().enumerate().map(move |(index, column)| {
@@ -117,7 +117,7 @@ fn labels(columns: &[Column]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Short and with a point.
+/// A coordinate of an SVG path.
 fn coordinate(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -16,13 +16,13 @@ use crate::console::text::{
 };
 use crate::console::view::{View, link};
 
-/// Parts of a chart that have a colour of their own.
+/// Parts of a chart with their own colour.
 const PARTS_MAX: usize = 6;
-/// Most lines of a table; the bill has the others.
+/// Most lines of a table. The page *Usage* has all lines.
 const LINES_MAX: usize = 12;
 
-/// What the page is made of.
-pub(super) struct Seen<'a> {
+/// The data of the page.
+pub(super) struct OverviewData<'a> {
     pub(super) view: &'a View,
     pub(super) span: &'a Span,
     pub(super) spend: &'a Spend,
@@ -30,58 +30,58 @@ pub(super) struct Seen<'a> {
     pub(super) by: &'static str,
     pub(super) tenant: Option<&'a str>,
     pub(super) now: Timestamp,
-    /// Requests that are running.
+    /// Requests that run now.
     pub(super) open: u64,
-    /// Entries that are on their way to the store.
+    /// Ledger entries that the store does not have yet.
     pub(super) pending_entries: u64,
 }
 
-pub(super) fn main(seen: &Seen<'_>, latency: &Markup) -> Markup {
-    let spend = seen.spend;
+pub(super) fn main(data: &OverviewData<'_>, latency: &Markup) -> Markup {
+    let spend = data.spend;
     html! {
-        h1 { "Overview" @if let Some(tenant) = seen.tenant { " of " (name(tenant)) } }
-        (choice(seen))
-        (meter(seen))
-        (notes(&spend.by_tenant, seen.pending_entries))
-        (over_time(seen))
+        h1 { "Overview" @if let Some(tenant) = data.tenant { " of " (name(tenant)) } }
+        (choice(data))
+        (meter(data))
+        (notes(&spend.by_tenant, data.pending_entries))
+        (over_time(data))
         div.pair {
-            (lines(seen, "Tenants", "tenant", &spend.by_tenant, |tenant| {
-                seen.view.with("tenant", Some(tenant))
+            (lines(data, "Tenants", "tenant", &spend.by_tenant, |tenant| {
+                data.view.with("tenant", Some(tenant))
             }))
-            (lines(seen, "Models", "model", &spend.by_model, |model| {
-                seen.view.to(REQUESTS, &[("model", model)])
+            (lines(data, "Models", "model", &spend.by_model, |model| {
+                data.view.to(REQUESTS, &[("model", model)])
             }))
         }
         (sources(&spend.by_tenant.total))
         (latency)
-        (elsewhere(seen))
+        (elsewhere(data))
     }
 }
 
 /// Period and tenant.
-fn choice(seen: &Seen<'_>) -> Markup {
-    let mut kept = vec![("by", seen.by)];
-    kept.extend(seen.tenant.map(|tenant| ("tenant", tenant)));
+fn choice(data: &OverviewData<'_>) -> Markup {
+    let mut kept = vec![("by", data.by)];
+    kept.extend(data.tenant.map(|tenant| ("tenant", tenant)));
     html! {
         div.choice {
-            (period_choice(OVERVIEW, &kept, seen.span, seen.view))
-            @if seen.tenant.is_some() {
-                a href=(seen.view.with("tenant", None)) { "All tenants" }
+            (period_choice(OVERVIEW, &kept, data.span, data.view))
+            @if data.tenant.is_some() {
+                a href=(data.view.with("tenant", None)) { "All tenants" }
             }
         }
     }
 }
 
 /// The billed cost, and the sums of requests and tokens.
-fn meter(seen: &Seen<'_>) -> Markup {
-    let Seen { view, span, spend, .. } = seen;
+fn meter(data: &OverviewData<'_>) -> Markup {
+    let OverviewData { view, span, spend, .. } = data;
     let total = &spend.by_tenant.total;
     let currency = spend.by_tenant.currency.as_deref().unwrap_or_default();
-    let so_far = seen.now < span.period.to();
+    let so_far = data.now < span.period.to();
     html! {
-        section.meter aria-labelledby="fare" {
-            div.fare {
-                h2 #fare { "Billed" @if so_far { " so far" } }
+        section.meter aria-labelledby="cost" {
+            div {
+                h2 #cost { "Billed" @if so_far { " so far" } }
                 p.digits {
                     @match total.cost {
                         Some(cost) => {
@@ -100,32 +100,32 @@ fn meter(seen: &Seen<'_>) -> Markup {
                     dd data-total="input" { (tile(total.input_tokens)) }
                 }
                 div {
-                    dt { "of it cached" }
+                    dt { "Cached input" }
                     dd { (share(total.cache_read_input_tokens, total.input_tokens)) }
                 }
                 div {
                     dt { "Output tokens" }
                     dd data-total="output" { (tile(total.output_tokens)) }
                 }
-                (month(seen))
+                (month(data))
                 div {
                     dt { "Running now" }
-                    dd { a href=(view.to(LIVE, &[])) data-live="open" { (count(seen.open)) } }
+                    dd { a href=(view.to(LIVE, &[])) data-live="open" { (count(data.open)) } }
                 }
             }
         }
     }
 }
 
-/// The month that bills are made of: so far, where that is not the fare, and what it may come to.
-fn month(seen: &Seen<'_>) -> Markup {
-    let invoice = &seen.spend.month;
+/// The current calendar month: its sum so far and its forecast.
+fn month(data: &OverviewData<'_>) -> Markup {
+    let invoice = &data.spend.month;
     let forecast = invoice.provisional.as_ref().map(|provisional| &provisional.forecast);
     html! {
         @for (currency, amount) in &invoice.totals {
-            @if invoice.period != seen.span.period {
+            @if invoice.period != data.span.period {
                 div {
-                    dt { (invoice.period.name(&invoice.zone)) " to date" }
+                    dt { (invoice.period.name(&invoice.zone)) " so far" }
                     dd { (money(*amount, places(*amount))) " " span.unit { (currency) } }
                 }
             }
@@ -161,8 +161,8 @@ fn share(part: Option<u64>, whole: Option<u64>) -> Markup {
 }
 
 /// Charts of money and tokens.
-fn over_time(seen: &Seen<'_>) -> Markup {
-    let currency = seen.spend.by_tenant.currency.as_deref().unwrap_or("money");
+fn over_time(data: &OverviewData<'_>) -> Markup {
+    let currency = data.spend.by_tenant.currency.as_deref().unwrap_or("money");
     let tokens = |sums: &Sums| {
         let both = [sums.input_tokens, sums.output_tokens].into_iter().flatten();
         both.map(Decimal::from).reduce(|sum, tokens| sum.saturating_add(tokens))
@@ -173,29 +173,29 @@ fn over_time(seen: &Seen<'_>) -> Markup {
                 h2 #over-time { "Over time" }
                 nav aria-label="Split by" { ul.tabs {
                     @for (word, _) in SPLITS {
-                        li { a href=(seen.view.with("by", Some(word)))
-                            aria-current=[(word == seen.by).then_some("true")] { "by " (word) } }
+                        li { a href=(data.view.with("by", Some(word)))
+                            aria-current=[(word == data.by).then_some("true")] { "by " (word) } }
                     }
                 } }
             }
             div.pair {
-                (chart(seen, "Spend", currency, |sums| sums.cost))
-                (chart(seen, "Tokens, in and out", "tokens", tokens))
+                (chart(data, "Spend", currency, |sums| sums.cost))
+                (chart(data, "Input and output tokens", "tokens", tokens))
             }
         }
     }
 }
 
 fn chart(
-    seen: &Seen<'_>,
+    data: &OverviewData<'_>,
     title: &str,
     unit: &str,
     value: impl Fn(&Sums) -> Option<Decimal>,
 ) -> Markup {
-    let chart = stacks(seen, title, unit, value);
+    let chart = stacks(data, title, unit, value);
     html! {
         figure {
-            figcaption { (title) " by " (seen.by) ", " (unit) " per " (seen.span.step()) }
+            figcaption { (title) " by " (data.by) ", " (unit) " per " (data.span.step()) }
             (stacked(&chart))
             ul.legend {
                 @for (part, name) in chart.parts.iter().enumerate() {
@@ -207,14 +207,14 @@ fn chart(
     }
 }
 
-/// The largest parts, and the rest in one.
+/// The data of a chart: the largest parts, and all others in one part.
 fn stacks(
-    seen: &Seen<'_>,
+    data: &OverviewData<'_>,
     title: &str,
     unit: &str,
     value: impl Fn(&Sums) -> Option<Decimal>,
 ) -> Stacked {
-    let spend = seen.spend;
+    let spend = data.spend;
     let key = |line: &BillLine| line.keys.first().cloned().flatten();
     let shown: Vec<_> = spend.split.rows.iter().take(PARTS_MAX).map(key).collect();
     let others = spend.split.rows.len() - shown.len();
@@ -230,15 +230,15 @@ fn stacks(
                 *sum = Some(sum.unwrap_or_default() + more);
             }
         }
-        let [label, name] = seen.span.names(index, seen.view);
+        let [label, name] = data.span.names(index, data.view);
         Column { label, name, values }
     });
-    let label = format!("{title} by {}, one column a {}", seen.by, seen.span.step());
+    let label = format!("{title} by {}, one column per {}", data.by, data.span.step());
     let columns = columns.collect();
     Stacked { label, unit: unit.to_owned(), parts, has_rest: others > 0, columns }
 }
 
-/// The chart's numbers, for whoever does not see it or wants to read them.
+/// The numbers of a chart as a table.
 fn numbers(chart: &Stacked) -> Markup {
     let values = chart.columns.iter().flat_map(|column| &column.values).flatten();
     let places =
@@ -275,7 +275,7 @@ fn numbers(chart: &Stacked) -> Markup {
 
 /// The lines of a bill with the highest cost.
 fn lines(
-    seen: &Seen<'_>,
+    data: &OverviewData<'_>,
     title: &str,
     by: &str,
     bill: &Bill,
@@ -289,10 +289,11 @@ fn lines(
             h2 id=(id) { (title) }
             div.scroll { table {
                 caption {
-                    "By cost in " (bill.currency.as_deref().unwrap_or("money"))
-                    ", before what is free"
+                    "The highest cost comes first. Cost is "
+                    @if let Some(currency) = &bill.currency { "in " (currency) ", " }
+                    "before allowances."
                     @if bill.rows.len() > LINES_MAX {
-                        "; the first " (LINES_MAX) " of " (bill.rows.len())
+                        " These are the first " (LINES_MAX) " of " (bill.rows.len()) "."
                     }
                 }
                 thead { tr {
@@ -328,18 +329,18 @@ fn lines(
                 }
             } }
             @if bill.rows.len() > LINES_MAX {
-                p { a href=(seen.view.same_span(USAGE, by)) { "All of them" } }
+                p { a href=(data.view.same_span(USAGE, by)) { "Show all" } }
             }
         }
     }
 }
 
-/// Who says how many tokens there were.
+/// The sources of the token counts.
 fn sources(total: &Sums) -> Markup {
     let parts = [
-        ("reported", "s0", total.reported_requests(), "the engine said so"),
-        ("counted", "s1", total.counted_requests, "Taximeter counted what passed"),
-        ("unknown", "rest", total.unknown_usage_requests, "nobody knows: in no sum of tokens"),
+        ("reported", "s0", total.reported_requests(), "the engine reported the tokens"),
+        ("counted", "s1", total.counted_requests, "Taximeter counted the tokens"),
+        ("unknown", "rest", total.unknown_usage_requests, "input or output is unknown"),
     ];
     let mut before = 0.0;
     let pieces: Vec<_> = parts
@@ -352,7 +353,7 @@ fn sources(total: &Sums) -> Markup {
         .collect();
     html! {
         section aria-labelledby="sources" {
-            h2 #sources { "Where token counts come from" }
+            h2 #sources { "Sources of token counts, by request" }
             (bar(before, &pieces))
             ul.legend {
                 @for (word, class, requests, meaning) in parts {
@@ -370,17 +371,17 @@ fn sources(total: &Sums) -> Markup {
     }
 }
 
-/// The same for programs.
-fn elsewhere(seen: &Seen<'_>) -> Markup {
-    let period = seen.span.period;
+/// A link to the same sums for programs.
+fn elsewhere(data: &OverviewData<'_>) -> Markup {
+    let period = data.span.period;
     let (from, to) = (period.from().to_string(), period.to().to_string());
-    let by = format!("{},{}", seen.span.step(), seen.by);
-    let zone = seen.view.zone_name();
+    let by = format!("{},{}", data.span.step(), data.by);
+    let zone = data.view.zone_name();
     let mut asked = vec![("from", from.as_str()), ("to", &to), ("by", &by), ("zone", zone)];
-    asked.extend(seen.tenant.map(|tenant| ("tenant", tenant)));
+    asked.extend(data.tenant.map(|tenant| ("tenant", tenant)));
     html! {
         p.elsewhere {
-            "The same for programs: "
+            "The same sums for programs: "
             a data-api="usage" href=(link("/api/v1/usage", asked)) { "JSON" }
         }
     }

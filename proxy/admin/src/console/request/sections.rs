@@ -1,4 +1,4 @@
-//! The parts of a request's page.
+//! The parts of the page of one request.
 
 use maud::{Markup, html};
 use taximeter_ledger::{Correction, Record, RecordCost, RecordLine, RecordUsage};
@@ -13,7 +13,7 @@ use crate::console::text::{
 use crate::console::view::{View, segment};
 use crate::records::RecordAnswer;
 
-/// Decimal places of one request's money: it is small.
+/// Decimal places of amounts. The cost of one request is small.
 const PLACES: u32 = 8;
 
 pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
@@ -30,13 +30,13 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
         (corrections(&found.corrections, view))
         (identity(record))
         p.elsewhere {
-            "The same for programs: "
+            "The same record for programs: "
             a href={ "/api/v1/records/" (segment(&record.id.to_string())) } { "JSON" }
         }
     }
 }
 
-/// What it costs now.
+/// The cost, after corrections.
 fn meter(found: &RecordAnswer, view: &View) -> Markup {
     let record = &found.record;
     let cost = match found.corrections.last() {
@@ -44,9 +44,9 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
         None => record.cost.as_ref(),
     };
     html! {
-        section.meter aria-labelledby="fare" {
-            div.fare {
-                h2 #fare { "Cost" @if !found.corrections.is_empty() { ", as corrected" } }
+        section.meter aria-labelledby="cost" {
+            div {
+                h2 #cost { "Cost" @if !found.corrections.is_empty() { " after correction" } }
                 p.digits {
                     @match cost {
                         Some(cost) => {
@@ -56,7 +56,7 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
                         None => (unknown()),
                     }
                 }
-                p.when { "admitted " (view.precise_time(record.started_at)) " " (view.zone_name()) }
+                p.when { "Admitted at " (view.precise_time(record.started_at)) " " (view.zone_name()) }
             }
             dl.readouts {
                 div { dt { "End" } dd { (end(record)) } }
@@ -85,12 +85,12 @@ fn usage(record: &Record) -> Markup {
         section aria-labelledby="usage" {
             h2 #usage { "Usage" }
             div.scroll { table {
-                caption { "Tokens; parts are in their whole" }
+                caption { "A line with a dot is a part of the line above it." }
                 thead { tr {
                     th scope="col" { "Tokens" }
                     th.number scope="col" { "Billed" }
                     th scope="col" { "Source" }
-                    th.number scope="col" { "Our count" }
+                    th.number scope="col" { "Taximeter’s count" }
                     th scope="col" { "Flags" }
                 } }
                 tbody {
@@ -125,15 +125,18 @@ fn usage(record: &Record) -> Markup {
                     }
                 }
             } }
-            @if !usage.flags.is_empty() { p { "All flags: " (flags(&usage.flags)) } }
+            @if !usage.flags.is_empty() { p { "All flags: " (flags(&usage.flags)) "." } }
             @if let Some(passes) = usage.passes.as_ref().filter(|passes| !passes.is_empty()) {
-                p { (count(passes.len() as u64)) " further model runs are charged beside these." }
+                p {
+                    "Further model runs in this request: " (count(passes.len() as u64))
+                    ". Their tokens are in the cost, but not in this table."
+                }
             }
         }
     }
 }
 
-/// Who says so.
+/// The source of one number.
 fn source(usage: &RecordUsage, member: Member) -> &'static str {
     usage.sources.get(&member).map_or("–", |source| source.as_str())
 }
@@ -147,21 +150,21 @@ fn flags(flags: &[Flag]) -> Markup {
     }
 }
 
-/// A flag in words.
+/// The meaning of a flag.
 const fn meaning(flag: Flag) -> &'static str {
     match flag {
         Flag::Estimated => "estimated",
         Flag::Inconsistent => "inconsistent: a part is larger than its whole",
-        Flag::Hidden => "hidden output was added",
+        Flag::Hidden => "includes hidden output",
         Flag::TotalMismatch => "the reported total is smaller than its parts",
-        Flag::Changed => "reported twice, and fell",
-        Flag::Invalid => "reported, but no valid number",
-        Flag::Missing => "not reported",
+        Flag::Changed => "the engine reported a smaller number later",
+        Flag::Invalid => "the engine reported an invalid number",
+        Flag::Missing => "the engine did not report it",
         Flag::TokenIds => "counted by token ids",
-        Flag::Differs => "our own count differs by more than a tenth",
-        Flag::Pending => "the answer went on behind the exchange",
-        Flag::MaybeUnsent => "it may never have reached the engine",
-        Flag::Clock => "the wall clock was set meanwhile: the duration is right",
+        Flag::Differs => "Taximeter’s count differs by more than 10 %",
+        Flag::Pending => "the engine continued the answer in the background",
+        Flag::MaybeUnsent => "the request may not have reached the engine",
+        Flag::Clock => "the system clock changed during the request; the duration is right",
     }
 }
 
@@ -172,8 +175,8 @@ fn lines(cost: Option<&RecordCost>) -> Markup {
             @match cost {
                 None => {
                     p {
-                        "The cost is " (unknown()) ": no price covers what was used, or how much \
-                        was used is not known."
+                        "The cost is " (unknown()) ". The price book has no price for it, or the \
+                        usage is unknown."
                     }
                 }
                 Some(cost) => (cost_table(cost)),
@@ -185,7 +188,7 @@ fn lines(cost: Option<&RecordCost>) -> Markup {
 fn cost_table(cost: &RecordCost) -> Markup {
     html! {
         div.scroll { table {
-            caption { "In " (name(&cost.currency)) ", by price " (name(&cost.price_id)) }
+            caption { "In " (name(&cost.currency)) ". Price: " (name(&cost.price_id)) }
             thead { tr {
                 th scope="col" { "Meter" }
                 th.number scope="col" { "Quantity" }
@@ -195,7 +198,7 @@ fn cost_table(cost: &RecordCost) -> Markup {
             tbody { @for line in &cost.lines { (line_row(line)) } }
             tfoot {
                 tr {
-                    th scope="row" colspan="3" { "In all" }
+                    th scope="row" colspan="3" { "Total" }
                     td.number { (money(cost.amount, PLACES)) }
                 }
                 @if cost.list_amount != cost.amount {
@@ -235,10 +238,10 @@ fn corrections(corrections: &[Correction], view: &View) -> Markup {
             section aria-labelledby="corrections" {
                 h2 #corrections { "Corrections" }
                 div.scroll { table {
-                    caption { "In order; the last one holds" }
+                    caption { "The last correction is valid." }
                     thead { tr {
-                        th scope="col" { "Made" }
-                        th scope="col" { "Why" }
+                        th scope="col" { "Time" }
+                        th scope="col" { "Reason" }
                         th.number scope="col" { "Before" }
                         th.number scope="col" { "After" }
                     } }
@@ -261,20 +264,20 @@ fn corrections(corrections: &[Correction], view: &View) -> Markup {
 fn identity(record: &Record) -> Markup {
     let texts = [
         ("Id", Some(record.id.to_string())),
-        ("Client’s request id", Some(record.request_id.clone())),
+        ("x-request-id", Some(record.request_id.clone())),
         ("Identified by", Some(record.identity.as_str().replace('_', " "))),
         ("Key", record.key_id.clone()),
         ("Route", Some(record.route.clone())),
         ("Operation", Some(record.operation.clone())),
         ("Provider", Some(record.provider.clone())),
-        ("Model asked for", record.request_model.clone()),
-        ("Model that answered", record.response_model.clone()),
-        ("Answer’s id", record.response_id.clone()),
+        ("Requested model", record.request_model.clone()),
+        ("Answering model", record.response_model.clone()),
+        ("Response id", record.response_id.clone()),
         ("Service tier", record.service_tier.clone()),
         ("Status", record.status.map(|status| status.to_string())),
         ("Error", record.error_type.clone()),
         ("Finish reasons", Some(record.finish_reasons.join(", ")).filter(|all| !all.is_empty())),
-        ("Cost by the provider’s word", record.reported_cost.clone()),
+        ("Cost reported by the provider", record.reported_cost.clone()),
         ("Gateway", Some(record.gateway.clone())),
         ("Ledger entry", Some(record.seq.to_string())),
     ];

@@ -15,7 +15,7 @@ use crate::console::view::{View, link};
 pub(super) const PAGE_LINES: u32 = 60;
 
 /// What the store answers.
-pub(super) struct Found {
+pub(super) struct UsageFound {
     pub(super) bill: Bill,
     /// Names of labels that requests of the period have: the first ones by name.
     pub(super) labels: BTreeSet<String>,
@@ -26,34 +26,34 @@ pub(super) struct Found {
 /// Longest text that a link carries, in bytes: a name of the configuration is no longer.
 const LINK_BYTES_MAX: usize = 256;
 
-/// What the page is made of.
-pub(super) struct Shown<'a> {
+/// The data of the page.
+pub(super) struct UsageData<'a> {
     pub(super) view: &'a View,
     pub(super) span: &'a Span,
     pub(super) by: &'a Grouping,
     pub(super) tenant: Option<&'a str>,
     /// Which page of the lines, from 1.
     pub(super) number: usize,
-    pub(super) found: &'a Found,
+    pub(super) found: &'a UsageFound,
     pub(super) pending_entries: u64,
 }
 
-pub(super) fn main(shown: &Shown<'_>) -> Markup {
+pub(super) fn main(data: &UsageData<'_>) -> Markup {
     html! {
-        h1 { "Usage" @if let Some(tenant) = shown.tenant { " of " (name(tenant)) } }
-        (choice(shown))
-        (splits(shown))
-        (notes(&shown.found.bill, shown.pending_entries))
-        (table(shown))
-        (paging(shown))
-        (elsewhere(shown))
+        h1 { "Usage" @if let Some(tenant) = data.tenant { " of " (name(tenant)) } }
+        (choice(data))
+        (splits(data))
+        (notes(&data.found.bill, data.pending_entries))
+        (table(data))
+        (paging(data))
+        (elsewhere(data))
     }
 }
 
 /// The period, and a form for the tenant and the split.
-fn choice(shown: &Shown<'_>) -> Markup {
-    let Shown { view, span, tenant, .. } = shown;
-    let by = shown.by.to_string();
+fn choice(data: &UsageData<'_>) -> Markup {
+    let UsageData { view, span, tenant, .. } = data;
+    let by = data.by.to_string();
     let mut kept = vec![("by", by.as_str())];
     kept.extend(tenant.map(|tenant| ("tenant", tenant)));
     let is_period = |name: &str| matches!(name, "span" | "from" | "to");
@@ -72,20 +72,20 @@ fn choice(shown: &Shown<'_>) -> Markup {
                 input #by name="by" value=(by) size="24" list="dimensions" autocomplete="off"
                     spellcheck="false";
                 datalist #dimensions {
-                    @for (by, _) in links(shown) { option value=(by) {} }
+                    @for (by, _) in links(data) { option value=(by) {} }
                 }
             }
             (view.keep_zone())
             button { "Show" }
-            @if tenant.is_some() { a href=(of_tenant(shown, None)) { "All tenants" } }
+            @if tenant.is_some() { a href=(of_tenant(data, None)) { "All tenants" } }
         }
     }
 }
 
 /// What the lines can be split by with one click: the text of the split, and its name.
-fn links(shown: &Shown<'_>) -> Vec<(String, Markup)> {
+fn links(data: &UsageData<'_>) -> Vec<(String, Markup)> {
     let mut links = vec![("key,tenant".to_owned(), html! { "key" })];
-    for label in &shown.found.labels {
+    for label in &data.found.labels {
         let by = Grouping::by(Dimension::Label(label.clone()));
         links.push((by.to_string(), html! { "label " (name(label)) }));
     }
@@ -96,22 +96,22 @@ fn links(shown: &Shown<'_>) -> Vec<(String, Markup)> {
     links
 }
 
-fn splits(shown: &Shown<'_>) -> Markup {
-    let by = shown.by.to_string();
+fn splits(data: &UsageData<'_>) -> Markup {
+    let by = data.by.to_string();
     html! {
         nav aria-label="Split by" { ul.tabs {
-            @for (to, word) in links(shown) {
-                li { a href=(shown.view.same_span(USAGE, &to))
+            @for (to, word) in links(data) {
+                li { a href=(data.view.same_span(USAGE, &to))
                     aria-current=[(to == by).then_some("true")] { "by " (word) } }
             }
         } }
-        @if shown.found.labels.is_empty() {
+        @if data.found.labels.is_empty() {
             p.notes {
                 "No request of this period has a label. Labels come from " code { "labels" }
                 " of a key in the configuration."
             }
         }
-        @if shown.found.has_more_labels {
+        @if data.found.has_more_labels {
             p.notes {
                 "Requests have more labels. To split by any of them, write "
                 code { "label:NAME" } " into Split by."
@@ -120,18 +120,18 @@ fn splits(shown: &Shown<'_>) -> Markup {
     }
 }
 
-fn table(shown: &Shown<'_>) -> Markup {
-    let bill = &shown.found.bill;
+fn table(data: &UsageData<'_>) -> Markup {
+    let bill = &data.found.bill;
     let largest = bill.rows.iter().filter_map(|line| line.sums.cost).max().unwrap_or_default();
     let (places, whole) = (places(largest), contracted(bill));
-    let skipped = (shown.number - 1).saturating_mul(PAGE_LINES as usize);
+    let skipped = (data.number - 1).saturating_mul(PAGE_LINES as usize);
     let lines: Vec<_> = bill.rows.iter().skip(skipped).take(PAGE_LINES as usize).collect();
-    let dimensions = shown.by.dimensions();
+    let dimensions = data.by.dimensions();
     html! {
         div.scroll { table {
             caption {
-                "Requests admitted in " (shown.span.words(shown.view)) ", "
-                (shown.view.zone_name()) ". The highest cost comes first. Cost is "
+                "Requests admitted in " (data.span.words(data.view)) ", "
+                (data.view.zone_name()) ". The highest cost comes first. Cost is "
                 @if let Some(currency) = &bill.currency { "in " (currency) ", " }
                 "before allowances. A name leads to its requests."
             }
@@ -148,7 +148,7 @@ fn table(shown: &Shown<'_>) -> Markup {
             tbody {
                 @for line in &lines {
                     tr {
-                        (names(shown, line))
+                        (names(data, line))
                         td.number { (money_or_unknown(line.sums.cost, places)) }
                         td.share { (share_of(line.sums.cost, whole)) }
                         (counts(&line.sums))
@@ -185,22 +185,22 @@ fn title(dimension: &Dimension) -> Markup {
     }
 }
 
-/// The cells that say what a line is of. The first one leads to the requests.
-fn names(shown: &Shown<'_>, line: &BillLine) -> Markup {
+/// The cells with the names of a line. The first one links to its requests.
+fn names(data: &UsageData<'_>, line: &BillLine) -> Markup {
     html! {
         @for (index, key) in line.keys.iter().enumerate() {
             @if index == 0 {
                 th scope="row" {
-                    @match requests(shown, line) {
+                    @match requests(data, line) {
                         Some(link) => a href=(link) { (name_or_none(key.as_deref())) },
                         None => (name_or_none(key.as_deref())),
                     }
                 }
             } @else {
                 td {
-                    @match (shown.by.dimensions().get(index), key) {
+                    @match (data.by.dimensions().get(index), key) {
                         (Some(Dimension::Tenant), Some(tenant)) => {
-                            a href=(of_tenant(shown, Some(tenant))) { (name(tenant)) }
+                            a href=(of_tenant(data, Some(tenant))) { (name(tenant)) }
                         }
                         (_, key) => (name_or_none(key.as_deref())),
                     }
@@ -211,11 +211,11 @@ fn names(shown: &Shown<'_>, line: &BillLine) -> Markup {
 }
 
 /// This page, from its first line on, of one tenant or of all.
-fn of_tenant(shown: &Shown<'_>, tenant: Option<&str>) -> String {
-    let given = shown.view.given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+fn of_tenant(data: &UsageData<'_>, tenant: Option<&str>) -> String {
+    let given = data.view.given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let kept = given.filter(|(name, _)| !matches!(*name, "tenant" | "page"));
     let parameters: Vec<_> = kept.chain(tenant.map(|tenant| ("tenant", tenant))).collect();
-    shown.view.to(USAGE, &parameters)
+    data.view.to(USAGE, &parameters)
 }
 
 /// The cells with numbers, but for the cost.
@@ -230,13 +230,13 @@ fn counts(sums: &Sums) -> Markup {
 }
 
 /// The page of the requests of a line. `None` for a name that is too long, or has characters that
-/// cannot be shown: such a name comes from an engine, and from no configuration.
-fn requests(shown: &Shown<'_>, line: &BillLine) -> Option<String> {
-    let period = shown.span.period;
+/// cannot be data: such a name comes from an engine, and from no configuration.
+fn requests(data: &UsageData<'_>, line: &BillLine) -> Option<String> {
+    let period = data.span.period;
     let (from, to) = (period.from().to_string(), period.to().to_string());
     let (mut label, mut without) = (None, Vec::new());
     let mut asked = Vec::new();
-    for (dimension, value) in shown.by.dimensions().iter().zip(&line.keys) {
+    for (dimension, value) in data.by.dimensions().iter().zip(&line.keys) {
         let Some(value) = value else {
             without.push(dimension.to_string());
             continue;
@@ -258,10 +258,10 @@ fn requests(shown: &Shown<'_>, line: &BillLine) -> Option<String> {
     asked.extend(label.as_deref().map(|label| ("label", label)));
     asked.extend(without.as_deref().map(|without| ("without", without)));
     if asked.iter().all(|(name, _)| *name != "tenant") {
-        asked.extend(shown.tenant.map(|tenant| ("tenant", tenant)));
+        asked.extend(data.tenant.map(|tenant| ("tenant", tenant)));
     }
     asked.extend([("from", from.as_str()), ("to", &to)]);
-    Some(shown.view.to(REQUESTS, &asked))
+    Some(data.view.to(REQUESTS, &asked))
 }
 
 /// Whether every character of a name can be shown, however long the name is.
@@ -270,36 +270,36 @@ fn is_shown_whole(text: &str) -> bool {
 }
 
 /// Links to the other pages of the lines.
-fn paging(shown: &Shown<'_>) -> Markup {
-    let lines = shown.found.bill.rows.len();
+fn paging(data: &UsageData<'_>) -> Markup {
+    let lines = data.found.bill.rows.len();
     let last = lines.div_ceil(PAGE_LINES as usize).max(1);
     let page = |number: usize| {
         let number = (number > 1).then(|| number.to_string());
-        shown.view.with("page", number.as_deref())
+        data.view.with("page", number.as_deref())
     };
     html! {
         @if last > 1 {
             nav.paging aria-label="More lines" {
-                @if shown.number > 1 {
-                    a rel="prev" href=(page(shown.number.min(last + 1) - 1)) { "← Previous page" }
+                @if data.number > 1 {
+                    a rel="prev" href=(page(data.number.min(last + 1) - 1)) { "← Previous page" }
                 }
-                span { "Page " (shown.number) " of " (last) ", " (count(lines as u64)) " lines" }
-                @if shown.number < last {
-                    a rel="next" href=(page(shown.number + 1)) { "Next page →" }
+                span { "Page " (data.number) " of " (last) ", " (count(lines as u64)) " lines" }
+                @if data.number < last {
+                    a rel="next" href=(page(data.number + 1)) { "Next page →" }
                 }
             }
         }
     }
 }
 
-/// The same sums for programs.
-fn elsewhere(shown: &Shown<'_>) -> Markup {
-    let period = shown.span.period;
+/// Links to the same sums for programs.
+fn elsewhere(data: &UsageData<'_>) -> Markup {
+    let period = data.span.period;
     let (from, to) = (period.from().to_string(), period.to().to_string());
-    let by = shown.by.to_string();
+    let by = data.by.to_string();
     let mut asked =
-        vec![("from", from.as_str()), ("to", &to), ("by", &by), ("zone", shown.view.zone_name())];
-    asked.extend(shown.tenant.map(|tenant| ("tenant", tenant)));
+        vec![("from", from.as_str()), ("to", &to), ("by", &by), ("zone", data.view.zone_name())];
+    asked.extend(data.tenant.map(|tenant| ("tenant", tenant)));
     let csv = [("format", "csv")].into_iter().chain(asked.iter().copied());
     html! {
         p.elsewhere {
