@@ -8,6 +8,7 @@ mod connection;
 mod interim;
 mod peer;
 mod socket;
+mod unreadable;
 mod worker;
 mod workers;
 

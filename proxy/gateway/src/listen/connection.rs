@@ -26,8 +26,9 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::calm::Calm;
-use super::peer::{Peer, PeerSocket, Spoken, Unread, Verdict};
+use super::peer::{Peer, PeerSocket, Spoken, Verdict};
 use super::socket::{ClientSocket, secured};
+use super::unreadable::Unreadable;
 use super::worker::{Phase, Shift, Worker};
 use crate::journey::{self, ReplyBody};
 
@@ -222,8 +223,8 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
     let worker = || shift.worker();
     let header_timeout = || worker().gateway.config.limits.header_read_timeout;
     let tell = |cause| {
-        let (cause, first_line) = match peer.unread() {
-            Some(unread) => (unread.cause(), unread.first_line()),
+        let (cause, first_line) = match peer.unreadable() {
+            Some(unreadable) => (unreadable.cause(), unreadable.first_line()),
             None => (cause, &[][..]),
         };
         let told = BadFraming { cause, peer: peer.address, first_line };
@@ -255,7 +256,7 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             Turn::Refusal => return,
             Turn::Over(end) => {
                 let cause = end.err().as_ref().and_then(unreadable);
-                if let Some(cause) = cause.or(peer.unread().map(Unread::cause)) {
+                if let Some(cause) = cause.or(peer.unreadable().map(Unreadable::cause)) {
                     tell(cause);
                 }
                 return;

@@ -14,9 +14,10 @@ use taximeter_system::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use super::calm::{Calm, Excess};
+use super::calm::Calm;
 use super::interim::Interim;
 use super::socket::{ClientSocket, poll_closed};
+use super::unreadable::Unreadable;
 
 /// What a client may still send after it was refused, in bytes and in time.
 const LINGER_BYTES_MAX: usize = 64 << 10;
@@ -43,42 +44,13 @@ pub struct Peer {
     stalled: AtomicBool,
     cut: AtomicBool,
     /// Why nothing more is read of what the client sends.
-    broken: OnceLock<Unread>,
+    broken: OnceLock<Unreadable>,
     /// All requests before one that cannot be read have their answers.
     refusal_due: AtomicBool,
     /// A request body has not been read to its end.
     unread: AtomicBool,
     /// Open streams of an HTTP/2 connection.
     streams: Mutex<Vec<Weak<dyn Stream>>>,
-}
-
-/// What a client sent that it should not have. Nothing behind it is read.
-#[derive(Debug)]
-pub(super) enum Unread {
-    /// A request whose head cannot be read in one way only, and how it begins. Nobody has seen it.
-    Head(FramingFault, Vec<u8>),
-    /// A request whose body cannot, and how it begins. Whoever reads the body is told.
-    Body(FramingFault, Vec<u8>),
-    /// Too much HTTP/2 traffic that is good for nothing.
-    Excess(Excess),
-}
-
-impl Unread {
-    /// A fixed word for labels.
-    pub(super) const fn cause(&self) -> &'static str {
-        match self {
-            Self::Head(fault, _) | Self::Body(fault, _) => fault.cause(),
-            Self::Excess(excess) => excess.cause(),
-        }
-    }
-
-    /// How the request begins that cannot be read.
-    pub(super) fn first_line(&self) -> &[u8] {
-        match self {
-            Self::Head(_, first_line) | Self::Body(_, first_line) => first_line,
-            Self::Excess(_) => &[],
-        }
-    }
 }
 
 /// One stream of an HTTP/2 connection, as the connection's timer sees it.
@@ -145,7 +117,7 @@ impl Peer {
     }
 
     /// Why nothing more is read of what the client sends, if so.
-    pub(super) fn unread(&self) -> Option<&Unread> {
+    pub(super) fn unreadable(&self) -> Option<&Unreadable> {
         self.broken.get()
     }
 
@@ -158,7 +130,7 @@ impl Peer {
     /// begins. Says so once.
     pub(super) fn take_refusal(&self) -> Option<(FramingFault, &[u8])> {
         match self.broken.get() {
-            Some(Unread::Head(fault, first_line)) if self.refusal_due.swap(false, Relaxed) => {
+            Some(Unreadable::Head(fault, first_line)) if self.refusal_due.swap(false, Relaxed) => {
                 Some((*fault, first_line))
             }
             _ => None,
@@ -317,13 +289,14 @@ impl PeerSocket {
     /// Reads along with what came behind `before`, and leaves there what is good of it.
     fn read_along(&mut self, buf: &mut ReadBuf<'_>, before: usize) {
         let new = buf.filled().get(before..).unwrap_or_default();
-        let (good, unread) = match &mut self.spoken {
+        let (good, unreadable) = match &mut self.spoken {
             Spoken::Http1(framing) => {
                 self.peer.bytes_came();
                 let Err(Broken { at, fault }) = framing.read(new) else { return };
                 let first_line = framing.first_line().to_vec();
-                let unread = if framing.is_in_body() { Unread::Body } else { Unread::Head };
-                (at, unread(fault, first_line))
+                let unreadable =
+                    if framing.is_in_body() { Unreadable::Body } else { Unreadable::Head };
+                (at, unreadable(fault, first_line))
             }
             Spoken::Http2(calm) => {
                 let came = calm.came(clock::now(), new);
@@ -334,24 +307,24 @@ impl PeerSocket {
                     self.peer.head_came();
                 }
                 let Err(excess) = came else { return };
-                (0, Unread::Excess(excess))
+                (0, Unreadable::Excess(excess))
             }
         };
         buf.set_filled(before + good);
         // It is told once; nothing is read after it.
-        let _ = self.peer.broken.set(unread);
+        let _ = self.peer.broken.set(unreadable);
     }
 
     /// What is read behind the last good byte.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.peer.broken.get() {
-            Some(Unread::Body(fault, _)) => {
+            Some(Unreadable::Body(fault, _)) => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, *fault)))
             }
-            Some(Unread::Excess(_)) => self.poll_goodbye(cx),
+            Some(Unreadable::Excess(_)) => self.poll_goodbye(cx),
             // Nothing, until the requests before it have their answers; then whoever polls the
             // connection answers this one.
-            Some(Unread::Head(..)) | None => {
+            Some(Unreadable::Head(..)) | None => {
                 if self.is_answered() {
                     self.peer.refusal_due.store(true, Relaxed);
                 }
