@@ -14,11 +14,11 @@ const OUTPUT_PRICE: f64 = 0.000_000_6;
 /// The amount that the latest reservation holds back.
 fn reserved(gateway: &Gateway) -> Option<f64> {
     let entries = segments(&gateway.data_dir()).into_iter().flat_map(|path| read(&path));
-    let reserves = entries.filter_map(|framed| match framed.entry() {
+    let mut reserves = entries.filter_map(|framed| match framed.entry() {
         Ok(Entry::Reserve(reserve)) => Some(reserve),
         _ => None,
     });
-    let amount = reserves.last().expect("a reservation").amount?;
+    let amount = reserves.next_back().expect("a reservation").amount?;
     Some(amount.to_string().parse().expect("an amount"))
 }
 

@@ -88,8 +88,8 @@ explained! {
         "The `models` of no upstream match the request's model.",
         "Check the model's name, or add it to an upstream.";
     Refusal::ModelRequired => Refusal::ModelRequired,
-        "The request names no `model`, and the provider of this route requires one, or no upstream \
-         serves `*`.",
+        "The request names no `model`, and no upstream takes it without one: none serves `*`, the \
+         route needs a model, or `prices.unknown` is `refuse`.",
         "Send a `model`.";
     Refusal::Request(RequestFault::InvalidJson { .. }) =>
         Refusal::Request(RequestFault::InvalidJson { offset: 0, what: "x" }),
