@@ -12,7 +12,7 @@ use futures_util::stream::{self, Stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_gateway::gateway::Gateway;
-use taximeter_gateway::live::Ride;
+use taximeter_gateway::live::RunningRequest;
 use taximeter_system::clock;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -150,33 +150,33 @@ impl LiveParams {
 
 impl LiveQuery {
     fn snapshot(&self, gateway: &Gateway) -> LiveAnswer {
-        let mut rides = gateway.live.rides();
-        let open = rides.len();
+        let mut running = gateway.live.requests();
+        let open = running.len();
         if let Some(tenant) = &self.tenant {
-            rides.retain(|ride| ride.boarding.tenant.as_str() == tenant);
+            running.retain(|request| request.info.tenant.as_str() == tenant);
         }
         let now = clock::now();
-        rides.sort_unstable_by_key(|ride| {
-            Reverse(now.saturating_duration_since(ride.boarding.started))
+        running.sort_unstable_by_key(|request| {
+            Reverse(now.saturating_duration_since(request.info.started))
         });
-        rides.truncate(self.limit);
-        let requests = rides.iter().map(|ride| row(ride)).collect();
+        running.truncate(self.limit);
+        let requests = running.iter().map(|request| row(request)).collect();
         LiveAnswer { at: clock::wall(), open, requests }
     }
 }
 
-fn row(ride: &Ride) -> LiveRequest {
-    let (boarding, seen) = (&ride.boarding, ride.seen());
-    let duration = clock::now().saturating_duration_since(boarding.started);
+fn row(request: &RunningRequest) -> LiveRequest {
+    let (info, seen) = (&request.info, request.seen());
+    let duration = clock::now().saturating_duration_since(info.started);
     LiveRequest {
-        id: boarding.id.to_string(),
-        request_id: boarding.request_id.to_string(),
-        tenant: boarding.tenant.to_string(),
-        request_model: boarding.request_model.clone(),
-        upstream: boarding.upstream.to_string(),
-        route: boarding.route.to_owned(),
-        stream: boarding.stream,
-        started_at: boarding.started_at,
+        id: info.id.to_string(),
+        request_id: info.request_id.to_string(),
+        tenant: info.tenant.to_string(),
+        request_model: info.request_model.clone(),
+        upstream: info.upstream.to_string(),
+        route: info.route.to_owned(),
+        stream: info.stream,
+        started_at: info.started_at,
         duration: duration.as_secs_f64(),
         stage: seen.stage.as_str(),
         time_to_first_token: seen.time_to_first_token.map(|time| time.as_secs_f64()),

@@ -17,7 +17,7 @@ use super::problem::ReadOnly;
     ReadOnly,
 ), security(()))]
 pub(super) async fn alive(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
-    if gateway.pulse.is_felt(clock::now()) {
+    if gateway.heartbeat.is_felt(clock::now()) {
         (StatusCode::OK, "ok\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "a thread that carries requests hangs\n")

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Number;
 use taximeter_config::{Durability, Store, UpstreamUrl};
 use taximeter_gateway::gateway::Gateway;
-use taximeter_gateway::live::Ride;
+use taximeter_gateway::live::RunningRequest;
 use taximeter_gateway::reload::{InForce, Rejected};
 use taximeter_journal::Segments;
 use taximeter_meter::Dialect;
@@ -220,7 +220,7 @@ pub(super) async fn status(
     State(gateway): State<Arc<Gateway>>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Json<Status> {
-    let rides = gateway.live.rides();
+    let running = gateway.live.requests();
     let config = &gateway.config;
     let upstreams = 0..config.upstreams.len();
     // The disk may be slow, and this thread answers other clients too.
@@ -237,11 +237,11 @@ pub(super) async fn status(
         short_of_memory: gateway.memory.is_tight(),
         config: config_status(&gateway),
         requests: RequestsStatus {
-            open: rides.len(),
-            open_streams: rides.iter().filter(|ride| ride.boarding.stream).count(),
+            open: running.len(),
+            open_streams: running.iter().filter(|request| request.info.stream).count(),
             bodies_bytes: gateway.bodies_bytes(),
         },
-        upstreams: upstreams.map(|index| upstream(&gateway, index, &rides)).collect(),
+        upstreams: upstreams.map(|index| upstream(&gateway, index, &running)).collect(),
         ledger: ledger(&gateway, segments.ok().flatten()),
         store: store(&gateway),
         exporters: push.map(|push| url(&push.url)).into_iter().collect(),
@@ -272,18 +272,18 @@ fn config_status(gateway: &Gateway) -> ConfigStatus {
     ConfigStatus { since, waiting, rejected }
 }
 
-fn upstream(gateway: &Gateway, index: usize, rides: &[Arc<Ride>]) -> UpstreamStatus {
+fn upstream(gateway: &Gateway, index: usize, running: &[Arc<RunningRequest>]) -> UpstreamStatus {
     let (upstream, known) = (gateway.upstream(index), gateway.health(index).known());
     let shown_dialect = gateway.dialect(index);
     let recognised = upstream.dialect == Dialect::Auto && shown_dialect != Dialect::Auto;
-    let is_here = |ride: &&Arc<Ride>| *ride.boarding.upstream == *upstream.name;
+    let is_here = |request: &&Arc<RunningRequest>| *request.info.upstream == *upstream.name;
     UpstreamStatus {
         name: upstream.name.clone(),
         url: shown(&upstream.url),
         provider: gateway.provider(index).to_owned(),
         dialect: upstream.dialect,
         recognised: recognised.then_some(shown_dialect),
-        open_requests: rides.iter().filter(is_here).count(),
+        open_requests: running.iter().filter(is_here).count(),
         health: match known.is_healthy() {
             None => "unknown",
             Some(true) => "answering",

@@ -13,7 +13,7 @@ use taximeter_journal::Journal;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_ledger::TenantId;
 use taximeter_meter::Dialect;
-use taximeter_net::crowd::Crowd;
+use taximeter_net::crowd::ConcurrencyLimit;
 use taximeter_net::upstream::Dialer;
 use taximeter_store::feeder::Feeding;
 use taximeter_system::clock;
@@ -30,7 +30,7 @@ use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::live::Live;
 use crate::permits::AdminPermits;
-use crate::pulse::Pulse;
+use crate::pulse::WorkerHeartbeat;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
 use crate::tokenizers::Tokenizers;
@@ -45,7 +45,7 @@ const LEFT_ANSWERS_MAX: usize = 64;
 /// What the requests share that were admitted under one configuration. A new one makes a new gateway;
 /// requests that are running keep theirs.
 ///
-/// It is also all of [`Lasting`], which the gateways of one process share.
+/// It is also all of [`ProcessState`], which the gateways of one process share.
 pub struct Gateway {
     /// The configuration.
     pub config: Config,
@@ -58,12 +58,12 @@ pub struct Gateway {
     /// Opens connections to upstreams.
     pub dialer: Dialer,
     /// In the order of the configuration.
-    standings: Vec<Arc<Standing>>,
-    lasting: Arc<Lasting>,
+    upstream_states: Vec<Arc<UpstreamState>>,
+    process: Arc<ProcessState>,
 }
 
 /// What lasts as long as the process.
-pub struct Lasting {
+pub struct ProcessState {
     /// Name of this gateway on records.
     pub id: String,
     /// The journal that every entry is written to.
@@ -73,13 +73,13 @@ pub struct Lasting {
     /// Requests that are running.
     pub live: Live,
     /// How many each tenant has, of those who may not have as many as they like.
-    pub tenants: Arc<Crowd<TenantId>>,
+    pub tenants: Arc<ConcurrencyLimit<TenantId>>,
     /// How much of it we may take, and whether there is little left.
     pub memory: Arc<Memory>,
     /// How full the data directory is.
     pub room: Arc<DiskBudget>,
     /// Whether the threads turn that carry requests.
-    pub pulse: Pulse,
+    pub heartbeat: WorkerHeartbeat,
     /// Metrics, traces and logs.
     pub telemetry: Arc<Telemetry>,
     /// Where work runs that must not delay a token.
@@ -102,11 +102,11 @@ pub struct Lasting {
     draining: AtomicBool,
     in_force: Mutex<InForce>,
     /// Those of the gateway that is in force.
-    standings: Mutex<Vec<Arc<Standing>>>,
+    upstream_states: Mutex<Vec<Arc<UpstreamState>>>,
 }
 
 /// Parts that last as long as the process.
-pub struct Parts {
+pub struct ProcessParts {
     /// The name of this gateway on records.
     pub id: String,
     /// The journal that every entry is written to.
@@ -129,7 +129,7 @@ pub struct Rules {
 
 /// An upstream as requests have found it, for as long as configurations leave it where it is.
 #[derive(Debug, Default)]
-struct Standing {
+struct UpstreamState {
     /// For its row among those that are running.
     name: Arc<str>,
     /// Its `host`.
@@ -141,9 +141,9 @@ struct Standing {
 
 impl Gateway {
     /// A gateway that starts.
-    pub fn new(rules: Rules, parts: Parts) -> Self {
-        let Parts { id, journal, telemetry, background } = parts;
-        let lasting = Lasting {
+    pub fn new(rules: Rules, parts: ProcessParts) -> Self {
+        let ProcessParts { id, journal, telemetry, background } = parts;
+        let process = ProcessState {
             id,
             journal,
             feeding: Arc::default(),
@@ -151,7 +151,7 @@ impl Gateway {
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
             room: Arc::default(),
-            pulse: Pulse::new(rules.config.workers, clock::now()),
+            heartbeat: WorkerHeartbeat::new(rules.config.workers, clock::now()),
             telemetry,
             background,
             counting: Arc::new(Semaphore::new(COUNTS_PENDING_MAX)),
@@ -164,44 +164,48 @@ impl Gateway {
             leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             in_force: Mutex::new(InForce::whole(clock::wall())),
-            standings: Mutex::default(),
+            upstream_states: Mutex::default(),
         };
-        Self::under(rules, Arc::new(lasting), |_| None)
+        Self::under(rules, Arc::new(process), |_| None)
     }
 
     /// The same gateway under other rules. What is known of an upstream stays known while its name,
     /// place and dialect stay.
     pub fn reconfigured(&self, rules: Rules) -> Self {
-        let known = |upstream: &Upstream| self.standings.get(self.same(upstream)?).cloned();
-        Self::under(rules, self.lasting.clone(), known)
+        let known = |upstream: &Upstream| self.upstream_states.get(self.same(upstream)?).cloned();
+        Self::under(rules, self.process.clone(), known)
     }
 
     fn under(
         rules: Rules,
-        lasting: Arc<Lasting>,
-        known: impl Fn(&Upstream) -> Option<Arc<Standing>>,
+        process: Arc<ProcessState>,
+        known: impl Fn(&Upstream) -> Option<Arc<UpstreamState>>,
     ) -> Self {
         let Rules { config, tariffs, tokenizers } = rules;
         let tls = config.upstreams.iter().any(|upstream| upstream.url.tls);
-        let standing = |upstream: &Upstream| {
+        let upstream_state = |upstream: &Upstream| {
             known(upstream).unwrap_or_else(|| {
-                Arc::new(Standing {
+                Arc::new(UpstreamState {
                     name: upstream.name.as_str().into(),
                     host: HeaderValue::try_from(upstream.url.authority()).ok(),
-                    ..Standing::default()
+                    ..UpstreamState::default()
                 })
             })
         };
-        let standings: Vec<_> = config.upstreams.iter().map(standing).collect();
-        lasting.standings.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&standings);
+        let upstream_states: Vec<_> = config.upstreams.iter().map(upstream_state).collect();
+        process
+            .upstream_states
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&upstream_states);
         Self {
             directory: Directory::new(&config),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
-            standings,
+            upstream_states,
             tokenizers: tokenizers.within(config.limits.count_bytes_max),
             config,
             tariffs,
-            lasting,
+            process,
         }
     }
 
@@ -215,8 +219,8 @@ impl Gateway {
     }
 
     /// What outlasts its configuration.
-    pub fn lasting(&self) -> &Arc<Lasting> {
-        &self.lasting
+    pub fn process(&self) -> &Arc<ProcessState> {
+        &self.process
     }
 
     /// The upstream at an index that `route` gave out.
@@ -226,29 +230,31 @@ impl Gateway {
     }
 
     #[expect(clippy::indexing_slicing, reason = "as of `upstream`: there is one for each")]
-    fn standing(&self, index: usize) -> &Standing {
-        &self.standings[index]
+    fn upstream_state(&self, index: usize) -> &UpstreamState {
+        &self.upstream_states[index]
     }
 
     /// The name of an upstream, to be kept.
     pub(crate) fn upstream_name(&self, index: usize) -> Arc<str> {
-        self.standing(index).name.clone()
+        self.upstream_state(index).name.clone()
     }
 
     /// How an upstream does.
     pub fn health(&self, index: usize) -> &Health {
-        &self.standing(index).health
+        &self.upstream_state(index).health
     }
 
     /// `host` of an upstream.
     pub fn host(&self, index: usize) -> Option<&HeaderValue> {
-        self.standing(index).host.as_ref()
+        self.upstream_state(index).host.as_ref()
     }
 
     /// The dialect of an upstream: as configured, or as it has shown.
     pub fn dialect(&self, index: usize) -> Dialect {
         match self.upstream(index).dialect {
-            Dialect::Auto => self.standing(index).dialect.get().copied().unwrap_or(Dialect::Auto),
+            Dialect::Auto => {
+                self.upstream_state(index).dialect.get().copied().unwrap_or(Dialect::Auto)
+            }
             known => known,
         }
     }
@@ -268,7 +274,7 @@ impl Gateway {
         if dialect == Dialect::Auto || self.dialect(index) != Dialect::Auto {
             return;
         }
-        if self.standing(index).dialect.set(dialect).is_ok() {
+        if self.upstream_state(index).dialect.set(dialect).is_ok() {
             let upstream = &self.upstream(index).name;
             self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
         }
@@ -291,14 +297,14 @@ impl Gateway {
 }
 
 impl Deref for Gateway {
-    type Target = Lasting;
+    type Target = ProcessState;
 
-    fn deref(&self) -> &Lasting {
-        &self.lasting
+    fn deref(&self) -> &ProcessState {
+        &self.process
     }
 }
 
-impl Lasting {
+impl ProcessState {
     /// Entries of the ledger that the store does not have yet.
     pub fn pending_entries(&self) -> u64 {
         self.journal.sequence().saturating_sub(self.feeding.state().stored)
@@ -310,10 +316,10 @@ impl Lasting {
         if self.loading.swap(true, Relaxed) {
             return;
         }
-        let lasting = self.clone();
+        let process = self.clone();
         self.background.spawn_blocking(move || {
-            lasting.guarded(|| tokenizer.load());
-            lasting.loading.store(false, Relaxed);
+            process.guarded(|| tokenizer.load());
+            process.loading.store(false, Relaxed);
         });
     }
 
@@ -338,11 +344,11 @@ impl Lasting {
 
     /// Whether each upstream does, of which that is known.
     fn upstreams(&self) -> Vec<(Arc<str>, bool)> {
-        let standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
-        let does = |standing: &Arc<Standing>| {
-            Some((standing.name.clone(), standing.health.known().is_healthy()?))
+        let upstream_states = self.upstream_states.lock().unwrap_or_else(PoisonError::into_inner);
+        let does = |upstream_state: &Arc<UpstreamState>| {
+            Some((upstream_state.name.clone(), upstream_state.health.known().is_healthy()?))
         };
-        standings.iter().filter_map(does).collect()
+        upstream_states.iter().filter_map(does).collect()
     }
 
     /// Whether requests can be reserved: what is written, and where to.

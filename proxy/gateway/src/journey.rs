@@ -2,7 +2,7 @@
 //! settle → report.
 //!
 //! `edge/listen` accepts; every later word is a file in here. A request that was reserved ends in
-//! exactly one post or void, whatever ends it: the `Fare` made at the reservation sees to it.
+//! exactly one post or void, whatever ends it: its `Settlement` sees to that.
 
 pub mod admit;
 mod body;
@@ -46,7 +46,7 @@ pub async fn journey(
     let arrival = Arrival::new(client, version, uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
     let mut report = Report::new(&worker.gateway, &arrival, &method);
-    let mut reply = match caught(ride(worker, peer, &arrival, &mut report, request)).await {
+    let mut reply = match caught(steps(worker, peer, &arrival, &mut report, request)).await {
         Ok(reply) => reply,
         Err(refusal) => {
             report.refused(&refusal);
@@ -69,13 +69,13 @@ pub async fn journey(
     reply
 }
 
-/// A panic ends this request and no other; the fare that it drops settles itself.
+/// A panic ends this request and no other; a settlement that is dropped writes its entry.
 ///
-/// No `async fn`, which would have the ride twice: as what it was given and as what it waits for.
+/// No `async fn`, which would hold the steps twice: as its argument and as what it waits for.
 fn caught<T>(
-    ride: impl Future<Output = Result<T, Refusal>>,
+    steps: impl Future<Output = Result<T, Refusal>>,
 ) -> impl Future<Output = Result<T, Refusal>> {
-    AssertUnwindSafe(ride).catch_unwind().map(|ridden| ridden.unwrap_or(Err(Refusal::Internal)))
+    AssertUnwindSafe(steps).catch_unwind().map(|end| end.unwrap_or(Err(Refusal::Internal)))
 }
 
 /// The answer to what cannot be read as a request, of which the beginning is known.
@@ -91,7 +91,7 @@ pub fn unreadable(fault: FramingFault, first_line: &[u8]) -> Response<Bytes> {
     answer
 }
 
-async fn ride(
+async fn steps(
     worker: &Arc<Worker>,
     peer: &Arc<Peer>,
     arrival: &Arrival,
@@ -111,24 +111,24 @@ async fn ride(
     }
     let mut call = identify::call(gateway, peer, arrival, &mut head)?;
     report.identified(&call.caller);
-    let permit = admit::permit(gateway, &call)?;
-    call.laps.identified = Some(clock::now());
+    let admission = admit::admission(gateway, &call)?;
+    call.stage_times.identified = Some(clock::now());
     let order = body::read(gateway, &call, &head.headers, body).await?;
-    call.laps.read = Some(clock::now());
+    call.stage_times.read = Some(clock::now());
     peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;
-    call.laps.routed = Some(clock::now());
+    call.stage_times.routed = Some(clock::now());
     match call.route.billing {
         Billing::Ledger => {
             report.is_being_reserved();
-            let mut fare = permit.reserve(gateway, peer, call, &mut chosen).await?;
-            fare.admitted(clock::now());
+            let mut settlement = admission.reserve(gateway, peer, call, &mut chosen).await?;
+            settlement.admitted(clock::now());
             report.is_left_to_settlement();
-            relay::open(worker, peer, head, &mut chosen, Some(fare)).await
+            relay::open(worker, peer, head, &mut chosen, Some(settlement)).await
         }
         Billing::Free => {
             let template = call.route.template;
-            report.goes_on(Onward { upstream: chosen.index, laps: call.laps });
+            report.goes_on(Onward { upstream: chosen.index, stage_times: call.stage_times });
             let reply = relay::open(worker, peer, head, &mut chosen, None).await?;
             report.passed((Some(template), Some(reply.status())));
             Ok(reply)
@@ -154,12 +154,12 @@ mod tests {
         }
         let settled = Cell::new(None);
         let owes = Owes(&settled);
-        let ridden = caught(async {
+        let ended = caught(async {
             let _owes = owes;
             ready(()).await;
             Ok(Vec::<u8>::new().remove(0))
         });
-        let refused = ridden.now_or_never().expect("it ends at once").unwrap_err();
+        let refused = ended.now_or_never().expect("it ends at once").unwrap_err();
         assert_eq!((refused.code(), refused.status().0.as_u16()), ("internal", 500));
         assert_eq!(settled.get(), Some(true));
         assert!(matches!(caught(ready(Ok(7))).now_or_never(), Some(Ok(7))));

@@ -15,12 +15,12 @@ const UNKNOWN: u64 = u64::MAX;
 /// The requests that are running now, by id.
 #[derive(Debug, Default)]
 pub struct Live {
-    rides: Arc<DashMap<RequestId, Arc<Ride>>>,
+    requests: Arc<DashMap<RequestId, Arc<RunningRequest>>>,
 }
 
 /// What is known of a request from its reservation on.
 #[derive(Debug)]
-pub struct Boarding {
+pub struct RequestInfo {
     /// The id.
     pub id: RequestId,
     /// The client's `x-request-id`, or ours in its place.
@@ -43,9 +43,9 @@ pub struct Boarding {
 
 /// One request that is running.
 #[derive(Debug)]
-pub struct Ride {
+pub struct RunningRequest {
     /// What is known of the request since it was admitted.
-    pub boarding: Boarding,
+    pub info: RequestInfo,
     stage: AtomicU8,
     /// Microseconds from the start to the first generated content.
     first_token: AtomicU64,
@@ -75,9 +75,9 @@ pub enum Stage {
 
 /// A row of `Live`, gone with this.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    rides: Arc<DashMap<RequestId, Arc<Ride>>>,
-    ride: Arc<Ride>,
+pub(crate) struct LiveHandle {
+    requests: Arc<DashMap<RequestId, Arc<RunningRequest>>>,
+    request: Arc<RunningRequest>,
 }
 
 /// What a running request looks like now.
@@ -114,10 +114,10 @@ impl Stage {
 
 impl Live {
     /// A request begins.
-    pub(crate) fn board(&self, boarding: Boarding) -> Seat {
-        let id = boarding.id;
-        let ride = Arc::new(Ride {
-            boarding,
+    pub(crate) fn begin(&self, info: RequestInfo) -> LiveHandle {
+        let id = info.id;
+        let request = Arc::new(RunningRequest {
+            info,
             stage: AtomicU8::new(Stage::Reserved as u8),
             first_token: AtomicU64::new(UNKNOWN),
             latest_token: AtomicU64::new(UNKNOWN),
@@ -126,59 +126,59 @@ impl Live {
             input_tokens: AtomicU64::new(UNKNOWN),
             output_tokens: AtomicU64::new(UNKNOWN),
         });
-        self.rides.insert(id, ride.clone());
-        Seat { rides: self.rides.clone(), ride }
+        self.requests.insert(id, request.clone());
+        LiveHandle { requests: self.requests.clone(), request }
     }
 
     /// All that are running, in no order.
-    pub fn rides(&self) -> Vec<Arc<Ride>> {
-        self.rides.iter().map(|ride| ride.value().clone()).collect()
+    pub fn requests(&self) -> Vec<Arc<RunningRequest>> {
+        self.requests.iter().map(|request| request.value().clone()).collect()
     }
 }
 
-impl Seat {
+impl LiveHandle {
     /// It has come so far.
     pub(crate) fn reached(&self, stage: Stage) {
-        self.ride.stage.store(stage as u8, Relaxed);
+        self.request.stage.store(stage as u8, Relaxed);
     }
 
     /// So many events with generated content have come, the last of them `now`.
     pub(crate) fn generated(&self, now: Instant, chunks: u64) {
-        let ride = &*self.ride;
+        let request = &*self.request;
         // One thread writes: what is read here is what it wrote.
-        if ride.chunks.load(Relaxed) == chunks {
+        if request.chunks.load(Relaxed) == chunks {
             return;
         }
-        let elapsed = now.saturating_duration_since(ride.boarding.started);
+        let elapsed = now.saturating_duration_since(request.info.started);
         let micros = elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros());
-        if ride.chunks.load(Relaxed) == 0 {
-            ride.first_token.store(micros, Relaxed);
+        if request.chunks.load(Relaxed) == 0 {
+            request.first_token.store(micros, Relaxed);
             self.reached(Stage::Generating);
         } else {
-            let stall = micros.saturating_sub(ride.latest_token.load(Relaxed));
-            let longest = ride.longest_stall.load(Relaxed);
+            let stall = micros.saturating_sub(request.latest_token.load(Relaxed));
+            let longest = request.longest_stall.load(Relaxed);
             if longest == UNKNOWN || stall > longest {
-                ride.longest_stall.store(stall, Relaxed);
+                request.longest_stall.store(stall, Relaxed);
             }
         }
-        ride.latest_token.store(micros, Relaxed);
-        ride.chunks.store(chunks, Relaxed);
+        request.latest_token.store(micros, Relaxed);
+        request.chunks.store(chunks, Relaxed);
     }
 
     /// It has used so much.
     pub(crate) fn used(&self, input_tokens: Option<u64>, output_tokens: Option<u64>) {
-        self.ride.input_tokens.store(input_tokens.unwrap_or(UNKNOWN), Relaxed);
-        self.ride.output_tokens.store(output_tokens.unwrap_or(UNKNOWN), Relaxed);
+        self.request.input_tokens.store(input_tokens.unwrap_or(UNKNOWN), Relaxed);
+        self.request.output_tokens.store(output_tokens.unwrap_or(UNKNOWN), Relaxed);
     }
 }
 
-impl Drop for Seat {
+impl Drop for LiveHandle {
     fn drop(&mut self) {
-        self.rides.remove(&self.ride.boarding.id);
+        self.requests.remove(&self.request.info.id);
     }
 }
 
-impl Ride {
+impl RunningRequest {
     /// How it looks now.
     pub fn seen(&self) -> Seen {
         let known = |number: &AtomicU64| Some(number.load(Relaxed)).filter(|n| *n != UNKNOWN);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_request_is_seen_from_its_reservation_to_its_end() {
         let (live, started) = (Live::default(), clock::now());
-        let seat = live.board(Boarding {
+        let handle = live.begin(RequestInfo {
             id: RequestId(Uuid::from_u128(1)),
             request_id: "r".into(),
             tenant: TenantId("acme".into()),
@@ -217,18 +217,18 @@ mod tests {
             started,
             started_at: clock::wall(),
         });
-        let seen = || live.rides().first().map(|ride| ride.seen());
+        let seen = || live.requests().first().map(|request| request.seen());
         let stage = || seen().map(|seen| seen.stage);
         assert_eq!(stage(), Some(Stage::Reserved));
-        seat.reached(Stage::Sent);
+        handle.reached(Stage::Sent);
         assert_eq!(stage(), Some(Stage::Sent));
-        seat.reached(Stage::Answered);
-        seat.generated(started + Duration::from_millis(1), 0);
+        handle.reached(Stage::Answered);
+        handle.generated(started + Duration::from_millis(1), 0);
         assert_eq!(stage(), Some(Stage::Answered));
         for (millis, chunks) in [(5, 1), (9, 3), (10, 3), (12, 4)] {
-            seat.generated(started + Duration::from_millis(millis), chunks);
+            handle.generated(started + Duration::from_millis(millis), chunks);
         }
-        seat.used(Some(12), None);
+        handle.used(Some(12), None);
         let expected = Seen {
             stage: Stage::Generating,
             time_to_first_token: Some(Duration::from_millis(5)),
@@ -239,9 +239,9 @@ mod tests {
             output_tokens: None,
         };
         assert_eq!(seen(), Some(expected));
-        seat.reached(Stage::Settling);
+        handle.reached(Stage::Settling);
         assert_eq!(stage(), Some(Stage::Settling));
-        drop(seat);
+        drop(handle);
         assert_eq!(seen(), None);
     }
 }

@@ -10,13 +10,13 @@ const OVER: u64 = u64::MAX;
 
 /// When each thread was last heard.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct WorkerHeartbeat {
     since: Instant,
     /// Milliseconds after `since`.
     heard: Box<[AtomicU64]>,
 }
 
-impl Pulse {
+impl WorkerHeartbeat {
     /// Of so many threads, which are as good as heard `now`.
     pub fn new(threads: usize, now: Instant) -> Self {
         Self { since: now, heard: (0..threads).map(|_| AtomicU64::new(0)).collect() }
@@ -60,20 +60,20 @@ mod tests {
     fn one_thread_that_falls_silent_is_missed_and_one_that_is_over_is_not() {
         let start = clock::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let pulse = Pulse::new(2, start);
-        assert!(pulse.is_felt(at(10)), "they may still begin");
-        assert!(!pulse.is_felt(at(11)));
-        pulse.beat(0, at(11));
-        assert!(!pulse.is_felt(at(11)), "the other has never been heard");
-        pulse.beat(1, at(11));
-        assert!(pulse.is_felt(at(21)));
-        pulse.beat(0, at(21));
-        assert!(!pulse.is_felt(at(22)));
-        pulse.over(1);
-        assert!(pulse.is_felt(at(31)));
-        assert!(!pulse.is_felt(at(32)));
+        let heartbeat = WorkerHeartbeat::new(2, start);
+        assert!(heartbeat.is_felt(at(10)), "they may still begin");
+        assert!(!heartbeat.is_felt(at(11)));
+        heartbeat.beat(0, at(11));
+        assert!(!heartbeat.is_felt(at(11)), "the other has never been heard");
+        heartbeat.beat(1, at(11));
+        assert!(heartbeat.is_felt(at(21)));
+        heartbeat.beat(0, at(21));
+        assert!(!heartbeat.is_felt(at(22)));
+        heartbeat.over(1);
+        assert!(heartbeat.is_felt(at(31)));
+        assert!(!heartbeat.is_felt(at(32)));
         // A clock of another thread may be read before.
-        pulse.beat(0, at(40));
-        assert!(pulse.is_felt(at(39)));
+        heartbeat.beat(0, at(40));
+        assert!(heartbeat.is_felt(at(39)));
     }
 }

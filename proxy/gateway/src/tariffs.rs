@@ -22,7 +22,7 @@ pub struct Tariffs {
 
 /// Who pays, and whose work.
 #[derive(Debug, Clone, Copy)]
-pub struct Ride<'a> {
+pub struct PriceScope<'a> {
     /// The tenant.
     pub tenant: &'a str,
     /// The name of the upstream.
@@ -40,28 +40,28 @@ impl Tariffs {
     }
 
     /// Whether a request owes a share of GPUs, and so nothing by the token.
-    pub(crate) fn owes_gpu(&self, ride: Ride<'_>, query: &Query<'_>) -> bool {
-        let gpus = self.gpus.get(ride.upstream);
+    pub(crate) fn owes_gpu(&self, scope: PriceScope<'_>, query: &Query<'_>) -> bool {
+        let gpus = self.gpus.get(scope.upstream);
         gpus.is_some_and(|gpus| gpus.iter().any(|gpus| gpus.covers(query.at)))
     }
 
     /// Whether there is a price for such a request.
-    pub fn find(&self, ride: Ride<'_>, query: &Query<'_>) -> bool {
-        self.owes_gpu(ride, query) || self.contract(ride.tenant).finds(&self.book, query)
+    pub fn find(&self, scope: PriceScope<'_>, query: &Query<'_>) -> bool {
+        self.owes_gpu(scope, query) || self.contract(scope.tenant).finds(&self.book, query)
     }
 
     /// The most that such a request may cost by the token, where that has a bound.
     pub(crate) fn upper_bound(
         &self,
-        ride: Ride<'_>,
+        scope: PriceScope<'_>,
         query: &Query<'_>,
         input_tokens_max: u64,
         output_tokens_max: u64,
     ) -> Option<Decimal> {
-        if self.owes_gpu(ride, query) {
+        if self.owes_gpu(scope, query) {
             return None;
         }
-        let contract = self.contract(ride.tenant);
+        let contract = self.contract(scope.tenant);
         self.book.contracted_upper_bound(contract, query, input_tokens_max, output_tokens_max)
     }
 
@@ -70,11 +70,11 @@ impl Tariffs {
     /// Errors: the cost is unknown, and why.
     pub fn cost(
         &self,
-        ride: Ride<'_>,
+        scope: PriceScope<'_>,
         query: &Query<'_>,
         usage: &Usage,
     ) -> Result<RecordCost, PriceError> {
-        self.book.contracted(self.contract(ride.tenant), query, usage).map(recorded)
+        self.book.contracted(self.contract(scope.tenant), query, usage).map(recorded)
     }
 
     /// What a request costs that is on record, as if it ended now: `Ok(None)` when it owes a share
@@ -89,11 +89,11 @@ impl Tariffs {
             service_tier: record.service_tier.as_deref(),
             at: record.started_at,
         };
-        let ride = Ride { tenant: &record.tenant.0, upstream: &record.upstream };
-        if self.owes_gpu(ride, &query) {
+        let scope = PriceScope { tenant: &record.tenant.0, upstream: &record.upstream };
+        if self.owes_gpu(scope, &query) {
             return Ok(None);
         }
-        self.cost(ride, &query, &Usage::from(&record.usage)).map(Some)
+        self.cost(scope, &query, &Usage::from(&record.usage)).map(Some)
     }
 
     fn contract(&self, tenant: &str) -> &Contract {

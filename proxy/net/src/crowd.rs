@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Counts how many of each key exist now. A key without any takes no memory.
 #[derive(Debug)]
-pub struct Crowd<K>(Mutex<HashMap<K, usize>>);
+pub struct ConcurrencyLimit<K>(Mutex<HashMap<K, usize>>);
 
-impl<K> Default for Crowd<K> {
+impl<K> Default for ConcurrencyLimit<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
@@ -16,31 +16,31 @@ impl<K> Default for Crowd<K> {
 
 /// One of the counted. It counts until it is dropped.
 #[derive(Debug)]
-pub struct Place<K: Eq + Hash> {
-    crowd: Arc<Crowd<K>>,
+pub struct Permit<K: Eq + Hash> {
+    limit: Arc<ConcurrencyLimit<K>>,
     of: K,
 }
 
-impl<K: Clone + Eq + Hash> Crowd<K> {
+impl<K: Clone + Eq + Hash> ConcurrencyLimit<K> {
     /// Counts one more of the key `of`; `None` if there are `most` already.
-    pub fn admit(self: &Arc<Self>, of: &K, most: usize) -> Option<Place<K>> {
-        let mut crowd = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = crowd.entry(of.clone()).or_default();
+    pub fn admit(self: &Arc<Self>, of: &K, most: usize) -> Option<Permit<K>> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(of.clone()).or_default();
         if *count >= most {
             return None;
         }
         *count += 1;
-        Some(Place { crowd: self.clone(), of: of.clone() })
+        Some(Permit { limit: self.clone(), of: of.clone() })
     }
 }
 
-impl<K: Eq + Hash> Drop for Place<K> {
+impl<K: Eq + Hash> Drop for Permit<K> {
     fn drop(&mut self) {
-        let mut crowd = self.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = crowd.get_mut(&self.of) {
+        let mut counts = self.limit.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.of) {
             *count -= 1;
             if *count == 0 {
-                crowd.remove(&self.of);
+                counts.remove(&self.of);
             }
         }
     }
@@ -51,14 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_places_of_its_own_which_come_free_and_leave_no_trace() {
-        let crowd = Arc::new(Crowd::default());
-        let places = [crowd.admit(&"one", 2).unwrap(), crowd.admit(&"one", 2).unwrap()];
-        assert!(crowd.admit(&"one", 2).is_none());
-        let apart = crowd.admit(&"other", 2).unwrap();
-        drop(places);
-        assert!(crowd.admit(&"one", 1).is_some());
+    fn each_has_permits_of_its_own_which_come_free_and_leave_no_trace() {
+        let limit = Arc::new(ConcurrencyLimit::default());
+        let permits = [limit.admit(&"one", 2).unwrap(), limit.admit(&"one", 2).unwrap()];
+        assert!(limit.admit(&"one", 2).is_none());
+        let apart = limit.admit(&"other", 2).unwrap();
+        drop(permits);
+        assert!(limit.admit(&"one", 1).is_some());
         drop(apart);
-        assert!(crowd.0.lock().unwrap().is_empty());
+        assert!(limit.0.lock().unwrap().is_empty());
     }
 }

@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::crowd::Crowd;
+use crate::crowd::ConcurrencyLimit;
 use crate::tls::Tls;
 use crate::upstream::{HTTP_1, HTTP_2};
 
@@ -85,7 +85,7 @@ pub struct Server {
     bounds: Bounds,
     room: Arc<Semaphore>,
     /// Connections of each address.
-    peers: Arc<Crowd<IpAddr>>,
+    peers: Arc<ConcurrencyLimit<IpAddr>>,
     draining: watch::Sender<bool>,
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use taximeter_config::{Config, Overrides};
-use taximeter_gateway::gateway::{Current, Gateway, Parts, Rules};
+use taximeter_gateway::gateway::{Current, Gateway, ProcessParts, Rules};
 use taximeter_gateway::listen::Workers;
 use taximeter_gateway::recognise;
 use taximeter_journal::{Event, Journal, JournalError, Options};
@@ -240,11 +240,12 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     .with_context(|| format!("cannot write to {}", config.data_dir.display()))?;
     let rules = Rules { config, tariffs, tokenizers };
     let background = runtime.handle().clone();
-    let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));
+    let gateway =
+        Arc::new(Gateway::new(rules, ProcessParts { id, journal, telemetry, background }));
     let (replace, current) = Current::new(gateway.clone());
     let watched = |(tls, watch): (Tls, Watch)| {
-        let lasting = gateway.lasting().clone();
-        let tell = move |told: &Reload<'_>| lasting.telemetry.emit(&CertificateReloaded(told));
+        let process = gateway.process().clone();
+        let tell = move |told: &Reload<'_>| process.telemetry.emit(&CertificateReloaded(told));
         gateway.background.spawn(watch.run(tell));
         tls
     };
@@ -398,9 +399,9 @@ impl Running {
             let _ = timeout(SETTLE_WAIT, self.settled()).await;
         });
         let Self { current, workers, feeder, delivery, otlp, runtime, .. } = self;
-        let lasting = current.get().lasting().clone();
+        let process = current.get().process().clone();
         // The journal closes before anything that may hang. The writer has logged its errors.
-        let _ = lasting.journal.close();
+        let _ = process.journal.close();
         // All of them stop at the same time, so one that hangs does not delay the others.
         feeder.stop();
         delivery.iter().for_each(Delivery::stop);
@@ -428,8 +429,8 @@ impl Running {
         });
         // Threads that still run end with the process.
         runtime.shutdown_background();
-        lasting.telemetry.log.tell(LogEvent::Stopped, []);
-        lasting.telemetry.log.flush();
+        process.telemetry.log.tell(LogEvent::Stopped, []);
+        process.telemetry.log.flush();
     }
 
     async fn settled(&self) {

@@ -14,7 +14,7 @@ use super::trace::RequestTrace;
 
 /// The times at which the stages before the engine ended, as far as the request came.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Laps {
+pub struct StageTimes {
     /// When the tenant was known.
     pub identified: Option<Instant>,
     /// When the body was read.
@@ -31,7 +31,7 @@ pub struct Onward {
     /// Index into the configured upstreams.
     pub upstream: usize,
     /// When each stage ended.
-    pub laps: Laps,
+    pub stage_times: StageTimes,
 }
 
 /// A request that has ended, or was refused.
@@ -52,7 +52,7 @@ pub struct Ended<'a> {
     /// When it ended.
     pub ended_at: Instant,
     /// When each stage ended.
-    pub laps: Laps,
+    pub stage_times: StageTimes,
     /// The method of the request.
     pub method: &'a Method,
     /// The version of HTTP that the client speaks.

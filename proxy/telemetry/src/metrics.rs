@@ -115,12 +115,12 @@ impl Metrics {
     }
 
     /// Notes that a request was reserved.
-    pub fn fare_opened(&self) {
+    pub fn settlement_opened(&self) {
         self.open.increment(1.0);
     }
 
     /// Notes that a reserved request is settled: its last entry is in the journal's queue.
-    pub fn fare_closed(&self) {
+    pub fn settlement_closed(&self) {
         self.open.decrement(1.0);
     }
 

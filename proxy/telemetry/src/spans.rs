@@ -36,13 +36,13 @@ impl Ended<'_> {
     /// All its spans. The one that faces the client comes first.
     pub fn spans(&self, genai: GenAi) -> Spans {
         let mut spans = vec![self.server()];
-        let laps = &self.laps;
+        let stage_times = &self.stage_times;
         let mut stages = Stages { ended: self, number: STAGES, at: self.started };
         for (stage, end) in [
-            (Stage::Identify, laps.identified),
-            (Stage::Body, laps.read),
-            (Stage::Route, laps.routed),
-            (Stage::Admit, laps.admitted),
+            (Stage::Identify, stage_times.identified),
+            (Stage::Body, stage_times.read),
+            (Stage::Route, stage_times.routed),
+            (Stage::Admit, stage_times.admitted),
         ] {
             spans.extend(stages.next(stage, end, SERVER));
         }
@@ -51,9 +51,9 @@ impl Ended<'_> {
             // It is on no ledger, or its client left before it was.
             let last = match self.passed_to {
                 Some(upstream) => Some(self.onward(upstream, stages.at)),
-                None => {
-                    laps.routed.and_then(|_| stages.next(Stage::Admit, Some(stages.at), SERVER))
-                }
+                None => stage_times
+                    .routed
+                    .and_then(|_| stages.next(Stage::Admit, Some(stages.at), SERVER)),
             };
             return Spans { all: spans, last, began };
         };
@@ -435,7 +435,7 @@ mod tests {
     use taximeter_ledger::RequestId;
     use uuid::Uuid;
 
-    use super::super::ended::Laps;
+    use super::super::ended::StageTimes;
     use super::super::trace::RequestTrace;
     use super::*;
     use taximeter_system::clock;
@@ -453,7 +453,7 @@ mod tests {
             started,
             started_at: Timestamp::UNIX_EPOCH,
             ended_at: at(9),
-            laps: Laps {
+            stage_times: StageTimes {
                 identified: Some(at(1)),
                 read: Some(at(2)),
                 routed: Some(at(4)),

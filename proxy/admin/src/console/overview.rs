@@ -71,7 +71,7 @@ pub(super) async fn overview(
             by,
             tenant: asked.tenant.as_deref(),
             now,
-            open: gateway.live.rides().len() as u64,
+            open: gateway.live.requests().len() as u64,
             pending_entries,
         };
         Ok(sections::main(&data, &latency.section()))

@@ -7,26 +7,26 @@ use taximeter_config::OnUnavailable;
 use taximeter_journal::AppendError;
 use taximeter_ledger::{Entry, Reserve, TenantId, VoidReason};
 use taximeter_meter::Output;
-use taximeter_net::crowd::Place;
+use taximeter_net::crowd::Permit;
 use taximeter_telemetry::events::{LedgerSlow, TenantLimited};
 use taximeter_tokenizer::estimate;
 
 use super::identify::{Billing, Call};
 use super::refuse::Refusal;
 use super::route::Chosen;
-use super::settle::Fare;
+use super::settle::Settlement;
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 
 /// Leave to be served. Used up by the reservation.
 #[derive(Debug)]
-pub struct Permit(Option<Place<TenantId>>);
+pub struct Admission(Option<Permit<TenantId>>);
 
 /// Leave to be served, as far as the gateway's own state and the tenant's other requests go.
 ///
 /// Errors: draining, little memory left, ledger cannot be written, the tenant has as many requests as
 /// it may.
-pub fn permit(gateway: &Gateway, call: &Call) -> Result<Permit, Refusal> {
+pub fn admission(gateway: &Gateway, call: &Call) -> Result<Admission, Refusal> {
     if gateway.is_draining() {
         return Err(Refusal::Draining);
     }
@@ -37,9 +37,9 @@ pub fn permit(gateway: &Gateway, call: &Call) -> Result<Permit, Refusal> {
         return Err(Refusal::LedgerUnavailable);
     }
     let tenant = &call.caller.tenant;
-    let Some(most) = gateway.directory.concurrency(tenant) else { return Ok(Permit(None)) };
+    let Some(most) = gateway.directory.concurrency(tenant) else { return Ok(Admission(None)) };
     match gateway.tenants.admit(tenant, most) {
-        Some(place) => Ok(Permit(Some(place))),
+        Some(permit) => Ok(Admission(Some(permit))),
         None => {
             gateway.telemetry.emit(&TenantLimited { tenant });
             Err(Refusal::ConcurrencyLimited { most })
@@ -47,9 +47,9 @@ pub fn permit(gateway: &Gateway, call: &Call) -> Result<Permit, Refusal> {
     }
 }
 
-impl Permit {
-    /// Writes the reservation and waits until the kernel has it. From here on the fare settles the
-    /// request.
+impl Admission {
+    /// Writes the reservation and waits until the kernel has it. From here on the settlement owns the
+    /// request's entries.
     ///
     /// Errors: the ledger cannot be written.
     pub async fn reserve(
@@ -58,7 +58,7 @@ impl Permit {
         peer: &Arc<Peer>,
         call: Call,
         chosen: &mut Chosen,
-    ) -> Result<Fare, Refusal> {
+    ) -> Result<Settlement, Refusal> {
         let wire = call.wire();
         let entry = Entry::Reserve(Box::new(Reserve {
             id: call.id,
@@ -82,15 +82,15 @@ impl Permit {
         let Ok(written) = gateway.journal.append(&entry) else {
             return Err(Refusal::LedgerUnavailable);
         };
-        let fare = Fare::new(gateway.clone(), peer.clone(), call, chosen, self.0);
+        let settlement = Settlement::new(gateway.clone(), peer.clone(), call, chosen, self.0);
         let limit = gateway.config.limits.ledger_write_timeout;
         let serves = gateway.config.ledger.unavailable == OnUnavailable::Serve;
         let tell_slow = || gateway.telemetry.emit(&LedgerSlow { action: "reserve", took: limit });
         if may_go_on(written, limit, serves, tell_slow).await {
-            return Ok(fare);
+            return Ok(settlement);
         }
         // The entry may still reach the disk later; the void that follows it keeps the sums right.
-        fare.void(VoidReason::NotSent);
+        settlement.void(VoidReason::NotSent);
         Err(Refusal::LedgerUnavailable)
     }
 }

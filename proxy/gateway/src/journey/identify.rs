@@ -20,7 +20,7 @@ use taximeter_meter::Wire;
 use taximeter_net::fields::{self, TRACEPARENT, TRACESTATE, X_REQUEST_ID};
 use taximeter_net::framing::FramingFault;
 use taximeter_telemetry::TraceContext;
-use taximeter_telemetry::ended::Laps;
+use taximeter_telemetry::ended::StageTimes;
 use taximeter_telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
 use taximeter_telemetry::trace::{self, RequestTrace};
 use uuid::Uuid;
@@ -68,7 +68,7 @@ pub struct Call {
     /// The trace that it belongs to.
     pub(crate) trace: Option<TraceContext>,
     /// When its stages ended.
-    pub(crate) laps: Laps,
+    pub(crate) stage_times: StageTimes,
 }
 
 /// What is known before anything is decided: enough to answer a refusal.
@@ -202,7 +202,7 @@ pub fn call(
         client: arrival.client,
         uri: head.uri.clone(),
         trace: arrival.trace,
-        laps: Laps::default(),
+        stage_times: StageTimes::default(),
     })
 }
 

@@ -1,7 +1,7 @@
-//! To the engine and back: bytes pass unchanged and at once, the fare watches.
+//! To the engine and back: bytes pass unchanged and at once, while the meter reads them.
 //!
 //! Dropping the answer's body before its end means that the client left: the connection to the
-//! engine is dropped with it, which cancels the engine's work, and the fare settles itself.
+//! engine is dropped with it, which cancels the engine's work, and the dropped settlement writes its entry.
 
 mod drain;
 mod fault;
@@ -25,7 +25,7 @@ use taximeter_telemetry::events::UpstreamRefusedUs;
 
 use super::refuse::Refusal;
 use super::route::Chosen;
-use super::settle::Fare;
+use super::settle::Settlement;
 use crate::health::Health;
 use crate::listen::{Peer, Worker};
 use headers::Codings;
@@ -34,7 +34,7 @@ use taximeter_ledger::VoidReason;
 
 pub(crate) use reply::ReplyBody;
 
-/// Sends the request and opens the answer. Without a fare nothing is measured.
+/// Sends the request and opens the answer. Without a settlement nothing is measured.
 ///
 /// Errors: the engine cannot be reached, does not answer, or refuses our own credential.
 pub(super) async fn open(
@@ -42,22 +42,22 @@ pub(super) async fn open(
     peer: &Arc<Peer>,
     head: Parts,
     chosen: &mut Chosen,
-    mut fare: Option<Fare>,
+    mut settlement: Option<Settlement>,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let hides = chosen.hidden.is_any();
-    let codings = match &fare {
-        Some(fare) if hides || fare.may_owe_receipt() => Codings::None,
-        Some(fare) if fare.is_read() => Codings::Readable,
+    let codings = match &settlement {
+        Some(settlement) if hides || settlement.may_owe_receipt() => Codings::None,
+        Some(settlement) if settlement.is_read() => Codings::Readable,
         _ => Codings::AsAsked,
     };
     let version = head.version;
     let mut request = headers::request(&worker.gateway, head, chosen, codings);
     interim::pass_on(&mut request, version, peer);
-    let (link, answer) = match send(worker, chosen.index, request, &mut fare).await {
+    let (link, answer) = match send(worker, chosen.index, request, &mut settlement).await {
         Ok(sent) => sent,
         Err((refusal, settled)) => {
             let refusal = failed(worker.gateway.health(chosen.index), refusal);
-            unsent(fare, &refusal, settled).await;
+            unsent(settlement, &refusal, settled).await;
             return Err(refusal);
         }
     };
@@ -78,9 +78,9 @@ pub(super) async fn open(
             StatusCode::UNAUTHORIZED => (Refusal::UpstreamAuth, VoidReason::UpstreamAuth),
             _ => (Refusal::UpstreamProtocol, VoidReason::UpstreamRefused),
         };
-        if let Some(mut fare) = fare {
-            fare.refused(&refusal);
-            fare.void(reason);
+        if let Some(mut settlement) = settlement {
+            settlement.refused(&refusal);
+            settlement.void(reason);
         }
         if head.status == StatusCode::UNAUTHORIZED {
             let upstream = &worker.gateway.upstream(chosen.index).name;
@@ -88,27 +88,28 @@ pub(super) async fn open(
         }
         return Err(refusal);
     }
-    if let Some(fare) = &mut fare {
-        fare.answered(head.status.as_u16(), &head.headers);
+    if let Some(settlement) = &mut settlement {
+        settlement.answered(head.status.as_u16(), &head.headers);
     }
     let exchange = Exchange::new(link, body);
     // hyper never asks for a body that cannot be there (204, 304, HEAD), so nobody would settle.
     let fits = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
     headers::answer(&mut head.headers);
-    let rewrites = hides || fare.as_ref().is_some_and(Fare::owes_receipt);
-    let rewritten =
-        head.status.is_success() && rewrites && !fare.as_ref().is_some_and(Fare::is_encoded);
+    let rewrites = hides || settlement.as_ref().is_some_and(Settlement::owes_receipt);
+    let rewritten = head.status.is_success()
+        && rewrites
+        && !settlement.as_ref().is_some_and(Settlement::is_encoded);
     if rewritten {
         // What we take out or add is not in the engine's length.
         head.headers.remove(CONTENT_LENGTH);
     }
     let gathered = exchange.is_end() || fits && !rewritten;
-    let body = match fare {
-        Some(fare) if gathered => {
-            gather::answer(worker, chosen.index, exchange, fare, &mut head).await
+    let body = match settlement {
+        Some(settlement) if gathered => {
+            gather::answer(worker, chosen.index, exchange, settlement, &mut head).await
         }
-        fare => {
-            let watch = watch::Watch::new(worker.clone(), chosen.index, exchange, fare);
+        settlement => {
+            let watch = watch::Watch::new(worker.clone(), chosen.index, exchange, settlement);
             ReplyBody::watch(if rewritten { watch.of_any_length() } else { watch })
         }
     };
@@ -130,12 +131,12 @@ fn failed(health: &Health, refusal: Refusal) -> Refusal {
     }
 }
 
-/// Ends the fare of a request that got no answer.
-async fn unsent(fare: Option<Fare>, refusal: &Refusal, becomes: Unsent) {
-    let Some(mut fare) = fare else { return };
-    fare.refused(refusal);
+/// Ends the settlement of a request that got no answer.
+async fn unsent(settlement: Option<Settlement>, refusal: &Refusal, becomes: Unsent) {
+    let Some(mut settlement) = settlement else { return };
+    settlement.refused(refusal);
     match becomes {
-        Unsent::Void => fare.void(VoidReason::NotSent),
-        Unsent::Post(end) => drop(fare.settle(end).await),
+        Unsent::Void => settlement.void(VoidReason::NotSent),
+        Unsent::Post(end) => drop(settlement.settle(end).await),
     }
 }

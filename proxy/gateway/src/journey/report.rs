@@ -21,7 +21,7 @@ use taximeter_telemetry::{Failed, Origin};
 use super::identify::tenant::Caller;
 use super::identify::{self, Arrival};
 use super::refuse::Refusal;
-use super::settle::open::Open;
+use super::settle::open::InFlight;
 use crate::gateway::Gateway;
 use trace::{Answer, Trace, Unsettled};
 
@@ -136,7 +136,7 @@ impl<'a> Report<'a> {
             // What we answer in its place is not what it said.
             status: status.filter(|_| code.is_none()).map(|status| status.as_u16()),
             error: if status.is_none() { Some("client_disconnect") } else { code },
-            duration: onward.laps.routed.map_or(Duration::ZERO, |routed| now - routed),
+            duration: onward.stage_times.routed.map_or(Duration::ZERO, |routed| now - routed),
         });
         Http {
             method,
@@ -161,10 +161,14 @@ impl Drop for Report<'_> {
 }
 
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
-pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Option<Closing> {
+pub(super) fn settled(
+    open: &InFlight,
+    record: &Record,
+    measurement: &Measurement,
+) -> Option<Closing> {
     let (method, version) = (&open.call.method, open.call.version);
     let Trace { found: trace, closing } = trace::settled(open, record, measurement);
-    let waited = open.call.laps.admitted.map_or(Duration::ZERO, |at| at - open.call.started);
+    let waited = open.call.stage_times.admitted.map_or(Duration::ZERO, |at| at - open.call.started);
     open.gateway.telemetry.emit(&RequestSettled {
         method,
         version,
@@ -180,7 +184,7 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
 }
 
 /// A reserved request ended without one.
-pub(super) fn voided(open: &Open, reason: VoidReason) {
+pub(super) fn voided(open: &InFlight, reason: VoidReason) {
     let (error, now) = (error(open, reason), clock::now());
     let Trace { found: trace, closing } = trace::voided(open, reason, &error, now);
     open.gateway.telemetry.emit(&RequestVoided {
@@ -197,7 +201,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
         reason,
         failed: failed(open, reason, &error, now),
     });
-    if open.call.laps.admitted.is_some() {
+    if open.call.stage_times.admitted.is_some() {
         open.gateway.telemetry.emit(&operation_failed(open, open.status(), &error, trace));
     }
     drop(closing);
@@ -205,7 +209,7 @@ pub(super) fn voided(open: &Open, reason: VoidReason) {
 
 /// What an engine was called for, and what went wrong.
 fn operation_failed<'a>(
-    open: &'a Open,
+    open: &'a InFlight,
     status: Option<u16>,
     error: &'a str,
     trace: Option<Found>,
@@ -224,7 +228,7 @@ fn operation_failed<'a>(
 }
 
 /// `error.type` of a request that used nothing.
-fn error(open: &Open, reason: VoidReason) -> Cow<'static, str> {
+fn error(open: &InFlight, reason: VoidReason) -> Cow<'static, str> {
     match (reason, open.status()) {
         (VoidReason::NotSent, _) => open.refused.map_or("not_sent", |(_, code)| code).into(),
         (VoidReason::UpstreamRefused, Some(status)) => status.to_string().into(),
@@ -237,12 +241,12 @@ fn error(open: &Open, reason: VoidReason) -> Cow<'static, str> {
 /// What was to be asked of an engine by a request that used nothing; `None` where it did not come
 /// onto the ledger, so that no engine was asked for anything.
 fn failed<'a>(
-    open: &'a Open,
+    open: &'a InFlight,
     reason: VoidReason,
     error: &'a str,
     now: Instant,
 ) -> Option<Failed<'a>> {
-    let admitted = open.call.laps.admitted?;
+    let admitted = open.call.stage_times.admitted?;
     let status = match reason {
         VoidReason::UpstreamRefused => open.status(),
         VoidReason::UpstreamAuth => Some(StatusCode::UNAUTHORIZED.as_u16()),

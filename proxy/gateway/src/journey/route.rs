@@ -12,7 +12,7 @@ use super::body::Order;
 use super::identify::{Call, Route};
 use super::refuse::{Refusal, shown};
 use crate::gateway::{Gateway, HeldBytes};
-use crate::tariffs::Ride;
+use crate::tariffs::PriceScope;
 
 /// Where a request goes, and as what.
 pub struct Chosen {
@@ -145,8 +145,8 @@ fn bound(
         at: call.started_at,
     };
     let (tenant, upstream) = (&call.caller.tenant.0, &gateway.upstream(chosen.index).name);
-    let ride = Ride { tenant, upstream };
-    if !gateway.tariffs.find(ride, &query) {
+    let scope = PriceScope { tenant, upstream };
+    if !gateway.tariffs.find(scope, &query) {
         return match (gateway.config.prices.unknown, model) {
             (UnknownPrice::Meter, _) => Ok(None),
             (UnknownPrice::Refuse, Some(model)) => {
@@ -162,5 +162,5 @@ fn bound(
         }
     };
     Ok(output
-        .and_then(|output| gateway.tariffs.upper_bound(ride, &query, chosen.body_bytes, output)))
+        .and_then(|output| gateway.tariffs.upper_bound(scope, &query, chosen.body_bytes, output)))
 }

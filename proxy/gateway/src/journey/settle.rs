@@ -1,5 +1,5 @@
-//! The fare: one request's open settlement, from its reservation to its post or void. Exactly one
-//! of them, whatever happens: dropping an open fare settles it as left by the client.
+//! The settlement of one request, from its reservation to its post or void. Exactly one of them is
+//! written, whatever happens: a settlement that is dropped says that the client has left.
 
 mod count;
 pub mod open;
@@ -17,7 +17,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
 use taximeter_meter::{Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
-use taximeter_net::crowd::Place;
+use taximeter_net::crowd::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
 use taximeter_telemetry::ended::Try;
@@ -30,30 +30,30 @@ use super::report;
 use super::route::Chosen;
 use crate::gateway::Gateway;
 use crate::listen::Peer;
-use crate::live::{Boarding, Stage};
+use crate::live::{RequestInfo, Stage};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
-use open::{Answer, Answering, Asked, InFlightStage, Open, Prompt};
+use open::{AnswerHead, Answering, Asked, InFlight, InFlightStage, Prompt};
 use passing::{Next, Passing};
 use settling::{Posted, Written};
-use usage::Parts;
+use usage::TokenParts;
 
 pub(crate) use record::Receipt;
 pub(crate) use settling::Settling;
 
 /// One request's open settlement.
-pub struct Fare(Option<Box<Open>>);
+pub struct Settlement(Option<Box<InFlight>>);
 
-impl Fare {
+impl Settlement {
     /// Opens the settlement of a request that has just been reserved.
     pub fn new(
         gateway: Arc<Gateway>,
         peer: Arc<Peer>,
         call: Call,
         chosen: &mut Chosen,
-        place: Option<Place<TenantId>>,
+        permit: Option<Permit<TenantId>>,
     ) -> Self {
-        gateway.telemetry.metrics.fare_opened();
-        let seat = gateway.live.board(Boarding {
+        gateway.telemetry.metrics.settlement_opened();
+        let live = gateway.live.begin(RequestInfo {
             id: call.id,
             request_id: call.request_id.clone(),
             tenant: call.caller.tenant.clone(),
@@ -81,13 +81,13 @@ impl Fare {
             },
         };
         let (kept, held) = (chosen.kept.take(), chosen.held.take());
-        Self(Some(Box::new(Open {
+        Self(Some(Box::new(InFlight {
             gateway,
             prompt: Prompt::new(call.wire(), kept, chosen.body_bytes, held),
             call,
             peer,
-            place,
-            seat,
+            permit,
+            live,
             asked,
             tries: Vec::new(),
             stage: InFlightStage::Reserved,
@@ -98,7 +98,7 @@ impl Fare {
     /// It is on the ledger.
     pub fn admitted(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
-            open.call.laps.admitted = Some(now);
+            open.call.stage_times.admitted = Some(now);
         }
     }
 
@@ -113,7 +113,7 @@ impl Fare {
     pub fn sent(&mut self, now: Instant) {
         if let Some(open) = &mut self.0 {
             open.send(now);
-            open.seat.reached(Stage::Sent);
+            open.live.reached(Stage::Sent);
             open.prompt.count_characters();
             open.begin_input();
             open.prompt.keep_short();
@@ -125,7 +125,7 @@ impl Fare {
         if let Some(open) = &mut self.0 {
             open.tries.push(Try { ended: clock::now(), cause });
             open.take_back();
-            open.seat.reached(Stage::Reserved);
+            open.live.reached(Stage::Reserved);
         }
     }
 
@@ -140,9 +140,9 @@ impl Fare {
                 let framing = meter.framing().filter(|_| (200..300).contains(&status));
                 // Some routes stream without being asked to, and only events can have comments.
                 let owes_receipt = wants_receipt && framing == Some(Framing::Events);
-                Answer { status, streams: framing.is_some(), owes_receipt }
+                AnswerHead { status, streams: framing.is_some(), owes_receipt }
             });
-            open.seat.reached(Stage::Answered);
+            open.live.reached(Stage::Answered);
         }
     }
 
@@ -276,7 +276,7 @@ fn codings(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The client left, unless somebody else ended it.
-impl Drop for Fare {
+impl Drop for Settlement {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
         if open.sent_at().is_none() {
@@ -287,13 +287,13 @@ impl Drop for Fare {
     }
 }
 
-impl Open {
+impl InFlight {
     fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some((mut measurement, passing)) = self.finish(clock::now(), end) else {
             self.void(VoidReason::NotSent);
             return Settling::done();
         };
-        self.seat.reached(Stage::Settling);
+        self.live.reached(Stage::Settling);
         let characters =
             self.prompt.characters.map(|count| ("characters".to_owned(), count.into()));
         measurement.counted_units.extend(characters);
@@ -309,9 +309,9 @@ impl Open {
             let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
             return Settling::posted(self.post(&measurement, count));
         }
-        let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else {
+        let Ok(permit) = self.gateway.counting.clone().try_acquire_owned() else {
             let wire = self.call.wire();
-            if Parts::of(wire).missing(&measurement).countable(wire) != Parts::default() {
+            if TokenParts::of(wire).missing(&measurement).countable(wire) != TokenParts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
             return Settling::posted(self.post(&measurement, job.estimate(self.prompt.bytes)));
@@ -320,10 +320,10 @@ impl Open {
         let background = self.gateway.background.clone();
         background.spawn_blocking(move || {
             let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
-            drop(place);
+            drop(permit);
             // The client may be gone; the entry is written all the same.
             let posted = self.post(&measurement, count);
-            // Who asks again once it has all of its answer finds its place free.
+            // Who asks again once it has all of its answer finds its permit free.
             drop(self);
             let _ = tell.send(posted);
         });
@@ -333,17 +333,17 @@ impl Open {
     fn void(&self, reason: VoidReason) {
         let entry = Entry::Void(Void { id: self.call.id, reason, ended_at: clock::wall() });
         self.gateway.journal.append_detached(&entry);
-        self.gateway.telemetry.metrics.fare_closed();
+        self.gateway.telemetry.metrics.settlement_closed();
         report::voided(self, reason);
     }
 
     fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
-        let Self { gateway, asked, seat, stage, .. } = self;
+        let Self { gateway, asked, live, stage, .. } = self;
         let InFlightStage::Answering(Answering { meter, passing, .. }) = stage else {
             return Passage { forward: data, hold: Bytes::new() };
         };
         let passage = meter.on_bytes(now, data);
-        seat.generated(now, meter.output_chunks());
+        live.generated(now, meter.output_chunks());
         let choose = |meter: &Meter| {
             let recounts = gateway.upstream(asked.upstream).recount;
             let models = (asked.request_model.as_deref(), meter.response_model());
@@ -351,7 +351,7 @@ impl Open {
         };
         match passing.step(meter, choose) {
             Next::Nothing => {}
-            Next::Load(tokenizer) => gateway.lasting().load(tokenizer),
+            Next::Load(tokenizer) => gateway.process().load(tokenizer),
             Next::Panicked => gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
         }
         passage
@@ -371,13 +371,13 @@ impl Open {
         if !counting.choice.exact {
             return;
         }
-        let Ok(place) = self.gateway.counting.clone().try_acquire_owned() else { return };
+        let Ok(permit) = self.gateway.counting.clone().try_acquire_owned() else { return };
         let (tell, told) = oneshot::channel();
         let Some((body, held)) = self.prompt.take(Input::Begun(told)) else { return };
         let gateway = self.gateway.clone();
         self.gateway.background.spawn_blocking(move || {
             let tally = gateway.guarded(|| count::input(wire, &body, &counting));
-            drop((body, held, place));
+            drop((body, held, permit));
             // It may have ended without a need for it.
             let _ = tally.map(|tally| tell.send(tally));
         });
@@ -387,10 +387,10 @@ impl Open {
     /// our count is exact.
     fn job(&mut self, measurement: &mut Measurement, passed: Passing) -> Option<Job> {
         let wire = self.call.wire();
-        let parts = Parts::of(wire);
+        let parts = TokenParts::of(wire);
         let missing = parts.missing(measurement).countable(wire);
         let recount = self.gateway.upstream(self.asked.upstream).recount;
-        if missing == Parts::default() && !recount {
+        if missing == TokenParts::default() && !recount {
             return None;
         }
         let response_model = measurement.response_model.as_deref();
@@ -399,7 +399,7 @@ impl Open {
         let compared = if recount && counting.choice.exact && wire.is_text() {
             parts.comparable(measurement)
         } else {
-            Parts::default()
+            TokenParts::default()
         };
         let input = std::mem::replace(&mut self.prompt.input, Input::Bytes(self.prompt.bytes));
         // By its length a prompt can be estimated, and not compared.
@@ -450,7 +450,7 @@ impl Open {
                 Box::pin(std::future::ready(()))
             }
         };
-        self.gateway.telemetry.metrics.fare_closed();
+        self.gateway.telemetry.metrics.settlement_closed();
         (written, receipt)
     }
 }

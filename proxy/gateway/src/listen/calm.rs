@@ -33,7 +33,7 @@ impl Excess {
 
 /// Reads along with an HTTP/2 connection in both directions.
 #[derive(Debug)]
-pub(super) struct Calm {
+pub(super) struct FloodGuard {
     came: Frames,
     went: Frames,
     resets_max: u32,
@@ -51,7 +51,7 @@ pub(super) struct Calm {
     pub(super) last_stream: u32,
 }
 
-impl Calm {
+impl FloodGuard {
     /// A connection that begins `now`; what it may do in 10 s.
     pub(super) const fn new(now: Instant, resets_max: u32, control_frames_max: u32) -> Self {
         Self {
@@ -159,10 +159,10 @@ mod tests {
     const PING: u8 = 6;
     const WINDOW_UPDATE: u8 = 8;
 
-    fn calm() -> Calm {
-        let mut calm = Calm::new(clock::now(), 4, 10);
-        calm.came(calm.since, &[b'x'; 24]).unwrap();
-        calm
+    fn guard() -> FloodGuard {
+        let mut guard = FloodGuard::new(clock::now(), 4, 10);
+        guard.came(guard.since, &[b'x'; 24]).unwrap();
+        guard
     }
 
     fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
@@ -170,9 +170,9 @@ mod tests {
         [&[0, 0, length, kind, 0, 0, 0, 0, stream], payload].concat()
     }
 
-    fn came(calm: &mut Calm, seconds: u64, frames: &[u8]) -> Result<(), Excess> {
-        let now = calm.since + Duration::from_secs(seconds);
-        calm.came(now, frames)
+    fn came(guard: &mut FloodGuard, seconds: u64, frames: &[u8]) -> Result<(), Excess> {
+        let now = guard.since + Duration::from_secs(seconds);
+        guard.came(now, frames)
     }
 
     #[test]
@@ -180,38 +180,38 @@ mod tests {
         for one in
             [frame(4, 0, &[]), frame(PING, 0, &[0; 8]), frame(2, 1, &[0; 5]), frame(DATA, 1, &[])]
         {
-            let mut calm = calm();
-            assert_eq!(came(&mut calm, 0, &one.repeat(10)), Ok(()));
-            assert_eq!(came(&mut calm, 10, &one.repeat(10)), Ok(()), "another ten seconds");
-            assert_eq!(came(&mut calm, 9, &one), Err(Excess::ControlFrames), "{one:?}");
+            let mut guard = guard();
+            assert_eq!(came(&mut guard, 0, &one.repeat(10)), Ok(()));
+            assert_eq!(came(&mut guard, 10, &one.repeat(10)), Ok(()), "another ten seconds");
+            assert_eq!(came(&mut guard, 9, &one), Err(Excess::ControlFrames), "{one:?}");
         }
     }
 
     #[test]
     fn whoever_reads_may_say_so() {
-        let mut calm = calm();
+        let mut guard = guard();
         let update = frame(WINDOW_UPDATE, 0, &[0, 0, 0, 1]);
-        calm.went(&frame(DATA, 1, &[1]).repeat(10));
-        assert_eq!(came(&mut calm, 0, &update.repeat(50)), Ok(()));
-        assert_eq!(came(&mut calm, 0, &update), Err(Excess::ControlFrames));
+        guard.went(&frame(DATA, 1, &[1]).repeat(10));
+        assert_eq!(came(&mut guard, 0, &update.repeat(50)), Ok(()));
+        assert_eq!(came(&mut guard, 0, &update), Err(Excess::ControlFrames));
     }
 
     #[test]
     fn resets_have_a_maximum_where_they_are_more_than_half_of_all_streams() {
         let stream = |id| frame(HEADERS, id, &[0]);
         let reset = |id| frame(RESET, id, &[0, 0, 0, 8]);
-        let mut few = calm();
+        let mut few = guard();
         let many: Vec<u8> = (1..=8).flat_map(stream).collect();
         let resets: Vec<u8> = (1..=4).flat_map(reset).collect();
         assert_eq!(came(&mut few, 0, &[many, resets.clone()].concat()), Ok(()));
         assert_eq!(came(&mut few, 0, &reset(5)), Err(Excess::Resets));
-        let mut slow = calm();
+        let mut slow = guard();
         for id in 1..20 {
             assert_eq!(came(&mut slow, 3, &[stream(id), reset(id)].concat()), Ok(()));
             slow.since = clock::now();
             slow.resets = slow.resets.min(2);
         }
-        let mut provoked = calm();
+        let mut provoked = guard();
         provoked.went(&frame(RESET, 1, &[0, 0, 0, 2]).repeat(9));
         assert_eq!(came(&mut provoked, 0, &stream(1)), Ok(()), "an engine that fails is no excess");
         provoked.went(&frame(RESET, 1, &[0, 0, 0, 1]).repeat(4));
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn the_end_names_the_last_stream_and_stands_between_two_frames() {
-        let mut calm = calm();
-        came(&mut calm, 0, &frame(HEADERS, 7, &[0])).unwrap();
-        assert!(calm.goodbye().unwrap().ends_with(&[0, 0, 0, 7, 0, 0, 0, 11]));
-        calm.went(&[0, 0]);
-        assert_eq!(calm.goodbye(), None);
+        let mut guard = guard();
+        came(&mut guard, 0, &frame(HEADERS, 7, &[0])).unwrap();
+        assert!(guard.goodbye().unwrap().ends_with(&[0, 0, 0, 7, 0, 0, 0, 11]));
+        guard.went(&[0, 0]);
+        assert_eq!(guard.goodbye(), None);
     }
 }

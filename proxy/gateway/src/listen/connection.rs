@@ -25,7 +25,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::calm::Calm;
+use super::calm::FloodGuard;
 use super::peer::{Peer, PeerSocket, Spoken, Verdict};
 use super::socket::{ClientSocket, secured};
 use super::unreadable::Unreadable;
@@ -167,8 +167,9 @@ async fn open(socket: TcpStream, tls: Option<&Tls>) -> io::Result<(ClientSocket,
 fn spoken(http2: bool, limits: &Limits) -> Spoken {
     if http2 {
         let control_frames_max = limits.http2_control_frames_per_10s_max;
-        let calm = Calm::new(clock::now(), limits.http2_resets_per_10s_max, control_frames_max);
-        Spoken::Http2(Box::new(calm))
+        let guard =
+            FloodGuard::new(clock::now(), limits.http2_resets_per_10s_max, control_frames_max);
+        Spoken::Http2(Box::new(guard))
     } else {
         let framing = Framing::requests(limits.header_bytes_max, limits.headers_max);
         Spoken::Http1(Box::new(framing))

@@ -14,7 +14,7 @@ use taximeter_system::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use super::calm::Calm;
+use super::calm::FloodGuard;
 use super::interim::Interim;
 use super::socket::{ClientSocket, poll_closed};
 use super::unreadable::Unreadable;
@@ -215,7 +215,7 @@ impl Peer {
 /// What a client speaks, and who reads along with it.
 pub(super) enum Spoken {
     Http1(Box<Framing>),
-    Http2(Box<Calm>),
+    Http2(Box<FloodGuard>),
 }
 
 /// The client's socket; notes when a head begins and gives up on a client that does not read.
@@ -298,10 +298,10 @@ impl PeerSocket {
                     if framing.is_in_body() { Unreadable::Body } else { Unreadable::Head };
                 (at, unreadable(fault, first_line))
             }
-            Spoken::Http2(calm) => {
-                let came = calm.came(clock::now(), new);
+            Spoken::Http2(guard) => {
+                let came = guard.came(clock::now(), new);
                 // Other bytes between requests are housekeeping, not the start of a head.
-                if calm.is_in_head() {
+                if guard.is_in_head() {
                     self.peer.bytes_came();
                 } else {
                     self.peer.head_came();
@@ -340,9 +340,9 @@ impl PeerSocket {
 
     /// Ends an HTTP/2 connection whose client sent what it should not.
     fn poll_goodbye(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Spoken::Http2(calm) = &self.spoken
+        if let Spoken::Http2(guard) = &self.spoken
             && self.lingering.is_none()
-            && let Some(goodbye) = calm.goodbye()
+            && let Some(goodbye) = guard.goodbye()
         {
             // A client that does not read learns nothing.
             let _ = Pin::new(&mut self.socket).poll_write(cx, &goodbye);
@@ -424,11 +424,11 @@ impl AsyncWrite for PeerSocket {
             return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
         }
         let written = Pin::new(&mut this.socket).poll_write_vectored(cx, bufs);
-        if let (Spoken::Http2(calm), Poll::Ready(Ok(written))) = (&mut this.spoken, &written) {
+        if let (Spoken::Http2(guard), Poll::Ready(Ok(written))) = (&mut this.spoken, &written) {
             let mut left = *written;
             for buf in bufs {
                 let part = buf.get(..left).unwrap_or(buf);
-                calm.went(part);
+                guard.went(part);
                 left -= part.len();
             }
         }

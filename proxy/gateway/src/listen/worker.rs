@@ -46,7 +46,7 @@ impl Shift {
         let gateway = current.newest();
         let (upstreams, keep_alive) = (gateway.config.upstreams.len(), keep_alive(&gateway));
         let worker = Arc::new(Worker { gateway, pool: Pool::new(upstreams, keep_alive) });
-        let lasting = worker.gateway.lasting().clone();
+        let process = worker.gateway.process().clone();
         let on_duty = Mutex::new(OnDuty { worker, current });
         let shift = Arc::new(Self { on_duty, tls });
         let weak = Arc::downgrade(&shift);
@@ -56,7 +56,7 @@ impl Shift {
                 period.tick().await;
                 let Some(shift) = weak.upgrade() else { return };
                 let now = clock::now();
-                lasting.pulse.beat(thread, now);
+                process.heartbeat.beat(thread, now);
                 shift.worker().pool.sweep(now);
             }
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use taximeter_net::crowd::{self, Crowd};
+use taximeter_net::crowd::{self, ConcurrencyLimit};
 use taximeter_net::tls::Tls;
 use taximeter_system::descriptors;
 use taximeter_system::thread::Started;
@@ -22,7 +22,7 @@ use crate::gateway::Current;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection among those of its address.
-type Place = crowd::Place<IpAddr>;
+type Permit = crowd::Permit<IpAddr>;
 
 /// All threads that carry requests.
 pub struct Workers {
@@ -34,7 +34,7 @@ pub struct Workers {
 }
 
 struct Lane {
-    sockets: mpsc::UnboundedSender<(std::net::TcpStream, Place)>,
+    sockets: mpsc::UnboundedSender<(std::net::TcpStream, Permit)>,
     open: Arc<AtomicUsize>,
 }
 
@@ -62,9 +62,9 @@ impl Workers {
             let tls = tls.cloned();
             threads.push(thread(index, move || async move {
                 let shift = Shift::start(index, current, tls);
-                while let Some((socket, place)) = sockets.recv().await {
+                while let Some((socket, permit)) = sockets.recv().await {
                     if let Ok(socket) = TcpStream::from_std(socket) {
-                        carry(&shift, socket, place, &phases, [&count, &total]);
+                        carry(&shift, socket, permit, &phases, [&count, &total]);
                     }
                 }
                 finished(&shift, index, &count).await;
@@ -127,7 +127,7 @@ async fn accept(
     total: &Arc<AtomicUsize>,
 ) {
     let mut stop = phases.clone();
-    let crowd = Arc::new(Crowd::default());
+    let peers = Arc::new(ConcurrencyLimit::default());
     let mut pausing = false;
     loop {
         let accepted = tokio::select! {
@@ -166,7 +166,7 @@ async fn accept(
         let address = peer.ip().to_canonical();
         // Counted without a maximum too: a reload may set one while they are open.
         let most = limits.connections_per_peer_max.unwrap_or(usize::MAX);
-        let Some(place) = crowd.admit(&address, most) else {
+        let Some(permit) = peers.admit(&address, most) else {
             refuse("connections_per_peer_max");
             continue;
         };
@@ -175,10 +175,10 @@ async fn accept(
             Some(lane) => {
                 if let Ok(socket) = socket.into_std() {
                     // A lane that is gone has no worker; its connections are refused by closing.
-                    let _ = lane.sockets.send((socket, place));
+                    let _ = lane.sockets.send((socket, permit));
                 }
             }
-            None => carry(shift, socket, place, phases, [own, total]),
+            None => carry(shift, socket, permit, phases, [own, total]),
         }
     }
 }
@@ -186,22 +186,22 @@ async fn accept(
 fn carry(
     shift: &Arc<Shift>,
     socket: TcpStream,
-    place: Place,
+    permit: Permit,
     phases: &watch::Receiver<Phase>,
     counts: [&Arc<AtomicUsize>; 2],
 ) {
-    let open = Open::new(counts.map(Arc::clone));
+    let open = OpenConnection::new(counts.map(Arc::clone));
     let (shift, phases) = (shift.clone(), phases.clone());
     tokio::spawn(async move {
         connection::serve(shift, socket, phases).await;
-        drop((open, place));
+        drop((open, permit));
     });
 }
 
 /// Counts a connection while it lives.
-struct Open([Arc<AtomicUsize>; 2]);
+struct OpenConnection([Arc<AtomicUsize>; 2]);
 
-impl Open {
+impl OpenConnection {
     fn new(counts: [Arc<AtomicUsize>; 2]) -> Self {
         for count in &counts {
             count.fetch_add(1, Relaxed);
@@ -210,7 +210,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         for count in &self.0 {
             count.fetch_sub(1, Relaxed);
@@ -224,7 +224,7 @@ async fn finished(shift: &Shift, thread: usize, open: &AtomicUsize) {
     while open.load(Relaxed) > 0 {
         period.tick().await;
     }
-    shift.worker().gateway.pulse.over(thread);
+    shift.worker().gateway.heartbeat.over(thread);
 }
 
 #[cfg(test)]

@@ -22,15 +22,15 @@ const FEED_PERIOD: Duration = Duration::from_millis(500);
 
 /// Watches the size of the data directory.
 pub(super) fn watch_room(gateway: &Arc<Gateway>) {
-    let (config, lasting) = (&gateway.config, gateway.lasting().clone());
+    let (config, process) = (&gateway.config, gateway.process().clone());
     let most = config.ledger.dir_bytes_max.map(|bytes| bytes as u64);
     if let Some(most) = most {
-        lasting.telemetry.metrics.ledger_may_take(most);
+        process.telemetry.metrics.ledger_may_take(most);
     }
-    let (room, dir) = (lasting.room.clone(), config.data_dir.clone());
+    let (room, dir) = (process.room.clone(), config.data_dir.clone());
     let told = move |turn, bytes: u64, most: u64| {
         let fields = [("bytes", bytes.into()), ("bytes_max", most.into())];
-        let log = &lasting.telemetry.log;
+        let log = &process.telemetry.log;
         match turn {
             Turn::Full => {
                 let hint = "use a larger volume and a larger ledger.dir_bytes_max, or a store in PostgreSQL";
@@ -83,7 +83,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         }
     };
     let feeder = Feeder::start(move || location.open(), feeds, told)?;
-    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.lasting()));
+    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.process()));
     gateway.background.spawn(async move {
         let (mut fed, mut due) = (0, clock::now());
         let mut period = tokio::time::interval(FEED_PERIOD);

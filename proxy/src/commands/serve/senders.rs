@@ -40,8 +40,8 @@ pub(super) fn otlp(
     if let Some(MetricsExport { exporter, interval, temporality, histograms }) = &emission.metrics {
         let form = (*temporality, *histograms);
         let source = MetricsSource::new(metrics.genai, &metrics.resource, metrics.since, form, {
-            let lasting = gateway.lasting().clone();
-            move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
+            let process = gateway.process().clone();
+            move || (process.telemetry.metrics.readings(&process.vitals()), clock::wall())
         });
         begin(&pusher::METRICS, exporter);
         let pusher = pusher::Pusher::start(exporter, pusher::METRICS, *interval, source, tell());

@@ -12,35 +12,40 @@ use taximeter_telemetry::events::AnswerLeft;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::super::settle::Fare;
+use super::super::settle::Settlement;
 use crate::listen::Worker;
 
 /// Longest time that an answer is read on.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The answer will go nowhere. If that is because the client left: reads on where that is wanted
-/// and there is a place. Else cancels the engine's work and settles.
-pub(super) fn dropped(worker: Arc<Worker>, upstream: usize, exchange: Exchange, mut fare: Fare) {
+/// and there is a permit. Else cancels the engine's work and settles.
+pub(super) fn dropped(
+    worker: Arc<Worker>,
+    upstream: usize,
+    exchange: Exchange,
+    mut settlement: Settlement,
+) {
     let gateway = &worker.gateway;
-    if !fare.is_left() {
+    if !settlement.is_left() {
         drop(exchange);
-        return drop(fare);
+        return drop(settlement);
     }
     let wanted = gateway.upstream(upstream).on_client_left == OnClientLeft::Drain
-        && fare.is_read()
+        && settlement.is_read()
         && !gateway.is_draining();
-    let place = wanted.then(|| gateway.left_answers.clone().try_acquire_owned().ok()).flatten();
+    let permit = wanted.then(|| gateway.left_answers.clone().try_acquire_owned().ok()).flatten();
     let runtime = Handle::try_current().ok();
-    gateway.telemetry.emit(&AnswerLeft { drained: place.is_some() && runtime.is_some() });
-    match (place, runtime) {
-        (Some(place), Some(runtime)) => {
-            fare.say_progress(clock::now());
-            fare.client_left();
-            runtime.spawn(read_on(worker, upstream, exchange, fare, place));
+    gateway.telemetry.emit(&AnswerLeft { drained: permit.is_some() && runtime.is_some() });
+    match (permit, runtime) {
+        (Some(permit), Some(runtime)) => {
+            settlement.say_progress(clock::now());
+            settlement.client_left();
+            runtime.spawn(read_on(worker, upstream, exchange, settlement, permit));
         }
         _ => {
             drop(exchange);
-            drop(fare);
+            drop(settlement);
         }
     }
 }
@@ -49,21 +54,21 @@ async fn read_on(
     worker: Arc<Worker>,
     upstream: usize,
     mut exchange: Exchange,
-    mut fare: Fare,
-    place: OwnedSemaphorePermit,
+    mut settlement: Settlement,
+    permit: OwnedSemaphorePermit,
 ) {
     let until = clock::now() + DRAIN_TIME_MAX;
     let silence_max = worker.gateway.config.limits.upstream_idle_timeout;
     loop {
         let left = until.saturating_duration_since(clock::now());
-        let limit = fare.time_left(silence_max.min(left));
+        let limit = settlement.time_left(silence_max.min(left));
         if limit.is_zero() {
             break;
         }
         match clock::within(limit, poll_fn(|cx| exchange.poll_frame(cx))).await {
             Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
-                    fare.on_bytes(clock::now(), data);
+                    settlement.on_bytes(clock::now(), data);
                 }
             }
             Some(None) => {
@@ -77,6 +82,6 @@ async fn read_on(
         }
     }
     drop(exchange);
-    drop(fare.settle(StreamEnd::ClientLeft));
-    drop(place);
+    drop(settlement.settle(StreamEnd::ClientLeft));
+    drop(permit);
 }

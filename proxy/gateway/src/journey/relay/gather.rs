@@ -12,7 +12,7 @@ use taximeter_net::fields::{COST, TOKENS};
 use taximeter_net::upstream::Exchange;
 use taximeter_system::clock;
 
-use super::super::settle::{Fare, Receipt};
+use super::super::settle::{Receipt, Settlement};
 use super::fault::{RelayFault, broken};
 use super::pieces::Pieces;
 use super::reply::ReplyBody;
@@ -34,15 +34,17 @@ pub(super) async fn answer(
     worker: &Arc<Worker>,
     upstream: usize,
     mut exchange: Exchange,
-    mut fare: Fare,
+    mut settlement: Settlement,
     head: &mut Parts,
 ) -> ReplyBody {
     let limit = worker.gateway.config.limits.upstream_idle_timeout;
     let (mut pieces, mut held) = (Pieces::default(), Pieces::default());
     let end = loop {
-        let limit = fare.time_left(limit);
+        let limit = settlement.time_left(limit);
         match clock::within(limit, poll_fn(|cx| exchange.poll_frame(cx))).await {
-            None if fare.is_overdue() => break Err((RelayFault::Deadline, StreamEnd::Deadline)),
+            None if settlement.is_overdue() => {
+                break Err((RelayFault::Deadline, StreamEnd::Deadline));
+            }
             None => break Err((RelayFault::UpstreamStalled, StreamEnd::UpstreamStalled)),
             Some(None) => break Ok(()),
             Some(Some(Err(fault))) => {
@@ -51,12 +53,12 @@ pub(super) async fn answer(
             }
             Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
-                    let Passage { forward, hold } = fare.on_bytes(clock::now(), data);
+                    let Passage { forward, hold } = settlement.on_bytes(clock::now(), data);
                     pieces.push(forward);
                     held.push(hold);
                 }
-                if fare.stream_shape().is_some() && !exchange.is_end() {
-                    let watch = Watch::new(worker.clone(), upstream, exchange, Some(fare));
+                if settlement.stream_shape().is_some() && !exchange.is_end() {
+                    let watch = Watch::new(worker.clone(), upstream, exchange, Some(settlement));
                     return ReplyBody::watch(watch.after(pieces, held));
                 }
             }
@@ -69,7 +71,7 @@ pub(super) async fn answer(
             if let Some(link) = link {
                 worker.pool.put(upstream, clock::now(), link);
             }
-            let receipt = fare.settle(StreamEnd::Clean).await;
+            let receipt = settlement.settle(StreamEnd::Clean).await;
             if worker.gateway.config.receipts {
                 put_receipt(&mut head.headers, &receipt);
             }
@@ -77,7 +79,7 @@ pub(super) async fn answer(
         }
         Err((fault, end)) => {
             drop(exchange);
-            fare.settle(end).await;
+            settlement.settle(end).await;
             ReplyBody::broken(pieces.join(), fault)
         }
     }

@@ -22,9 +22,9 @@ pub(super) trait Stall:
 }
 
 /// An answer that its connection can wake and end.
-pub(super) struct Guard<B>(Mutex<State<B>>);
+pub(super) struct Guard<B>(Mutex<GuardState<B>>);
 
-struct State<B> {
+struct GuardState<B> {
     /// `None` once the client was given up.
     body: Option<Box<B>>,
     /// Since when the client has not asked for more.
@@ -35,14 +35,14 @@ struct State<B> {
 impl<B: Stall> Guard<B> {
     pub(super) fn new(body: B, peer: &Peer) -> Arc<Self> {
         let state =
-            State { body: Some(Box::new(body)), handed_at: Some(clock::now()), waiting: None };
+            GuardState { body: Some(Box::new(body)), handed_at: Some(clock::now()), waiting: None };
         let guard = Arc::new(Self(Mutex::new(state)));
         let stream: Arc<dyn Stream> = guard.clone();
         peer.keep(&stream);
         guard
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<B>> {
+    fn lock(&self) -> MutexGuard<'_, GuardState<B>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -14,14 +14,14 @@ use taximeter_telemetry::events::{UpstreamRetried, UpstreamUnreachable};
 
 use super::fault::broken;
 use crate::journey::refuse::Refusal;
-use crate::journey::settle::Fare;
+use crate::journey::settle::Settlement;
 use crate::listen::Worker;
 
 /// Between two tries to connect, times the tries that there were: an engine that is started anew
 /// listens again within it.
 const REST: Duration = Duration::from_millis(50);
 
-/// What becomes of a fare whose request got no answer.
+/// What becomes of a settlement whose request got no answer.
 pub(super) enum Unsent {
     /// The engine did no work.
     Void,
@@ -46,31 +46,31 @@ struct Again {
 
 /// Sends, at most `attempts_max` times.
 ///
-/// Errors: what the last try met, and what becomes of the fare.
+/// Errors: what the last try met, and what becomes of the settlement.
 pub(super) async fn send(
     worker: &Worker,
     upstream: usize,
     mut request: Request<RequestBody>,
-    fare: &mut Option<Fare>,
+    settlement: &mut Option<Settlement>,
 ) -> Result<(Box<Link>, Response<Incoming>), (Refusal, Unsent)> {
     let mut link = poll_fn(|cx| Poll::Ready(worker.pool.take(upstream, clock::now(), cx))).await;
     let mut tries = 1;
     loop {
-        let failed = match send_once(worker, upstream, link.take(), request, fare).await {
+        let failed = match send_once(worker, upstream, link.take(), request, settlement).await {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
         let may_go_again = tries < worker.gateway.config.limits.attempts_max
-            && !fare.as_ref().is_some_and(Fare::is_overdue);
+            && !settlement.as_ref().is_some_and(Settlement::is_overdue);
         let Some(again) = failed.again.filter(|_| may_go_again) else {
             return Err((failed.refusal, failed.becomes));
         };
-        if let Some(fare) = fare {
-            fare.tried(again.cause);
+        if let Some(settlement) = settlement {
+            settlement.tried(again.cause);
         }
         if again.rests {
             let rest = REST * tries;
-            let rest = fare.as_ref().map_or(rest, |fare| fare.time_left(rest));
+            let rest = settlement.as_ref().map_or(rest, |settlement| settlement.time_left(rest));
             tokio::time::sleep(rest).await;
         }
         tries += 1;
@@ -85,7 +85,7 @@ async fn send_once(
     upstream: usize,
     pooled: Option<Box<Link>>,
     request: Request<RequestBody>,
-    fare: &mut Option<Fare>,
+    settlement: &mut Option<Settlement>,
 ) -> Result<(Box<Link>, Response<Incoming>), Failed> {
     // An engine may have closed a connection while a request was on its way.
     let may_go_again =
@@ -100,7 +100,7 @@ async fn send_once(
         },
     };
     let again = |request| Again { request, cause: "reset", rests: false };
-    match exchange(worker, upstream, &mut link, request, fare).await {
+    match exchange(worker, upstream, &mut link, request, settlement).await {
         Ok(answer) => Ok((link, answer)),
         Err(Missed::NotSent(request)) => Err(Failed {
             refusal: Refusal::UpstreamReset,
@@ -150,13 +150,13 @@ async fn exchange(
     upstream: usize,
     link: &mut Link,
     request: Request<RequestBody>,
-    fare: &mut Option<Fare>,
+    settlement: &mut Option<Settlement>,
 ) -> Result<Response<Incoming>, Missed> {
-    if let Some(fare) = fare {
-        fare.sent(clock::now());
+    if let Some(settlement) = settlement {
+        settlement.sent(clock::now());
     }
     let limit = worker.gateway.config.limits.upstream_head_timeout;
-    let limit = fare.as_ref().map_or(limit, |fare| fare.time_left(limit));
+    let limit = settlement.as_ref().map_or(limit, |settlement| settlement.time_left(limit));
     match tokio::time::timeout(limit, link.send(request)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(SendFault::NotSent(request))) => Err(Missed::NotSent(request)),
@@ -171,7 +171,7 @@ async fn exchange(
         // What it has in part it cannot have begun to work on.
         Err(_) if !link.has_sent() => Err(Missed::Over(Refusal::UpstreamTimeout, Unsent::Void)),
         Err(_) => {
-            let overdue = fare.as_ref().is_some_and(Fare::is_overdue);
+            let overdue = settlement.as_ref().is_some_and(Settlement::is_overdue);
             let end = if overdue { StreamEnd::Deadline } else { StreamEnd::UpstreamStalled };
             Err(Missed::Over(Refusal::UpstreamTimeout, Unsent::Post(end)))
         }

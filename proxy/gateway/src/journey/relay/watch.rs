@@ -16,7 +16,7 @@ use taximeter_system::clock;
 use tokio::time::Sleep;
 
 use super::super::refuse::stream_error;
-use super::super::settle::{Fare, Settling};
+use super::super::settle::{Settlement, Settling};
 use super::drain;
 use super::fault::{Flush, RelayFault, broken};
 use super::pieces::Pieces;
@@ -33,7 +33,7 @@ pub(super) struct Watch {
     /// Goes before whatever else comes.
     ready: Pieces,
     /// `None` once settled, and for what is not measured.
-    fare: Option<Fare>,
+    settlement: Option<Settlement>,
     settling: Option<Settling>,
     /// The end mark and what follows it: waits for the ledger.
     held: Pieces,
@@ -56,13 +56,16 @@ impl Watch {
         worker: Arc<Worker>,
         upstream: usize,
         exchange: Exchange,
-        fare: Option<Fare>,
+        settlement: Option<Settlement>,
     ) -> Self {
         let now = clock::now();
-        let started = fare.as_ref().filter(|fare| fare.is_stream()).and_then(Fare::started);
+        let started = settlement
+            .as_ref()
+            .filter(|settlement| settlement.is_stream())
+            .and_then(Settlement::started);
         let progress_at = started.map(|started| started + PROGRESS_PERIOD);
         let limit = worker.gateway.config.limits.upstream_idle_timeout;
-        let limit = fare.as_ref().map_or(limit, |fare| fare.time_left(limit));
+        let limit = settlement.as_ref().map_or(limit, |settlement| settlement.time_left(limit));
         let limit = progress_at.map_or(limit, |at| at.saturating_duration_since(now).min(limit));
         Self {
             worker,
@@ -70,7 +73,7 @@ impl Watch {
             exchange: Some(exchange),
             is_of_told_length: true,
             ready: Pieces::default(),
-            fare,
+            settlement,
             settling: None,
             held: Pieces::default(),
             fault: None,
@@ -146,7 +149,7 @@ impl Watch {
     fn read(&mut self, cx: &mut Context<'_>) -> Pieces {
         let mut out = std::mem::take(&mut self.ready);
         let bytes_max = self.worker.gateway.config.limits.relay_buffer_bytes;
-        if self.fare.as_ref().is_some_and(Fare::is_cut) {
+        if self.settlement.as_ref().is_some_and(Settlement::is_cut) {
             self.give_up(RelayFault::Shutdown, StreamEnd::Shutdown, "draining", &mut out);
             return out;
         }
@@ -180,13 +183,13 @@ impl Watch {
     fn take(&mut self, now: Instant, frame: Frame<Bytes>, out: &mut Pieces) {
         match frame.into_data() {
             Ok(data) => {
-                let Passage { forward, hold } = match &mut self.fare {
-                    Some(fare) => fare.on_bytes(now, data),
+                let Passage { forward, hold } = match &mut self.settlement {
+                    Some(settlement) => settlement.on_bytes(now, data),
                     None => Passage { forward: data, hold: Bytes::new() },
                 };
                 // With a known length the client has the whole answer when it has its last byte.
-                let last =
-                    self.fare.is_some() && self.exchange.as_ref().is_some_and(Exchange::is_end);
+                let last = self.settlement.is_some()
+                    && self.exchange.as_ref().is_some_and(Exchange::is_end);
                 if last {
                     self.held.push(forward)
                 } else {
@@ -224,8 +227,8 @@ impl Watch {
     /// What was withheld to see whether it is ours to take out: it was not, or there is no more of
     /// it.
     fn release(&mut self, out: &mut Pieces) {
-        if let Some(fare) = &mut self.fare {
-            out.push(fare.take_withheld());
+        if let Some(settlement) = &mut self.settlement {
+            out.push(settlement.take_withheld());
         }
     }
 
@@ -233,7 +236,7 @@ impl Watch {
     fn wait(&mut self, cx: &mut Context<'_>, out: &mut Pieces) {
         let limit = self.worker.gateway.config.limits.upstream_idle_timeout;
         while self.alarm.as_mut().poll(cx).is_ready() {
-            let deadline = self.fare.as_ref().and_then(Fare::deadline);
+            let deadline = self.settlement.as_ref().and_then(Settlement::deadline);
             let silent = self.last_read + limit;
             let due = deadline.map_or(silent, |deadline| deadline.min(silent));
             let now = clock::now();
@@ -255,8 +258,8 @@ impl Watch {
 
     fn say_progress(&mut self, now: Instant) {
         let Some(due) = self.progress_at.filter(|due| now >= *due) else { return };
-        if let Some(fare) = &mut self.fare {
-            fare.say_progress(now);
+        if let Some(settlement) = &mut self.settlement {
+            settlement.say_progress(now);
         }
         let next = due + PROGRESS_PERIOD;
         self.progress_at = Some(if next > now { next } else { now + PROGRESS_PERIOD });
@@ -268,7 +271,7 @@ impl Watch {
         let left = self.exchange.take().and_then(|exchange| exchange.left());
         let room = left.filter(|_| self.is_of_told_length).unwrap_or(u64::MAX);
         self.release(out);
-        if let Some(shape) = self.fare.as_ref().and_then(Fare::stream_shape) {
+        if let Some(shape) = self.settlement.as_ref().and_then(Settlement::stream_shape) {
             let event = stream_error(shape, code, &fault.to_string());
             if (event.len() as u64) < room {
                 out.push(event);
@@ -284,8 +287,8 @@ impl Watch {
     }
 
     fn settle(&mut self, end: StreamEnd) {
-        if let Some(fare) = self.fare.take() {
-            self.settling = Some(fare.settle(end));
+        if let Some(settlement) = self.settlement.take() {
+            self.settling = Some(settlement.settle(end));
         }
     }
 }
@@ -293,8 +296,8 @@ impl Watch {
 /// The client left before the end of the answer, or was given up.
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let (Some(exchange), Some(fare)) = (self.exchange.take(), self.fare.take()) {
-            drain::dropped(self.worker.clone(), self.upstream, exchange, fare);
+        if let (Some(exchange), Some(settlement)) = (self.exchange.take(), self.settlement.take()) {
+            drain::dropped(self.worker.clone(), self.upstream, exchange, settlement);
         }
     }
 }

@@ -19,7 +19,7 @@ use taximeter_telemetry::trace::{Fate, Found, RequestTrace};
 use crate::gateway::Gateway;
 use crate::journey::identify::Arrival;
 use crate::journey::refuse::Refusal;
-use crate::journey::settle::open::Open;
+use crate::journey::settle::open::InFlight;
 
 /// The route's template, where there is one, and what the client was told, if it did not leave.
 pub(super) type Answer = (Option<&'static str>, Option<StatusCode>);
@@ -59,7 +59,7 @@ pub(super) struct Trace {
 }
 
 /// Of a request that ended with a record.
-pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -> Trace {
+pub(super) fn settled(open: &InFlight, record: &Record, measurement: &Measurement) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let (error, timing) = (record.error_type.as_deref(), Some(&record.timing));
     let fate = telemetry.fate(open.call.id, open.call.trace, error.is_some(), timing);
@@ -75,12 +75,12 @@ pub(super) fn settled(open: &Open, record: &Record, measurement: &Measurement) -
 }
 
 /// Of a reserved request that ended without one.
-pub(super) fn voided(open: &Open, reason: VoidReason, error: &str, now: Instant) -> Trace {
+pub(super) fn voided(open: &InFlight, reason: VoidReason, error: &str, now: Instant) -> Trace {
     let telemetry = &open.gateway.telemetry;
     let fate = telemetry.fate(open.call.id, open.call.trace, true, None);
     let has_line = open.gateway.config.telemetry.access_log.wants(true);
     // One that did not come onto the ledger is told of where it is refused; who left is not refused.
-    let is_refused = open.call.laps.admitted.is_none() && reason != VoidReason::ClientLeft;
+    let is_refused = open.call.stage_times.admitted.is_none() && reason != VoidReason::ClientLeft;
     if is_refused || !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
     }
@@ -120,7 +120,7 @@ pub(super) fn told(
         started: arrival.started,
         started_at: arrival.started_at,
         ended_at: clock::now(),
-        laps: onward.map(|onward| onward.laps).unwrap_or_default(),
+        stage_times: onward.map(|onward| onward.stage_times).unwrap_or_default(),
         method,
         version: arrival.version,
         scheme: gateway.config.scheme(),
@@ -154,7 +154,7 @@ fn tell(
 /// What is known of a request, but for what went wrong; `answered` is its record, and what was
 /// measured.
 fn ended<'a>(
-    open: &'a Open,
+    open: &'a InFlight,
     place: RequestTrace,
     answered: Option<(&'a Record, &'a Measurement)>,
     ended_at: Instant,
@@ -169,7 +169,7 @@ fn ended<'a>(
         started: call.started,
         started_at: call.started_at,
         ended_at,
-        laps: call.laps,
+        stage_times: call.stage_times,
         method: &call.method,
         version: call.version,
         scheme: open.gateway.config.scheme(),
@@ -180,7 +180,7 @@ fn ended<'a>(
         error: None,
         code: open.refused.map(|(_, code)| code),
         // No engine had what did not come onto the ledger.
-        attempt: call.laps.admitted.map(|_| Attempt {
+        attempt: call.stage_times.admitted.map(|_| Attempt {
             operation: call.route.operation.as_str(),
             wire: call.wire(),
             provider: open.gateway.provider(open.asked.upstream),

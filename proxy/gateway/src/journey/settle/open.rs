@@ -9,7 +9,7 @@ use taximeter_meter::{
     DecodeLimits, Measurement, Meter, Parameter, ReadLimits, Setup, StreamEnd, Wire,
     spoken_characters,
 };
-use taximeter_net::crowd::Place;
+use taximeter_net::crowd::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_telemetry::content::Captured;
 use taximeter_telemetry::ended::Try;
@@ -19,25 +19,25 @@ use super::passing::Passing;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
 use crate::listen::Peer;
-use crate::live::Seat;
+use crate::live::LiveHandle;
 
 /// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
 /// longer ones are counted at once or not at all.
 const BODY_KEPT_BYTES_MAX: u64 = 256 << 10;
 
 /// Everything that a record is made of, while its request runs.
-pub struct Open {
+pub struct InFlight {
     /// The gateway that the request was admitted under.
     pub gateway: Arc<Gateway>,
     /// The request as it was identified.
     pub call: Call,
     /// The connection of the client.
     pub peer: Arc<Peer>,
-    /// Its place among its tenant's requests, where those are counted.
+    /// Its permit among its tenant's requests, where those are counted.
     #[expect(dead_code, reason = "ends with it")]
-    pub(super) place: Option<Place<TenantId>>,
+    pub(super) permit: Option<Permit<TenantId>>,
     /// Where it is seen while it runs.
-    pub(super) seat: Seat,
+    pub(super) live: LiveHandle,
     pub(crate) asked: Asked,
     pub(super) prompt: Prompt,
     /// When attempts to send it ended that brought it nowhere, and by what; at most
@@ -89,7 +89,7 @@ pub(super) enum InFlightStage {
     /// The engine's head has come.
     Answering(Answering),
     /// Nothing more comes; what it owes is being found.
-    Settling { sent_at: Instant, answer: Option<Answer> },
+    Settling { sent_at: Instant, answer: Option<AnswerHead> },
 }
 
 /// A request that goes to an engine.
@@ -102,7 +102,7 @@ pub(super) struct Sent {
 /// A request whose answer comes.
 pub(super) struct Answering {
     sent_at: Instant,
-    pub(super) answer: Answer,
+    pub(super) answer: AnswerHead,
     pub(super) meter: Meter,
     /// What becomes of generated text.
     pub(super) passing: Passing,
@@ -112,7 +112,7 @@ pub(super) struct Answering {
 
 /// What the head of an answer says of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct AnswerHead {
     pub(super) status: u16,
     /// It is a stream.
     pub(super) streams: bool,
@@ -131,7 +131,7 @@ const fn read_limits(limits: &Limits) -> ReadLimits {
     }
 }
 
-impl Open {
+impl InFlight {
     /// Which attempt to send it this is, from 1.
     pub(super) fn attempt(&self) -> u32 {
         u32::try_from(self.tries.len()).unwrap_or(u32::MAX).saturating_add(1)
@@ -148,7 +148,7 @@ impl Open {
     }
 
     /// What the head of its answer says, once that has come.
-    pub(super) const fn answer(&self) -> Option<Answer> {
+    pub(super) const fn answer(&self) -> Option<AnswerHead> {
         match &self.stage {
             InFlightStage::Reserved | InFlightStage::Sent(_) => None,
             InFlightStage::Answering(Answering { answer, .. }) => Some(*answer),
@@ -206,7 +206,7 @@ impl Open {
     }
 
     /// The engine's head has come, which the meter hears of by `read`.
-    pub(super) fn begin_answer(&mut self, read: impl FnOnce(&mut Meter) -> Answer) {
+    pub(super) fn begin_answer(&mut self, read: impl FnOnce(&mut Meter) -> AnswerHead) {
         self.stage = match std::mem::replace(&mut self.stage, InFlightStage::Reserved) {
             InFlightStage::Sent(Sent { at, mut meter }) => {
                 let answer = read(&mut meter);
@@ -302,5 +302,18 @@ impl Prompt {
         if self.body().is_none() && !captured.is_some_and(Captured::has_body) {
             self.held = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod sizes {
+    #[test]
+    fn sizes_now() {
+        eprintln!(
+            "Meter {} InFlight {} Stage {}",
+            size_of::<super::Meter>(),
+            size_of::<super::InFlight>(),
+            size_of::<super::InFlightStage>()
+        );
     }
 }

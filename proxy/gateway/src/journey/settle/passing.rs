@@ -21,14 +21,14 @@ pub(super) enum Passing {
     /// The meter keeps it until the vocabulary is there.
     Loading(Tokenizer),
     /// Counted as it comes.
-    Counted(Box<Counting>),
+    Counted(Box<RunningCount>),
     /// The counter panicked; it takes what it was given with it.
     Lost,
 }
 
 /// A count under way.
 #[derive(Debug, Clone)]
-pub(super) struct Counting {
+pub(super) struct RunningCount {
     tokenizer: Tokenizer,
     counter: Counter,
     /// What it was given.
@@ -63,17 +63,17 @@ impl Passing {
             && tokenizer.is_loaded()
         {
             let (tokenizer, counter) = (tokenizer.clone(), tokenizer.counter());
-            *self = Self::Counted(Box::new(Counting { tokenizer, counter, bytes: 0 }));
+            *self = Self::Counted(Box::new(RunningCount { tokenizer, counter, bytes: 0 }));
         }
         match self {
             Self::Loading(tokenizer) => Next::Load(tokenizer.clone()),
-            Self::Counted(_) => self.fold(meter, Counting::add),
+            Self::Counted(_) => self.fold(meter, RunningCount::add),
             _ => Next::Nothing,
         }
     }
 
     /// Counts what the meter keeps, by `add`.
-    fn fold(&mut self, meter: &mut Meter, add: impl FnOnce(&mut Counting, &str)) -> Next {
+    fn fold(&mut self, meter: &mut Meter, add: impl FnOnce(&mut RunningCount, &str)) -> Next {
         let Self::Counted(counting) = self else { return Next::Nothing };
         let fold = AssertUnwindSafe(|| meter.fold_text(|text| add(counting, text)));
         if catch_unwind(fold).is_ok() {
@@ -100,7 +100,7 @@ impl Passing {
     }
 }
 
-impl Counting {
+impl RunningCount {
     fn add(&mut self, text: &str) {
         self.bytes += text.len() as u64;
         self.counter.push(text.as_bytes());
@@ -127,7 +127,8 @@ mod tests {
     use crate::tokenizers::Tokenizers;
     use taximeter_system::clock;
 
-    const WORDS: &str = "The fare is thirteen dollars; тринадцать долларов, or 十三ドル!\n\n  ";
+    const WORDS: &str =
+        "The settlement is thirteen dollars; тринадцать долларов, or 十三ドル!\n\n  ";
 
     fn meter() -> Meter {
         let started_at = clock::now();
@@ -135,7 +136,7 @@ mod tests {
         Meter::new(Setup { wire, dialect: Dialect::OpenAi, started_at, hidden: Hidden::default() })
     }
 
-    /// Feeds a text in events of `step` characters, and counts as a fare does.
+    /// Feeds a text in events of `step` characters, and counts as a request does.
     fn count(model: &str, text: &str, step: usize) -> Tally {
         let (mut meter, mut passed) = (meter(), Passing::default());
         let characters: Vec<char> = text.chars().collect();

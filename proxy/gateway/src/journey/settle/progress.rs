@@ -8,19 +8,19 @@ use taximeter_system::clock;
 use taximeter_tokenizer::estimate;
 
 use super::count::{self, Count, Input, Output, SHORT_BYTES_MAX, Tally};
-use super::open::Open;
+use super::open::InFlight;
 use super::record;
-use super::usage::Parts;
+use super::usage::TokenParts;
 use crate::counting::Counting;
 
-impl Open {
+impl InFlight {
     /// Tells the ledger what the record would say if the client left now, if that is news. Nothing
     /// long is counted here: that is estimated, and said to be.
     pub(super) fn say_progress(&mut self, now: Instant) {
         let Some(answering) = self.answering() else { return };
         let mut measurement = answering.meter.so_far(now);
         let wire = self.call.wire();
-        let missing = Parts::of(wire).missing(&measurement).countable(wire);
+        let missing = TokenParts::of(wire).missing(&measurement).countable(wire);
         let response_model = measurement.response_model.as_deref();
         let counting =
             self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), response_model);
@@ -35,7 +35,7 @@ impl Open {
         if !is_known || said.is_some_and(|said| said.usage == usage) {
             return;
         }
-        self.seat.used(usage.input_tokens, usage.output_tokens);
+        self.live.used(usage.input_tokens, usage.output_tokens);
         let entry = Entry::Progress(Box::new(Progress {
             id: self.call.id,
             at: clock::wall(),
@@ -74,7 +74,7 @@ impl Open {
         let waiting = rest.len() + passing.waiting_bytes();
         let tokenizer = &counting.choice.tokenizer;
         if waiting > 0 && !tokenizer.is_loaded() && counting.choice.exact {
-            self.gateway.lasting().load(tokenizer.clone());
+            self.gateway.process().load(tokenizer.clone());
         }
         if waiting > SHORT_BYTES_MAX || waiting > 0 && !tokenizer.is_loaded() {
             return Some(Tally { tokens: estimate(bytes), estimated: true });

@@ -10,9 +10,9 @@ use taximeter_pricing::{Condition, Flag, Query, Usage};
 use taximeter_system::clock;
 
 use super::count::Count;
-use super::open::Open;
-use super::usage::{self, Parts};
-use crate::tariffs::Ride;
+use super::open::InFlight;
+use super::usage::{self, TokenParts};
+use crate::tariffs::PriceScope;
 
 /// A wall clock and the monotonic one may be this far apart behind a request, and a part of its
 /// duration more: they are not read at once, and a wall clock is slewed by at most so much.
@@ -62,7 +62,7 @@ fn shown(tokens: Option<u64>) -> String {
 
 /// Whether what came can be counted: of an answer that was nothing we could read, or that has not
 /// begun, the output is unknown rather than zero.
-pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
+pub(super) fn is_understood(open: &InFlight, measurement: &Measurement) -> bool {
     let is_to_come = measurement.is_pending && measurement.output_text_bytes == 0;
     if is_to_come || measurement.has_unread_output {
         return false;
@@ -77,8 +77,8 @@ pub(super) fn is_understood(open: &Open, measurement: &Measurement) -> bool {
 }
 
 /// The record of a request that ends now.
-pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> Record {
-    let Open { gateway, call, .. } = open;
+pub(super) fn record(open: &InFlight, measurement: &Measurement, count: &Count) -> Record {
+    let InFlight { gateway, call, .. } = open;
     let (mut usage, for_price) = used(open, measurement, count);
     let ended_at = clock::wall();
     if clock_was_set(ended_at.duration_since(call.started_at), clock::now() - call.started) {
@@ -121,8 +121,12 @@ pub(super) fn record(open: &Open, measurement: &Measurement, count: &Count) -> R
 }
 
 /// What it has used, for the record, and the same for the price.
-pub(super) fn used(open: &Open, measurement: &Measurement, count: &Count) -> (RecordUsage, Usage) {
-    let parts = Parts::of(open.call.wire());
+pub(super) fn used(
+    open: &InFlight,
+    measurement: &Measurement,
+    count: &Count,
+) -> (RecordUsage, Usage) {
+    let parts = TokenParts::of(open.call.wire());
     let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
     if let Some(region) = region(&open.gateway.upstream(open.asked.upstream).url.host) {
         for conditions in [&mut usage.conditions, &mut for_price.conditions] {
@@ -149,7 +153,7 @@ fn micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
-fn timing(open: &Open, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
+fn timing(open: &InFlight, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
     let timing = &measurement.timing;
     let seconds = |duration: Option<std::time::Duration>| duration.map(|d| d.as_secs_f64());
     let gateway = open.sent_at().map_or(timing.duration, |at| at - open.call.started);
@@ -169,16 +173,16 @@ fn timing(open: &Open, measurement: &Measurement, output_tokens: Option<u64>) ->
 }
 
 /// Where its time went, up to now.
-fn stages(open: &Open, timing: &Timing) -> Stages {
+fn stages(open: &InFlight, timing: &Timing) -> Stages {
     let call = &open.call;
     let since = |at: Option<Instant>| at.map(|at| at - call.started);
-    let (laps, over) = (&call.laps, Some(timing.duration));
+    let (stage_times, over) = (&call.stage_times, Some(timing.duration));
     let first = timing.time_to_first_token.filter(|_| open.is_stream());
     Stages::ending([
-        since(laps.identified),
-        since(laps.read),
-        since(laps.routed),
-        since(laps.admitted),
+        since(stage_times.identified),
+        since(stage_times.read),
+        since(stage_times.routed),
+        since(stage_times.admitted),
         since(open.sent_at()).or(over),
         first,
         first.and(over),
@@ -230,7 +234,7 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
 /// that is found when a bill is made. Whatever prices it is on the record, so that it can be priced
 /// again.
 fn cost(
-    open: &Open,
+    open: &InFlight,
     provider: &str,
     measurement: &Measurement,
     usage: &Usage,
@@ -244,16 +248,16 @@ fn cost(
     };
     let (tenant, upstream) =
         (&open.call.caller.tenant.0, &open.gateway.upstream(open.asked.upstream).name);
-    let ride = Ride { tenant, upstream };
+    let scope = PriceScope { tenant, upstream };
     let tariffs = &open.gateway.tariffs;
-    if tariffs.owes_gpu(ride, &query) {
+    if tariffs.owes_gpu(scope, &query) {
         return None;
     }
-    tariffs.cost(ride, &query, usage).ok()
+    tariffs.cost(scope, &query, usage).ok()
 }
 
 /// The tier that the answer says, or else the one that was asked for.
-fn service_tier<'a>(open: &'a Open, measurement: &'a Measurement) -> Option<&'a str> {
+fn service_tier<'a>(open: &'a InFlight, measurement: &'a Measurement) -> Option<&'a str> {
     measurement.service_tier.as_deref().or(open.asked.service_tier.as_deref())
 }
 

@@ -14,9 +14,9 @@ pub(super) type Written = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) type Posted = (Written, Receipt);
 
 /// An entry on its way to the kernel. Dropping it stops the waiting, not the writing.
-pub struct Settling(State);
+pub struct Settling(SettlingState);
 
-enum State {
+enum SettlingState {
     Counting(oneshot::Receiver<Posted>),
     Writing(Written, Receipt),
     Done,
@@ -24,15 +24,15 @@ enum State {
 
 impl Settling {
     pub(super) const fn done() -> Self {
-        Self(State::Done)
+        Self(SettlingState::Done)
     }
 
     pub(super) fn posted((written, receipt): Posted) -> Self {
-        Self(State::Writing(written, receipt))
+        Self(SettlingState::Writing(written, receipt))
     }
 
     pub(super) const fn counting(told: oneshot::Receiver<Posted>) -> Self {
-        Self(State::Counting(told))
+        Self(SettlingState::Counting(told))
     }
 }
 
@@ -42,24 +42,24 @@ impl Future for Settling {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Receipt> {
         loop {
             match &mut self.0 {
-                State::Counting(told) => match Pin::new(told).poll(cx) {
+                SettlingState::Counting(told) => match Pin::new(told).poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Ok((written, receipt))) => {
-                        self.0 = State::Writing(written, receipt);
+                        self.0 = SettlingState::Writing(written, receipt);
                     }
                     // The counter died; it has been told of, and the reserve closes at the next
                     // start.
-                    Poll::Ready(Err(_)) => self.0 = State::Done,
+                    Poll::Ready(Err(_)) => self.0 = SettlingState::Done,
                 },
-                State::Writing(written, receipt) => {
+                SettlingState::Writing(written, receipt) => {
                     if written.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }
                     let receipt = std::mem::take(receipt);
-                    self.0 = State::Done;
+                    self.0 = SettlingState::Done;
                     return Poll::Ready(receipt);
                 }
-                State::Done => return Poll::Ready(Receipt::default()),
+                SettlingState::Done => return Poll::Ready(Receipt::default()),
             }
         }
     }

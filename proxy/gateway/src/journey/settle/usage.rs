@@ -20,12 +20,12 @@ const REASONING_MARKS_MAX: u64 = 12;
 
 /// Which numbers a request has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct TokenParts {
     pub(super) input: bool,
     pub(super) output: bool,
 }
 
-impl Parts {
+impl TokenParts {
     /// Those of a wire format.
     pub(super) const fn of(wire: Wire) -> Self {
         match wire {
@@ -88,7 +88,7 @@ impl Parts {
 
 /// Usage for the record, and the same for the price.
 pub(super) fn usage(
-    parts: Parts,
+    parts: TokenParts,
     measurement: &Measurement,
     count: &Count,
 ) -> (RecordUsage, Usage) {

@@ -36,7 +36,7 @@ fn measure_on(wire: Wire, dialect: Dialect, answer: &str, end: StreamEnd) -> Mea
 fn chat(usage: &str) -> Measurement {
     let answer = format!(
         r#"{{"id":"c","model":"m","choices":[{{"index":0,"finish_reason":"stop",
-            "message":{{"content":"The fare is thirteen."}}}}],"usage":{usage}}}"#
+            "message":{{"content":"The settlement is thirteen."}}}}],"usage":{usage}}}"#
     );
     measure_on(Wire::ChatCompletions, Dialect::OpenAi, &answer, StreamEnd::Clean)
 }
@@ -57,7 +57,7 @@ fn ledger(measurement: &Measurement) -> RecordUsage {
 }
 
 fn settle(wire: Wire, measurement: &Measurement, all: Count) -> RecordUsage {
-    let parts = Parts::of(wire);
+    let parts = TokenParts::of(wire);
     let (missing, comparable) = (parts.missing(measurement), parts.comparable(measurement));
     let count = Count {
         input: all.input.filter(|_| missing.input || comparable.input),
@@ -331,7 +331,7 @@ fn passes_are_kept_beside_the_numbers_at_the_top() {
         {"type":"compaction","model":"small","input_tokens":7,"output_tokens":2},
         {"type":"message","input_tokens":10,"output_tokens":3}]}}"#;
     let measurement = measure_on(Wire::Messages, Dialect::Anthropic, answer, StreamEnd::Clean);
-    let (recorded, priced) = usage(Parts::of(Wire::Messages), &measurement, &Count::default());
+    let (recorded, priced) = usage(TokenParts::of(Wire::Messages), &measurement, &Count::default());
     assert_eq!(recorded.input_tokens, Some(10));
     let passes = recorded.passes.unwrap();
     assert_eq!((passes.len(), passes[0].model.as_deref()), (1, Some("small")));

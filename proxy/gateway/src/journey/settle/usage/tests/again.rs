@@ -73,7 +73,7 @@ proptest! {
             ..chat("{}")
         };
         let (recorded, priced) =
-            super::usage(Parts::of(Wire::ChatCompletions), &measurement, &EXACT);
+            super::usage(TokenParts::of(Wire::ChatCompletions), &measurement, &EXACT);
         let json = serde_json::to_string(&recorded).unwrap();
         let read: RecordUsage = serde_json::from_str(&json).unwrap();
         let again = Usage::from(&read);
