@@ -95,7 +95,8 @@ fn the_configuration_that_is_added_is_a_good_one() {
     let checked = check.arg("check").arg(&file).output().expect("run taximeter");
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     assert!(
-        text(&checked.stdout).contains("other callers are tenant shop; clients at 127.0.0.1:8080")
+        text(&checked.stdout)
+            .contains("other callers are tenant shop; clients connect to 127.0.0.1:8080")
     );
 }
 

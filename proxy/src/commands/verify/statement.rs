@@ -220,7 +220,8 @@ fn tell(statement: &Statement, out: &mut impl Write) -> io::Result<()> {
     )?;
     writeln!(out, "  {} requests, {} lines", statement.requests, statement.lines.len())?;
     for credit in &statement.credits {
-        writeln!(out, "  allowance in {}: {} {}", credit.month, credit.amount, credit.currency)?;
+        let month = credit.month.strftime("%Y-%m");
+        writeln!(out, "  allowance in {month}: {} {}", credit.amount, credit.currency)?;
     }
     for (currency, total) in &statement.totals {
         writeln!(out, "  {total} {currency}")?;
