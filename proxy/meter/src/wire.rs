@@ -67,9 +67,9 @@ wires! {
     /// `/completion` of llama.cpp
     LlamaCompletion: Some(&llama_completion::LlamaCompletion),
     /// `/api/chat` of Ollama
-    OllamaChat: Some(&ollama::Ollama),
+    OllamaChat: Some(&ollama::OllamaNative),
     /// `/api/generate` of Ollama
-    OllamaGenerate: Some(&ollama::Ollama),
+    OllamaGenerate: Some(&ollama::OllamaNative),
     /// `/v2/chat` of Cohere
     CohereChat: Some(&cohere_chat::CohereChat),
     /// `/v1beta/models/…:generateContent` of Gemini

@@ -5,9 +5,9 @@ use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 
 #[derive(Debug)]
-pub(super) struct Ollama;
+pub(super) struct OllamaNative;
 
-impl Format for Ollama {
+impl Format for OllamaNative {
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         Reader::new(body).document(|key, value| {
