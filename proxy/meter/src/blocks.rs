@@ -1,4 +1,4 @@
-//! What a stream is cut into: blocks of server-sent events, lines of JSON, messages of AWS's, or
+//! Cuts a stream into blocks: server-sent events, lines of JSON, messages of AWS event streams, or
 //! elements of a JSON list.
 
 use crate::elements::Elements;

@@ -1,7 +1,8 @@
-//! What a form (`multipart/form-data`, RFC 7578) asks for, read from its bytes as they pass.
+//! Reads the body of a form (`multipart/form-data`, RFC 7578) while it passes.
 //!
-//! Reads the names of its parts and the few short values that we act on; files pass unread. Strict
-//! where readers differ: a part without one clear name, a value that we act on given twice.
+//! The reader looks at the names of the parts and at a few short values, and skips files. It
+//! refuses what two readers could read differently: a part without one clear name, or a field given
+//! twice.
 
 use memchr::memchr;
 

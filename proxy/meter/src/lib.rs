@@ -1,7 +1,7 @@
-//! Bytes and times of one exchange in, one `Measurement` out.
+//! Measures one exchange: takes bytes and times, and returns one `Measurement`.
 //!
-//! No socket, no clock, no async: time and bytes are arguments. A fault in here never reaches the
-//! client. Refuses to know tenants and prices.
+//! The crate has no socket, no clock and no async code. A fault in it never reaches the client. It
+//! does not know tenants or prices.
 
 mod answer;
 mod asking;

@@ -1,4 +1,4 @@
-//! The meter of one exchange.
+//! The meter of one answer.
 
 use std::time::Instant;
 

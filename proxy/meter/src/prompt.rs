@@ -1,4 +1,4 @@
-//! The text of a prompt, or the chat that it is, for counting.
+//! Reads the text of a prompt, or its chat, so that a tokenizer can count it.
 
 mod chat;
 mod cloud;

@@ -1,4 +1,4 @@
-//! A request's body, JSON or a form, read from its bytes as they pass.
+//! Reads the body of a request, JSON or a form, while it passes.
 
 use crate::form::FormReader;
 use crate::request::{JsonReader, RequestFacts, RequestFault};

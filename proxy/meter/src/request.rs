@@ -1,7 +1,7 @@
-//! What a request asks for, read from the bytes of its JSON as they pass.
+//! Reads a request body in JSON while it passes.
 //!
-//! Strict where readers differ (encodings, keys given twice, bytes behind the end), blind to all
-//! else: nothing is written anew, and nothing is kept but the few values that we act on.
+//! The reader refuses what two readers could read differently: other encodings, keys given twice,
+//! bytes behind the end. It keeps the few values that the gateway acts on, and ignores the rest.
 
 mod fault;
 mod json;

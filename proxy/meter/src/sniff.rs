@@ -1,4 +1,4 @@
-//! What kind of body this is: the content type says, the first bytes decide.
+//! Decides how a body is framed, by its content type and its first bytes.
 
 /// How a body is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Wire formats: the shape of a route's requests and answers. One file each.
+//! Wire formats: the shape of the requests and answers of a route. Each format has one file.
 
 mod chat_completions;
 mod choices;

@@ -1,4 +1,4 @@
-//! What an answer has said so far: a list of choices, each a list of pieces that grow.
+//! Builds the messages of an answer from its deltas: a list of choices, and the parts of each.
 
 use serde_json::{Value, json};
 

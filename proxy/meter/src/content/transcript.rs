@@ -1,4 +1,5 @@
-//! What an answer says, read from its events as they pass, or from its document at the end.
+//! Reads the content of an answer: from its events while they pass, or from its document at the
+//! end.
 
 mod native;
 

@@ -1,4 +1,4 @@
-//! Prompts in the forms of clouds, and of providers that speak like nobody else.
+//! Reads the prompts of Gemini, Cohere, Bedrock, Vertex AI and SageMaker.
 
 use super::{Members, Node, PromptReader, asks_for_several, is_word};
 use crate::Wire;

@@ -1,4 +1,4 @@
-//! Definitions of tools, as OpenAI's models are told of them (OpenAI, "How to count tokens with
+//! Writes tool definitions as OpenAI's models see them (OpenAI, "How to count tokens with
 //! tiktoken": tool calls).
 
 use std::borrow::Cow;

@@ -1,4 +1,5 @@
-//! `/generate`: SGLang's, LMDeploy's and TGI's, told apart by their members.
+//! Reads answers of `/generate` of SGLang, LMDeploy and TGI. The members tell which of them
+//! answers.
 
 use super::error::{self, Names};
 use crate::facts::{Facts, Format, OTHER_ERROR};

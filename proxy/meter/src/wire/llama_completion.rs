@@ -1,4 +1,4 @@
-//! `/completion` of llama.cpp.
+//! Reads answers of llama.cpp's `/completion`.
 
 use super::error;
 use crate::facts::{Facts, Format};

@@ -1,4 +1,4 @@
-//! `/api/chat` and `/api/generate` of Ollama: one JSON document a line, or one in all.
+//! Reads answers of Ollama's `/api/chat` and `/api/generate`: one JSON document, or one a line.
 
 use super::error;
 use crate::facts::{Content, Facts, Format};

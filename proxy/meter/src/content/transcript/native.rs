@@ -1,4 +1,4 @@
-//! Answers of providers that speak like nobody else: Gemini, Cohere, Bedrock.
+//! Reads the content of answers of Gemini, Cohere and Bedrock, which have formats of their own.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What only we asked for: a client sees the stream as it would have been without the question.
+//! Tests what the gateway hides: the client sees the stream that it would have seen without the
+//! gateway's question.
 
 use taximeter_pricing::{Flag, Usage};
 

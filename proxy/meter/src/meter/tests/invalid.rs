@@ -1,4 +1,4 @@
-//! Reported numbers that are none: in every shape of usage, on every wire format.
+//! Tests reported numbers that are no numbers: in every shape of usage, on every wire format.
 
 use std::collections::BTreeSet;
 
