@@ -1,6 +1,6 @@
-//! An engine's habits within the wire formats: one file an engine.
+//! The habits of each engine within the wire formats. Each engine has one file.
 //!
-//! To add one: its file, its line in the table, and a fixture.
+//! A new engine needs a file, a line in the table, and a fixture.
 
 mod anthropic;
 mod auto;

@@ -1,4 +1,4 @@
-//! What one answer's events say, one after another.
+//! Reads the events of one answer, one after another, and decides what the client sees of each.
 
 use std::time::Instant;
 

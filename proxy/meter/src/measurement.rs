@@ -1,4 +1,4 @@
-//! What the meter found out about one exchange.
+//! The result of metering one exchange.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The text of a prompt, or the chat that it is, for counting.
+//! Reads the text of a prompt, or its chat, so that a tokenizer can count it.
 
 mod chat;
 mod cloud;
@@ -86,7 +86,7 @@ pub struct Prompt {
 /// that cannot be read is one text as a whole; an opaque wire has no text.
 #[must_use]
 pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
-    let mut prompt = Reader::default();
+    let mut prompt = PromptReader::default();
     match serde_json::from_slice::<Members<'_>>(body) {
         Ok(request) => {
             let named = request.get("model").map(|model| Node::of(model));
@@ -102,7 +102,7 @@ pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
             prompt.add_text(String::from_utf8_lossy(body));
         }
     }
-    let Reader { texts, tokens, image_tokens, estimated, .. } = prompt;
+    let PromptReader { texts, tokens, image_tokens, estimated, .. } = prompt;
     Prompt { texts, tokens, image_tokens, estimated }
 }
 
@@ -116,7 +116,7 @@ pub fn spoken_characters(body: &[u8]) -> Option<u64> {
     }
 }
 
-type Members<'a> = BTreeMap<Text<'a>, &'a RawValue>;
+type Members<'a> = BTreeMap<JsonText<'a>, &'a RawValue>;
 
 /// A JSON value, its parts not read yet.
 enum Node<'a> {
@@ -130,7 +130,7 @@ enum Node<'a> {
 
 /// A prompt being read; what it becomes is said there.
 #[derive(Default)]
-struct Reader {
+struct PromptReader {
     texts: Vec<String>,
     tokens: u64,
     image_tokens: u64,
@@ -138,7 +138,7 @@ struct Reader {
     model: Model,
 }
 
-impl Reader {
+impl PromptReader {
     fn read(&mut self, wire: Wire, request: &Members<'_>) {
         match wire {
             Wire::ChatCompletions => self.read_chat(request),
@@ -240,7 +240,7 @@ impl Reader {
         let is_named = members.get("name").is_some_and(|name| !is_word(name));
         let form = self.model.form;
         self.tokens += if is_named { form.named_message } else { form.message };
-        for (Text(key), value) in members {
+        for (JsonText(key), value) in members {
             match (&**key, Node::of(value)) {
                 ("content", _) => self.read_content(value, CONTENT_DEPTH_MAX),
                 // An id joins a tool's answer to its call; whether the model sees it is not known.
@@ -357,7 +357,7 @@ impl<'a> Node<'a> {
     fn of(value: &'a RawValue) -> Self {
         let json = value.get();
         let node = match json.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(json).map(|Text(text)| Node::Text(text)),
+            Some(b'"') => serde_json::from_str(json).map(|JsonText(text)| Node::Text(text)),
             Some(b'[') => serde_json::from_str(json).map(Node::List),
             Some(b'{') => serde_json::from_str(json).map(Node::Object),
             _ if is_word(value) => Ok(Node::Word),
@@ -392,37 +392,37 @@ fn is_word(value: &RawValue) -> bool {
 
 /// A JSON string in which lone surrogates are U+FFFD.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Text<'a>(Cow<'a, str>);
+struct JsonText<'a>(Cow<'a, str>);
 
-impl Borrow<str> for Text<'_> {
+impl Borrow<str> for JsonText<'_> {
     fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // As bytes, serde_json gives lone surrogates in three bytes each; as text it refuses them.
-        deserializer.deserialize_bytes(TextVisitor)
+        deserializer.deserialize_bytes(JsonTextVisitor)
     }
 }
 
-struct TextVisitor;
+struct JsonTextVisitor;
 
-impl<'de> serde::de::Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+impl<'de> serde::de::Visitor<'de> for JsonTextVisitor {
+    type Value = JsonText<'de>;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("a string")
     }
 
-    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<JsonText<'de>, E> {
         let text = std::str::from_utf8(bytes);
-        Ok(Text(text.map_or_else(|_| Cow::Owned(without_surrogates(bytes)), Cow::Borrowed)))
+        Ok(JsonText(text.map_or_else(|_| Cow::Owned(without_surrogates(bytes)), Cow::Borrowed)))
     }
 
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
-        Ok(Text(Cow::Owned(without_surrogates(bytes))))
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<JsonText<'de>, E> {
+        Ok(JsonText(Cow::Owned(without_surrogates(bytes))))
     }
 }
 

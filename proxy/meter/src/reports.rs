@@ -1,4 +1,4 @@
-//! All usage that one answer reported, and what counts of it.
+//! Collects the usage objects of one answer, and decides which numbers count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! What a request asks for, read from the bytes of its JSON as they pass.
+//! Reads a request body in JSON while it passes.
 //!
-//! Strict where readers differ (encodings, keys given twice, bytes behind the end), blind to all
-//! else: nothing is written anew, and nothing is kept but the few values that we act on.
+//! The reader refuses what two readers could read differently: other encodings, keys given twice,
+//! bytes behind the end. It keeps the few values that the gateway acts on, and ignores the rest.
 
 mod fault;
 mod json;
@@ -32,7 +32,7 @@ pub(crate) struct JsonReader {
     json: Reader,
     offset: u64,
     /// The member whose value comes next.
-    member: Option<Member>,
+    member: Option<BodyMember>,
     /// The parameter whose value comes next; of a list of them, until its end.
     parameter: Option<Parameter>,
     /// What the container is that comes next, if one does.
@@ -77,7 +77,7 @@ pub struct RequestFacts {
 
 /// Members that we act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Member {
+enum BodyMember {
     Model,
     Stream,
     StreamOptions,
@@ -146,7 +146,7 @@ impl JsonReader {
     fn on_key(&mut self) -> Result<(), RequestFault> {
         let (key, depth, parent) = (self.json.text(), self.json.depth(), self.parent);
         let is_read = matches!(parent, None | Some(Parent::StreamOptions));
-        self.member = key.filter(|_| is_read).and_then(|key| Member::named(depth, key));
+        self.member = key.filter(|_| is_read).and_then(|key| BodyMember::named(depth, key));
         let stated = key.filter(|_| self.states);
         self.parameter = stated.and_then(|key| Parameter::named(parent, key));
         self.opens = stated.and_then(|key| Parent::named(parent, key));
@@ -167,20 +167,20 @@ impl JsonReader {
         let Some(member) = self.member else { return Ok(()) };
         let places = &mut self.facts.places;
         match member {
-            Member::Model => self.facts.model = model(kind, self.json.text())?,
-            Member::Stream => match kind {
+            BodyMember::Model => self.facts.model = model(kind, self.json.text())?,
+            BodyMember::Stream => match kind {
                 Scalar::True => self.facts.stream = true,
                 Scalar::False => self.facts.stream = false,
                 Scalar::Null => {}
                 Scalar::String | Scalar::Number => self.unclear(member)?,
             },
-            Member::StreamOptions => {
+            BodyMember::StreamOptions => {
                 places.options = match kind {
                     Scalar::Null => Options::Null { start, end },
                     _ => Options::Odd,
                 };
             }
-            Member::IncludeUsage => {
+            BodyMember::IncludeUsage => {
                 places.include_usage = asked(kind, start, end);
                 self.facts.include_usage = match kind {
                     Scalar::True => Some(true),
@@ -188,22 +188,22 @@ impl JsonReader {
                     Scalar::Null | Scalar::String | Scalar::Number => None,
                 };
             }
-            Member::Choices
-            | Member::BestOf
-            | Member::MaxTokens
-            | Member::MaxCompletionTokens
-            | Member::MaxOutputTokens
-            | Member::Predict => self.on_limit(member, kind)?,
-            Member::User => self.facts.user = text(kind, self.json.text()),
-            Member::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
-            Member::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
-            Member::ReturnTokenIds => places.token_ids = asked(kind, start, end),
-            Member::IncludeObfuscation => {}
+            BodyMember::Choices
+            | BodyMember::BestOf
+            | BodyMember::MaxTokens
+            | BodyMember::MaxCompletionTokens
+            | BodyMember::MaxOutputTokens
+            | BodyMember::Predict => self.on_limit(member, kind)?,
+            BodyMember::User => self.facts.user = text(kind, self.json.text()),
+            BodyMember::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
+            BodyMember::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
+            BodyMember::ReturnTokenIds => places.token_ids = asked(kind, start, end),
+            BodyMember::IncludeObfuscation => {}
         }
         Ok(())
     }
 
-    fn on_limit(&mut self, member: Member, kind: Scalar) -> Result<(), RequestFault> {
+    fn on_limit(&mut self, member: BodyMember, kind: Scalar) -> Result<(), RequestFault> {
         let limit = match kind {
             Scalar::Null => return Ok(()),
             Scalar::Number => self.json.text().and_then(Limit::read),
@@ -211,15 +211,15 @@ impl JsonReader {
         };
         let Some(limit) = limit else { return self.unclear(member) };
         match member {
-            Member::Choices => self.facts.count_choices(limit),
-            Member::BestOf => self.facts.generate(limit),
+            BodyMember::Choices => self.facts.count_choices(limit),
+            BodyMember::BestOf => self.facts.generate(limit),
             _ => self.facts.limit_output(limit),
         }
         Ok(())
     }
 
     /// A value that two readers could read differently. It is a fault where we act on it.
-    fn unclear(&self, member: Member) -> Result<(), RequestFault> {
+    fn unclear(&self, member: BodyMember) -> Result<(), RequestFault> {
         if member.is_acted_on(self.facts.wire) { Err(invalid(member)) } else { Ok(()) }
     }
 
@@ -233,25 +233,25 @@ impl JsonReader {
             return Ok(());
         };
         match (member, container) {
-            (Member::StreamOptions, Container::Object) => {
+            (BodyMember::StreamOptions, Container::Object) => {
                 self.parent = Some(Parent::StreamOptions);
                 self.facts.places.options = Options::Object { inside, empty: false };
                 self.json.follow();
                 Ok(())
             }
-            (Member::StreamOptions, Container::Array) => {
+            (BodyMember::StreamOptions, Container::Array) => {
                 self.facts.places.options = Options::Odd;
                 Ok(())
             }
-            (Member::IncludeUsage, _) => {
+            (BodyMember::IncludeUsage, _) => {
                 self.facts.places.include_usage = Flag::Odd;
                 Ok(())
             }
-            (Member::ContinuousUsageStats, _) => {
+            (BodyMember::ContinuousUsageStats, _) => {
                 self.facts.places.continuous_usage = Flag::Odd;
                 Ok(())
             }
-            (Member::ReturnTokenIds, _) => {
+            (BodyMember::ReturnTokenIds, _) => {
                 self.facts.places.token_ids = Flag::Odd;
                 Ok(())
             }
@@ -348,7 +348,7 @@ impl RequestFacts {
     }
 }
 
-impl Member {
+impl BodyMember {
     /// The member with this key, at the top (depth 1) or inside `stream_options` (depth 2).
     fn named(depth: usize, key: &str) -> Option<Self> {
         match (depth, key) {
@@ -425,7 +425,7 @@ impl Member {
 /// What a model's name must be.
 pub(crate) const MODEL_REQUIREMENT: &str = "a text of 1 to 256 bytes without control characters";
 
-fn invalid(member: Member) -> RequestFault {
+fn invalid(member: BodyMember) -> RequestFault {
     RequestFault::InvalidValue { param: member.path(), what: member.requirement() }
 }
 
@@ -435,7 +435,7 @@ fn model(kind: Scalar, text: Option<&str>) -> Result<Option<String>, RequestFaul
         (Scalar::String, Some(text)) if !text.is_empty() && !text.chars().any(char::is_control) => {
             Ok(Some(text.to_owned()))
         }
-        _ => Err(invalid(Member::Model)),
+        _ => Err(invalid(BodyMember::Model)),
     }
 }
 

@@ -1,7 +1,6 @@
-//! Usage as engines report it, and the rules that make one `Usage` of it.
+//! Reads usage objects.
 //!
-//! The shape is told by the names of the members, so that a provider behind another's dialect is
-//! read right.
+//! The names of the members tell the shape, so the reader needs no dialect.
 
 mod bedrock;
 mod cohere;

@@ -1,4 +1,4 @@
-//! Wire formats: the shape of a route's requests and answers. One file each.
+//! Wire formats: the shape of the requests and answers of a route. Each format has one file.
 
 mod chat_completions;
 mod choices;
@@ -67,9 +67,9 @@ wires! {
     /// `/completion` of llama.cpp
     LlamaCompletion: Some(&llama_completion::LlamaCompletion),
     /// `/api/chat` of Ollama
-    OllamaChat: Some(&ollama::Ollama),
+    OllamaChat: Some(&ollama::OllamaNative),
     /// `/api/generate` of Ollama
-    OllamaGenerate: Some(&ollama::Ollama),
+    OllamaGenerate: Some(&ollama::OllamaNative),
     /// `/v2/chat` of Cohere
     CohereChat: Some(&cohere_chat::CohereChat),
     /// `/v1beta/models/…:generateContent` of Gemini

@@ -1,4 +1,4 @@
-//! Why a request cannot be understood one way.
+//! The reasons why the gateway refuses a request body.
 
 use std::borrow::Cow;
 

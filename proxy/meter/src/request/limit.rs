@@ -1,4 +1,4 @@
-//! Reads the numbers that limit what a request may cost: `max_tokens`, `n` and their like.
+//! Reads the numbers that limit the output of a request: `max_tokens`, `n` and others.
 
 use rust_decimal::prelude::ToPrimitive as _;
 

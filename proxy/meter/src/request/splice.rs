@@ -1,4 +1,4 @@
-//! Asking for usage on a client's behalf: a few bytes put into the body, nothing else touched.
+//! Adds the gateway's question for usage to a request body, and changes no other byte.
 
 use std::ops::Range;
 

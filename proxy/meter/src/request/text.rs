@@ -1,4 +1,4 @@
-//! The one short text that the reader keeps.
+//! Holds the one short text that the JSON reader keeps.
 
 /// Longest text that is kept, in bytes after its escapes are resolved.
 pub(super) const TEXT_BYTES_MAX: usize = 256;

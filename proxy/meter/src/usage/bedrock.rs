@@ -1,4 +1,4 @@
-//! Usage as Bedrock's Converse tells it: what was cached is beside the input.
+//! Reads the usage object of Bedrock's Converse API. `inputTokens` excludes the cached tokens.
 
 use super::{Report, put, sum};
 use crate::json::{Malformed, Reader};

@@ -1,4 +1,4 @@
-//! Cohere's two ways to count: what it bills, and what it read.
+//! Reads Cohere's two counts: the tokens that it bills, and the tokens that it read.
 
 use super::{Report, member, put, sum};
 use crate::json::{Malformed, Reader};

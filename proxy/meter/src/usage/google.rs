@@ -1,4 +1,4 @@
-//! Usage as Gemini's own API tells it.
+//! Reads the usage object of Gemini's own API.
 
 use taximeter_pricing::{ByModality, Member};
 

@@ -1,4 +1,4 @@
-//! What the members of usage objects are called.
+//! The names of the members of usage objects.
 
 use taximeter_pricing::{ByModality, Condition, Member};
 

@@ -1,4 +1,4 @@
-//! Reads the whole numbers of usage objects, and adds them.
+//! Reads and adds the whole numbers of usage objects.
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;

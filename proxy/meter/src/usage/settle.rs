@@ -1,4 +1,4 @@
-//! The rules that make one `Usage` of a usage object.
+//! Turns a usage object into one `Usage`.
 
 use taximeter_pricing::{Flag, Member, Pass, Usage};
 

@@ -1,4 +1,4 @@
-//! Adds up what the parts of one request used: its prompts, or its choices.
+//! Adds the usage of the parts of one request: its prompts, or its choices.
 
 use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Modalities};

@@ -1,4 +1,4 @@
-//! Counts of what is no token.
+//! Reads quantities that are not tokens.
 
 use rust_decimal::Decimal;
 

@@ -1,4 +1,5 @@
-//! `/v1/embeddings`, rerank, score, classify, pooling, moderations: they read and generate nothing.
+//! Reads answers of `/v1/embeddings`, rerank, score, classify, pooling and moderations, which
+//! generate no output.
 
 use taximeter_pricing::Member;
 

@@ -1,4 +1,4 @@
-//! Reported numbers that are none: in every shape of usage, on every wire format.
+//! Tests reported numbers that are no numbers: in every shape of usage, on every wire format.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ const NO_NUMBERS: [&str; 11] = [
 ];
 
 /// One number of an answer's usage, and which numbers of the measurement need it.
-type Number = (&'static str, &'static [Member]);
+type UsageNumber = (&'static str, &'static [Member]);
 
 /// Answers of each wire format, and the numbers of their usage by what stands before each.
-const ANSWERS: &[(Wire, &str, &[Number])] = &[
+const ANSWERS: &[(Wire, &str, &[UsageNumber])] = &[
     (
         Wire::ChatCompletions,
         r#"{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29,

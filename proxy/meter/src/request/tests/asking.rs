@@ -1,4 +1,4 @@
-//! Asking for more than usage at the end.
+//! Tests the questions for more than usage at the end.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Numbers that limit the output: which pass, and what worst case they make.
+//! Tests which limits of the output pass, and which worst case they make.
 
 use super::*;
 
