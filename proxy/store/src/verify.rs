@@ -2,6 +2,7 @@
 
 mod account;
 mod compare;
+mod error;
 mod findings;
 pub mod standing;
 mod tally;
@@ -9,30 +10,15 @@ mod tally;
 use std::path::Path;
 
 use taximeter_journal::CORRECTIONS;
-use taximeter_journal::JournalError;
 
 use self::account::{Account, account};
 use self::compare::compare;
 use super::Store;
-use super::error::StoreError;
 use super::journals::feeds;
 
+pub use self::error::{Steps, VerifyError};
 pub use self::findings::Findings;
 pub use self::standing::{fault, journals};
-
-/// Called for each entry and record that was read; the words name the work.
-pub type Steps<'a> = dyn FnMut(&'static str) + 'a;
-
-/// Why a ledger cannot be verified.
-#[derive(Debug, thiserror::Error)]
-pub enum VerifyError {
-    /// A journal cannot be read at all.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The store cannot be read at all.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// Reads both journals whole, feeds the store what it lacks, and compares.
 ///

@@ -6,7 +6,7 @@ use std::path::Path;
 use taximeter_journal::{Altered, Examination, JournalError, examine};
 use taximeter_ledger::{Contradiction, Entry, Framed, Replay, RequestId};
 
-use super::Steps;
+use super::error::Steps;
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Scale, Tally, hash};
 

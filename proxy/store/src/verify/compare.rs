@@ -9,9 +9,9 @@ use taximeter_journal::examine;
 use taximeter_ledger::{Correction, Entry, Framed, Replay, RequestId};
 
 use super::account::Account;
+use super::error::{Steps, VerifyError};
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
-use super::{Steps, VerifyError};
 use crate::{Audited, Post, Store, Sum};
 
 /// How to repair a store.
