@@ -113,5 +113,5 @@ fn an_engine_that_nobody_knows_or_that_refuses_is_said_to_be_so() {
     let refused = String::from_utf8_lossy(&answer).replacen("200 OK", "404 Not Found", 1);
     let (output, _) = count(TEXT, &[models_of("sglang"), refused.into_bytes()]);
     assert_eq!(output.status.code(), Some(69), "{}", said(&output));
-    assert!(said(&output).contains("SGLang does not tokenise this"), "{}", said(&output));
+    assert!(said(&output).contains("SGLang does not count this input"), "{}", said(&output));
 }
