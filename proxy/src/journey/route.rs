@@ -45,8 +45,8 @@ pub(crate) struct Chosen {
 
 /// Chooses the upstream and prepares what is sent to it.
 ///
-/// Errors: no upstream serves the model, or a request without one; the price is unknown and must be
-/// known.
+/// Errors: no upstream serves the model, or requests without a model; the price is unknown and must
+/// be known.
 pub(crate) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
     let Order { body, plain, mut facts, held } = order;
     let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
@@ -96,7 +96,7 @@ fn upstream(upstreams: &[Upstream], route: &Route, model: Option<&str>) -> Resul
         let serving = upstreams.iter().position(|upstream| upstream.serves(model));
         return serving.ok_or_else(|| Refusal::ModelNotFound { model: shown(model) });
     }
-    // Lists, files and the like are about no model.
+    // Requests for lists and files concern no model.
     let serving = upstreams.iter().position(Upstream::serves_every_model);
     match serving.filter(|_| route.names_model()) {
         None if route.expects_model() => Err(Refusal::ModelRequired),
@@ -133,7 +133,7 @@ fn bound(
     output_tokens_max: Option<u64>,
 ) -> Result<Option<Decimal>, Refusal> {
     let model = chosen.request_model.as_deref();
-    // Without a model only the answer tells the price.
+    // Only the answer tells the price of a request without a model.
     if call.wire() == Wire::Opaque || model.is_none() && !call.route.expects_model() {
         return Ok(None);
     }
