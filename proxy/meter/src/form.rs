@@ -269,7 +269,7 @@ impl FormReader {
             FormField::Stream => {
                 self.facts.stream = flag(text).ok_or_else(|| wrong("true or false"))?;
             }
-            // Only the engine judges another value: no limit is made of it.
+            // The engine judges any other value. The gateway makes no limit of it.
             FormField::Choices => {
                 if let Some(limit) = Limit::read(text) {
                     self.facts.count_choices(limit);

@@ -17,8 +17,8 @@ pub struct Measurement {
     pub ending: Ending,
     /// Who answered: as was known before, or as the answer has shown.
     pub dialect: Dialect,
-    /// Usage as the engine reported it; `None` when it reported none. Without any number where it
-    /// reported none that can be read.
+    /// Usage as the engine reported it; `None` when it reported none. The usage has no number where
+    /// the gateway can read none of those that the engine reported.
     pub reported: Option<Reported>,
     /// What is no token and was counted from what passed, in place of tokens, by its name in
     /// [`Usage::units`](taximeter_pricing::Usage::units): `images`.

@@ -135,8 +135,8 @@ impl Reports {
         }
     }
 
-    /// The measurement's usage, or else `counted`; `None` when there is neither. Where all that was
-    /// reported is no number, that is said of `counted`, or of a usage without numbers.
+    /// The usage that the engine reported, or else `counted`; `None` when there is neither. Where the
+    /// engine reported values and none of them is a number, the flags say so.
     pub(crate) fn settle(
         mut self,
         placed: Reasoning,
@@ -158,7 +158,7 @@ impl Reports {
         for member in usage.inconsistent() {
             self.flag(member, Flag::Inconsistent);
         }
-        // A sum of which a part is no number is none either.
+        // A sum is invalid where one of its parts is.
         for (member, reported, settled) in [
             (Member::InputTokens, report.input, usage.input_tokens),
             (Member::OutputTokens, report.output, usage.output_tokens),
@@ -170,14 +170,14 @@ impl Reports {
         Some(self.flags_on(Reported { usage, flags, flagged: BTreeMap::new() }))
     }
 
-    /// Members that were no whole number in range, of what is settled.
+    /// Members that are no whole number in range. llama.cpp's timings count where nothing else does.
     pub(crate) fn invalid(&self) -> u32 {
         let is_alone = self.latest.is_none() && self.parts.is_empty();
         let timings = self.timings.as_ref().filter(|_| is_alone);
         self.invalid.saturating_add(timings.map_or(0, |timings| timings.invalid))
     }
 
-    /// llama.cpp's counts, which are looked at only where nothing else was reported.
+    /// llama.cpp's timings. They count where the engine reports nothing else.
     fn take_timings(&mut self) -> Option<Box<Report>> {
         let timings = self.timings.take()?;
         self.note_invalid(&timings);
@@ -191,7 +191,7 @@ impl Reports {
         }
     }
 
-    /// Says of `reported` what is to be known about it.
+    /// Adds the flags of all reports.
     fn flags_on(self, mut reported: Reported) -> Reported {
         for (member, flags) in self.flagged {
             reported.flagged.entry(member).or_default().extend(flags);

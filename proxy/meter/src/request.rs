@@ -59,7 +59,7 @@ pub struct RequestFacts {
     pub choices: Option<u64>,
     /// The most tokens that each answer may have: the largest of `max_tokens`,
     /// `max_completion_tokens`, `max_output_tokens` and `n_predict`, as engines differ in which of
-    /// them they obey. `None` where none of them is stated, or one of them is no limit (0, −1).
+    /// them they obey. `None` where the request has none of them, or one of them is below one.
     pub max_output_tokens: Option<u64>,
     /// `user`, when it is a text of at most 256 bytes.
     pub user: Option<String>,
@@ -67,9 +67,10 @@ pub struct RequestFacts {
     pub service_tier: Option<String>,
     /// Parameters that it states, where they are asked for: numbers as they are written.
     pub parameters: Vec<(Parameter, String)>,
-    /// The most answers that are generated, by `n` and `best_of`; `None` where either is below one.
+    /// The most answers that the engine generates, by `n` and `best_of`; `None` where either is below
+    /// one.
     answers_max: Option<u64>,
-    /// Whether a limit of the output is stated that is no limit.
+    /// Whether a limit of the output is below one, which some engines take for no limit.
     is_unlimited: bool,
     wire: Wire,
     places: Places,
@@ -218,7 +219,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// A value that two readers could read differently. It is a fault where we act on it.
+    /// Refuses a value that two readers could read differently, if the gateway acts on it.
     fn unclear(&self, member: BodyMember) -> Result<(), RequestFault> {
         if member.is_acted_on(self.facts.wire) { Err(invalid(member)) } else { Ok(()) }
     }
@@ -311,7 +312,7 @@ impl RequestFacts {
         self.generate(limit);
     }
 
-    /// Notes how many answers are to be generated. Not all of them need be sent.
+    /// Notes how many answers the engine generates. It need not send all of them.
     fn generate(&mut self, limit: Limit) {
         let most = self.answers_max.zip(limit.at_most());
         self.answers_max = most.map(|(most, more)| most.max(more));
@@ -324,8 +325,8 @@ impl RequestFacts {
         self.max_output_tokens = largest.filter(|_| !self.is_unlimited);
     }
 
-    /// The most tokens that may be generated, over all answers; `None` where the request sets no
-    /// limit.
+    /// The most tokens that the engine may generate for all answers together; `None` where the request
+    /// sets no limit.
     #[must_use]
     pub fn output_tokens_max(&self) -> Option<u64> {
         self.max_output_tokens?.checked_mul(self.answers_max?)
@@ -391,7 +392,7 @@ impl BodyMember {
         }
     }
 
-    /// Whether we act on it on this wire format. Elsewhere only the engine does.
+    /// Whether the gateway acts on the value on this wire format. If not, the engine judges it.
     const fn is_acted_on(self, wire: Wire) -> bool {
         match self {
             Self::Model => true,
@@ -412,7 +413,7 @@ impl BodyMember {
         }
     }
 
-    /// What the value must be, where we act on it.
+    /// What the value must be, where the gateway acts on it.
     const fn requirement(self) -> &'static str {
         match self {
             Self::Model => MODEL_REQUIREMENT,

@@ -122,7 +122,7 @@ impl Report {
             timings.note_invalid(invalid, key);
             Ok(())
         })?;
-        // The prompt is the sum of both, so it is unknown where one of them is.
+        // The prompt is the sum of both numbers. It is unknown where one of them is.
         if timings.lacks(Member::CacheReadInputTokens) {
             timings.invalid_members.insert(Member::InputTokens);
         }
@@ -142,13 +142,13 @@ impl Report {
         Ok(())
     }
 
-    /// Marks usage that is no object: neither input nor output can be read.
+    /// Marks a usage member that is no object, so that input and output are unknown.
     fn mark_unreadable(&mut self) {
         self.invalid = 1;
         self.invalid_members.extend([Member::InputTokens, Member::OutputTokens]);
     }
 
-    /// Whether this was reported, as something that is no number.
+    /// Whether the engine reported this, and the value is no number.
     fn lacks(&self, member: Member) -> bool {
         self.is_unknown(member) && self.invalid_members.contains(&member)
     }
@@ -164,17 +164,17 @@ impl Report {
         value.is_none()
     }
 
-    /// Cache reads, under whichever name they are reported.
+    /// Cache reads, under any of their names.
     fn cache_read(&self) -> Option<u64> {
         self.read_outside.or(self.read_inside).or(self.read_inside_flat)
     }
 
-    /// Cache writes of every time to live, under whichever name they are reported.
+    /// Cache writes of every time to live, under any of their names.
     fn cache_write(&self) -> Option<u64> {
         self.cache_write_outside().or(self.write_inside)
     }
 
-    /// Cache writes under Anthropic's names: in one number, or by their times to live.
+    /// Cache writes under Anthropic's names: one number, or one for each time to live.
     fn cache_write_outside(&self) -> Option<u64> {
         self.write_outside.or_else(|| sum(self.write_outside_5m, self.write_outside_1h))
     }
@@ -372,12 +372,12 @@ impl Report {
         self
     }
 
-    /// Whether nothing is said in it, not even something that cannot be read.
+    /// Whether it has no number and no value that ought to be one.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_silent() && self.is_valid()
     }
 
-    /// Whether it counts anything at all: `{}` does not.
+    /// Whether it has no number, such as `{}`.
     pub(crate) fn is_silent(&self) -> bool {
         self.input.is_none()
             && self.output.is_none()

@@ -2,18 +2,18 @@
 
 use rust_decimal::prelude::ToPrimitive as _;
 
-/// A number of a request, as a limit.
+/// A limit that a request sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// At least one: no more than this many.
+    /// A number from one on.
     AtMost(u64),
-    /// Below one. Some engines refuse it, and others take 0 or −1 for no limit.
+    /// A number below one. Some engines refuse it. Others take 0 or −1 for no limit.
     Open,
 }
 
 impl Limit {
-    /// The limit that a JSON number sets. `None` where readers do not agree on its value: it is
-    /// larger than 2⁶⁴ − 1, or smaller than its negative.
+    /// The limit that a JSON number sets. `None` for numbers beyond ±(2⁶⁴ − 1), as readers do not
+    /// agree on their values.
     pub(crate) fn read(literal: &str) -> Option<Self> {
         if let Ok(whole) = literal.parse::<u64>() {
             return Some(if whole == 0 { Self::Open } else { Self::AtMost(whole) });
@@ -23,11 +23,11 @@ impl Limit {
         if number < 1.0 {
             return is_readable.then_some(Self::Open);
         }
-        // Some engines cut a fraction off, and others refuse it.
+        // Some engines drop a fraction, and others refuse it.
         number.ceil().to_u64().filter(|_| is_readable).map(Self::AtMost)
     }
 
-    /// The number, where it is a limit.
+    /// The number, if it is a limit to every engine.
     pub(crate) const fn at_most(self) -> Option<u64> {
         match self {
             Self::AtMost(number) => Some(number),

@@ -72,7 +72,7 @@ impl Places {
     pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> Question {
         let mut splices = Vec::new();
         let mut hidden = Hidden::default();
-        // What the engine makes of an odd value is not known, nor what the client then expects.
+        // Only the engine knows what an odd value means, and so what the client expects to see.
         if self.options != Options::Odd && self.include_usage.can_be_set() {
             let continuous = ask == UsageAsk::Continuous && self.continuous_usage.can_be_set();
             let mut missing = Vec::new();

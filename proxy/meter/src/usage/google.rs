@@ -42,7 +42,7 @@ impl Report {
         })?;
         report.input = sum(report.input, tools);
         report.output = sum(report.output, report.reasoning);
-        // The output is the sum of both, so it is unknown where one of them is.
+        // The output is the sum of both numbers. It is unknown where one of them is.
         if report.invalid_members.contains(&Member::ReasoningOutputTokens) {
             report.invalid_members.insert(Member::OutputTokens);
         }

@@ -8,8 +8,8 @@ use crate::json::{Malformed, Reader};
 /// The largest whole number that every JSON reader reads exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// Reads a number into `member`; `null` leaves `member` as it is. So does a value that is no whole
-/// number from 0 to 2⁵³ − 1, and `invalid` counts it.
+/// Reads a number into `member`. `null` leaves `member` as it is. A value that is no whole number
+/// from 0 to 2⁵³ − 1 does so too, and adds one to `invalid`.
 pub(super) fn put(
     value: &mut Reader<'_>,
     member: &mut Option<u64>,
@@ -28,7 +28,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The sum of both numbers, or the one that there is: of numbers whose zero is left out.
+/// The sum of both numbers, or the known one. For numbers that engines leave out where they are zero.
 pub(super) const fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.saturating_add(other)),

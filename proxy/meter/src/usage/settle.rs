@@ -6,7 +6,7 @@ use super::Report;
 use crate::dialect::Reasoning;
 
 impl Report {
-    /// The numbers by the rules, and what to know about them.
+    /// The usage, and the flags that go with it.
     pub(crate) fn settle(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Usage {
         let usage = Usage {
             input_tokens: self.settle_input(),
@@ -26,7 +26,7 @@ impl Report {
         usage
     }
 
-    /// All input: where the cached part is reported beside it, that part belongs to it. A part that
+    /// All input. It includes the cached part that Anthropic and Bedrock report beside it. A part that
     /// is no number leaves the sum unknown.
     pub(super) fn settle_input(&self) -> Option<u64> {
         let input = self.input.filter(|_| !self.invalid_members.contains(&Member::InputTokens))?;
@@ -39,8 +39,8 @@ impl Report {
         (!lacks_part).then(|| input + read + write.unwrap_or(0))
     }
 
-    /// All output: what is reported beside it, or only in the total, belongs to it. A part that is
-    /// no number leaves the sum unknown.
+    /// All output. It includes reasoning that the engine reports beside it, or only in the total. A
+    /// part that is no number leaves the sum unknown.
     fn settle_output(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Option<u64> {
         let output =
             self.output.filter(|_| !self.invalid_members.contains(&Member::OutputTokens))?;
@@ -78,8 +78,8 @@ impl Report {
         untold
     }
 
-    /// Iterations that the numbers at the top leave out: all but those of the answer itself, which
-    /// is the fall-back's where there was one.
+    /// The iterations that the numbers at the top exclude. Those of the answer itself are included,
+    /// and the answer is the fall-back's where there is one.
     fn settle_passes(&self, flags: &mut Vec<Flag>) -> Vec<Pass> {
         let fell_back = self.iterations.iter().any(|pass| pass.kind == "fallback_message");
         let answer = if fell_back { "fallback_message" } else { "message" };

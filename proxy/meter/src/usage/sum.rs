@@ -8,7 +8,7 @@ use super::{PASSES_MAX, Report};
 impl Report {
     /// Adds what another part of the same request used.
     ///
-    /// A number that one of the two does not report is unknown in the sum: unknown is not zero.
+    /// The sum of a number that one of them does not report is unknown.
     pub(crate) fn plus(self, other: Self) -> Self {
         let (one, other) = (self.with_cache_inside(), other.with_cache_inside());
         let mut units = one.units;
@@ -47,8 +47,8 @@ impl Report {
         }
     }
 
-    /// The same usage in the shape whose input includes what was cached, as two shapes cannot be
-    /// added.
+    /// The same usage in the shape whose input includes the cached tokens. Only usage of one shape can
+    /// be added.
     fn with_cache_inside(mut self) -> Self {
         self.input = self.settle_input();
         self.read_inside = self.cache_read();

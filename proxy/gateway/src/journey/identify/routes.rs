@@ -126,8 +126,8 @@ impl Route {
         !matches!(self.operation, Operation::Other | Operation::FetchResponse)
     }
 
-    /// Whether a body is expected to name a model. On the other routes engines serve the model that
-    /// they have loaded, and providers have a default.
+    /// Whether requests usually name a model. On the other routes engines serve the model that they
+    /// have loaded, and providers have a default.
     pub(crate) fn expects_model(&self) -> bool {
         self.wire.expects_model()
             && self.operation != Operation::Moderation
