@@ -304,16 +304,3 @@ impl Prompt {
         }
     }
 }
-
-#[cfg(test)]
-mod sizes {
-    #[test]
-    fn sizes_now() {
-        eprintln!(
-            "Meter {} InFlight {} Stage {}",
-            size_of::<super::Meter>(),
-            size_of::<super::InFlight>(),
-            size_of::<super::InFlightStage>()
-        );
-    }
-}
