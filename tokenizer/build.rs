@@ -1,8 +1,9 @@
-//! Writes what the tokenizer needs to know of Unicode, and OpenAI's vocabularies.
+//! Writes the tables that the tokenizer needs: the classes of Unicode characters, and OpenAI's
+//! vocabularies.
 //!
-//! The vocabularies are tiktoken-rs', in the form that is loaded soonest and takes the least space.
-//! The classes come from `regex-syntax`, so that our scanner and the regexes that it stands for
-//! agree on every character.
+//! The vocabularies come from tiktoken-rs and are stored in a form that loads fast and takes little
+//! space. The classes come from `regex-syntax`, so that our scanner and the regexes that it
+//! replaces agree on every character.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -28,7 +28,7 @@ const RECORD: &str = r#"{
         "gaps": [74, 20, 1], "duration": 1.18, "gateway": 0.0004,
         "stages": {
             "identify": 0.000009, "body": 0.000031, "route": 0.000004, "admit": 0.000087,
-            "connect": 0.000269, "prefill": 0.0406, "stream": 1.139, "settle": 0.000021
+            "connect": 0.000269, "prefill": 0.0426, "stream": 1.137, "settle": 0.000021
         }
     },
     "cost": {

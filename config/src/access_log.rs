@@ -1,19 +1,19 @@
-//! Which requests have a line in the log.
+//! Which requests get a line in the log when they end.
 
-/// Which requests have a line in the log.
+/// Which requests get a line in the log when they end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AccessLog {
-    /// None.
+    /// No request.
     #[default]
     Off,
-    /// Those that failed or were refused.
+    /// Requests that failed or were refused.
     Errors,
-    /// Each.
+    /// Every request.
     All,
 }
 
 impl AccessLog {
-    /// Whether a request that failed, or did not, has one.
+    /// Whether a request gets a line, given that it `failed` or not.
     #[must_use]
     pub const fn wants(self, failed: bool) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What the file says → what the program may trust: defaults, and the rules between one key and
+//! `Raw*` structs → `Config`: fills in defaults, and checks the rules between one key and
 //! another.
 
 mod limits;
@@ -6,7 +6,6 @@ mod limits;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::model::{
 };
 use crate::otel::{CAPTURE_VARIABLE, EVENT_VARIABLE, header_name, is_true};
 use crate::prices::prices;
-use crate::reader::{At, List, Optional, Reader, Required, Table};
+use crate::reader::{List, Optional, Reader, Required, Spanned, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
     RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger, RawOtlp,
@@ -30,29 +29,28 @@ use crate::schema::{
 use crate::secret::Secret;
 use crate::terms;
 use crate::tls::{RawAdminTls, admin_problem};
-use crate::values::{HeaderText, Label, Sha256, Value};
-use limits::{at_least, limits, ordered};
+use crate::value::Value;
+use crate::values::{HeaderText, Label, Sha256};
+use limits::limits;
 
-const WORKERS_MAX: usize = 1024;
-/// A hundred years: longer than any law wants, and a time that can be subtracted from now.
-const KEEP_DAYS_MAX: u32 = 36_500;
-
-/// The configuration; `None` when a part of it cannot be built, which is reported.
+/// The configuration. Reports mistakes, and returns `None` when one of them leaves a part unbuilt.
 pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> {
     let default = Config::before(Vec::new());
     let prices = raw.prices.given().map_or(default.prices, |raw| prices(raw, reader));
     let currency = prices.currency;
     let upstreams = raw.upstreams.0.and_then(|list| upstreams(list, currency, reader));
-    let admin_spot = raw.admin.as_ref().given().or(raw.listen.as_ref().given());
-    let admin_spot = admin_spot.map(|at| at.spot.clone());
+    let admin_location = raw.admin.as_ref().given().or(raw.listen.as_ref().given());
+    let admin_location = admin_location.map(|at| at.location.clone());
     let listen = raw.listen.or(default.listen);
     let admin = raw.admin.or(default.admin);
-    // A token that is there but wrong is a mistake of its own.
+    // A wrong token is reported already.
     let is_guarded = !matches!(raw.admin_token, Optional::Absent)
         || RawAdminTls::asks_for_certificates(&raw.admin_tls);
-    // The defaults get on with each other, so one of the two is given when there is a problem.
-    if let (Some(why), Some(admin_spot)) = (admin_problem(listen, admin, is_guarded), admin_spot) {
-        reader.invalid::<SocketAddr>(&admin_spot, &admin.to_string(), &why);
+    // The defaults fit together, so the file gives one of the two when there is a problem.
+    if let (Some(why), Some(admin_location)) =
+        (admin_problem(listen, admin, is_guarded), admin_location)
+    {
+        reader.invalid::<SocketAddr>(&admin_location, &admin.to_string(), &why);
     }
     let tokenizers =
         raw.tokenizers.given().map_or(Some(Vec::new()), |list| tokenizers(list, reader));
@@ -68,16 +66,16 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         admin,
         admin_token: raw.admin_token.given().map(|at| at.value.0),
         data_dir: raw.data_dir.or(default.data_dir),
-        workers: workers(raw.workers, default.workers, reader),
+        workers: raw.workers.or(default.workers),
         prices,
         billing: raw.billing.given().map_or(default.billing, billing),
-        ledger: raw.ledger.given().map_or(default.ledger, |raw| ledger(raw, reader)),
+        ledger: raw.ledger.given().map_or(default.ledger, ledger),
         telemetry: telemetry(raw.telemetry.given(), reader),
         receipts: raw.receipts.or(default.receipts),
         passthrough: raw.passthrough.or(default.passthrough),
         resource: labels(raw.resource),
         limits: raw.limits.given().map_or(default.limits, |raw| limits(raw, reader)),
-        // Last, so that everything above is checked even when these end it.
+        // These may return early. They come last, so that everything above is checked.
         upstreams: upstreams?,
         tokenizers: tokenizers?,
         tenants: tenants?,
@@ -91,24 +89,13 @@ fn billing(raw: RawBilling) -> Billing {
     Billing { zone: raw.zone.or(Billing::default().zone) }
 }
 
-fn workers(raw: Optional<At<NonZeroUsize>>, default: usize, reader: &mut Reader<'_>) -> usize {
-    if let Optional::Given(at) = &raw
-        && at.value.get() > WORKERS_MAX
-    {
-        let expected = format!("at most {WORKERS_MAX}");
-        let why = Invalid::new("is more threads than any machine needs", expected);
-        reader.invalid::<NonZeroUsize>(&at.spot, &at.written, &why);
-    }
-    raw.or(default)
-}
-
 fn upstreams(
     list: List<RawUpstream>,
     currency: Currency,
     reader: &mut Reader<'_>,
 ) -> Option<Vec<Upstream>> {
     if list.empty {
-        reader.report(&list.spot, "is empty", "expected at least one upstream");
+        reader.report(&list.location, "is empty", "expected at least one upstream");
     }
     let mut names = Unique::default();
     let built = list.items.into_iter().map(|raw| {
@@ -117,11 +104,11 @@ fn upstreams(
             (&raw.credential, &raw.forward_credential)
             && forward.value
         {
-            let why = Invalid::new("contradicts `credential`", "one of the two");
-            reader.invalid::<bool>(&forward.spot, &forward.written, &why);
+            let why = Invalid::new("cannot stand beside `credential`", "only one of them");
+            reader.invalid::<bool>(&forward.location, &forward.written, &why);
         }
         let models = models(raw.models, reader);
-        can_be_asked(&raw.usage, &raw.dialect, reader);
+        check_usage(&raw.usage, &raw.dialect, reader);
         let gpus = raw.gpu.given().map(|raw| terms::gpus(raw, currency, reader));
         let dialect = raw.dialect.or(Dialect::Auto);
         Some(Upstream {
@@ -138,30 +125,37 @@ fn upstreams(
             gpus: gpus.map_or(Some(Vec::new()), |gpus| gpus)?,
         })
     });
-    // Each is built, and so checked, before one that failed ends it.
+    // Collected twice, so that every item is checked before a failed one ends it.
     built.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// Reports when an engine that is named cannot be asked so; `auto` finds out.
-fn can_be_asked(
-    usage: &Optional<At<UsageAsk>>,
-    dialect: &Optional<At<Dialect>>,
+/// Reports a kind of usage that the dialect does not support. `auto` may support every kind.
+fn check_usage(
+    usage: &Optional<Spanned<UsageAsk>>,
+    dialect: &Optional<Spanned<Dialect>>,
     reader: &mut Reader<'_>,
 ) {
     let (Optional::Given(usage), Optional::Given(dialect)) = (usage, dialect) else { return };
     if dialect.value != Dialect::Auto && !usage.value.suits(dialect.value) {
         let why = Invalid::new(
-            format!("cannot be asked of the dialect {}", dialect.written),
-            "final, or an engine that can: vllm, sglang, auto",
+            format!("is not supported by the dialect {}", dialect.written),
+            "final, or the dialect vllm, sglang or auto",
         );
-        reader.invalid::<UsageAsk>(&usage.spot, &usage.written, &why);
+        reader.invalid::<UsageAsk>(&usage.location, &usage.written, &why);
     }
 }
 
-fn models(raw: Optional<List<At<ModelPattern>>>, reader: &mut Reader<'_>) -> Vec<ModelPattern> {
+fn models(
+    raw: Optional<List<Spanned<ModelPattern>>>,
+    reader: &mut Reader<'_>,
+) -> Vec<ModelPattern> {
     let Some(list) = raw.given() else { return vec![ModelPattern::any()] };
     if list.empty {
-        reader.report(&list.spot, "is empty", "expected a model's name, or \"*\" for every model");
+        reader.report(
+            &list.location,
+            "is empty",
+            "expected a model name, or \"*\" for every model",
+        );
     }
     list.items.into_iter().map(|at| at.value).collect()
 }
@@ -221,7 +215,7 @@ fn keys(list: List<RawApiKey>, reader: &mut Reader<'_>) -> Option<Vec<ApiKey>> {
 fn header(raw: RawHeader, reader: &mut Reader<'_>) -> Option<TrustedHeader> {
     let peers = raw.trusted_peers.0?;
     if peers.empty {
-        reader.report(&peers.spot, "is empty", "expected those who may set the header");
+        reader.report(&peers.location, "is empty", "expected the peers that may set the header");
     }
     Some(TrustedHeader {
         name: raw.name.0?.value.into(),
@@ -229,33 +223,27 @@ fn header(raw: RawHeader, reader: &mut Reader<'_>) -> Option<TrustedHeader> {
     })
 }
 
-fn ledger(raw: RawLedger, reader: &mut Reader<'_>) -> Ledger {
+fn ledger(raw: RawLedger) -> Ledger {
     let default = Ledger::default();
-    if let Optional::Given(at) = &raw.keep_days
-        && at.value.get() > KEEP_DAYS_MAX
-    {
-        let why = Invalid::new("is too much", format!("at most {KEEP_DAYS_MAX}"));
-        reader.invalid::<NonZeroU32>(&at.spot, &at.written, &why);
-    }
     Ledger {
         durability: raw.durability.or(default.durability),
         recovery: raw.recovery.or(default.recovery),
         unavailable: raw.unavailable.or(default.unavailable),
         keep_days: raw.keep_days.or(default.keep_days),
-        dir_bytes_max: raw.dir_bytes_max.given().map(|at| at.value.get()),
+        dir_bytes_max: raw.dir_bytes_max.or(default.dir_bytes_max),
         store: raw.store.or(default.store),
     }
 }
 
-/// `None` when its receiver cannot be built.
+/// `None` when the receiver cannot be built.
 fn export(raw: RawExport) -> Option<Export> {
-    // Large enough that a receiver far away keeps up, small enough for all.
+    // Large enough for a receiver far away, small enough for every receiver.
     const BATCH_MAX: usize = 100;
     let push = match raw.push {
         Optional::Given(raw) => Some(Push {
             url: raw.url.0?.value.into(),
             token: raw.token.given().map(|at| at.value),
-            batch_max: raw.batch_max.given().map_or(BATCH_MAX, |at| at.value.get()),
+            batch_max: raw.batch_max.or(BATCH_MAX),
         }),
         Optional::Absent | Optional::Wrong => None,
     };
@@ -279,18 +267,15 @@ fn telemetry(raw: Option<RawTelemetry>, reader: &mut Reader<'_>) -> Telemetry {
     }
 }
 
-/// What is captured, which the environment may say too, where there is no such key.
+/// What telemetry captures: the file's keys, or else the environment's variables.
 fn content(raw: Option<RawContent>, reader: &mut Reader<'_>) -> Content {
-    let told = |name| (reader.env)(name).filter(|word| !word.trim().is_empty());
-    let captured = told(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
+    let variable = |name| (reader.env)(name).filter(|word| !word.trim().is_empty());
+    let captured = variable(CAPTURE_VARIABLE).and_then(|word| captures(word.trim()).ok());
     let captured = captured.unwrap_or_default();
-    let has_none = told(EVENT_VARIABLE).is_some_and(|word| is_true(word.trim()) == Ok(false));
+    let has_none = variable(EVENT_VARIABLE).is_some_and(|word| is_true(word.trim()) == Ok(false));
     let capture = if has_none { captured.without_events() } else { captured };
     let default = Content { capture, ..Content::default() };
     let Some(raw) = raw else { return default };
-    at_least(Content::BYTES_LEAST, &raw.bytes_max, reader);
-    let most = (&Optional::Absent, Content::BYTES_LIMIT);
-    ordered((&raw.bytes_max, default.bytes_max), most, "four of a push", reader);
     let tenants = raw.tenants.given().map(|list| list.items);
     Content {
         capture: raw.capture.given().map_or(default.capture, |at| at.value),
@@ -330,10 +315,10 @@ fn otlp(raw: RawOtlp, reader: &mut Reader<'_>) -> OtlpKeys {
     }
 }
 
-/// A certificate with its key: one without the other is a mistake.
+/// A certificate with its key. One without the other is a mistake.
 fn client(
-    cert: Optional<At<PathBuf>>,
-    key: Optional<At<PathBuf>>,
+    cert: Optional<Spanned<PathBuf>>,
+    key: Optional<Spanned<PathBuf>>,
     reader: &mut Reader<'_>,
 ) -> Option<ClientCertificate> {
     let (alone, other) = match (cert, key) {
@@ -345,11 +330,11 @@ fn client(
         (Optional::Absent, Optional::Given(key)) => (key, "`cert`"),
         _ => return None,
     };
-    reader.report(&alone.spot, "stands alone", format!("expected {other} beside it"));
+    reader.report(&alone.location, "needs a second key", format!("expected {other} beside it"));
     None
 }
 
-/// Headers by their names in lower case, as HTTP/2 wants them.
+/// Headers by their names in lower case, as HTTP/2 requires.
 fn headers(table: Table<HeaderText>, reader: &mut Reader<'_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     for (name, at) in table.0 {
@@ -357,7 +342,9 @@ fn headers(table: Table<HeaderText>, reader: &mut Reader<'_>) -> BTreeMap<String
             Ok(name) => {
                 headers.insert(name, at.value.0);
             }
-            Err(why) => reader.report(&at.spot, why.problem, format!("expected {}", why.expected)),
+            Err(why) => {
+                reader.report(&at.location, why.problem, format!("expected {}", why.expected))
+            }
         }
     }
     headers
@@ -368,7 +355,7 @@ fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {
     labels.into_iter().map(|(name, at)| (name, at.value.into())).collect()
 }
 
-/// Values that must differ, and where each was first.
+/// Values that must differ, with the path of the first key that has each.
 struct Unique<T>(BTreeMap<T, String>);
 
 impl<T> Default for Unique<T> {
@@ -378,15 +365,16 @@ impl<T> Default for Unique<T> {
 }
 
 impl<T: Value + Clone + Ord> Unique<T> {
-    fn check(&mut self, value: &Required<At<T>>, reader: &mut Reader<'_>) {
+    fn check(&mut self, value: &Required<Spanned<T>>, reader: &mut Reader<'_>) {
         let Required(Some(at)) = value else { return };
         match self.0.entry(at.value.clone()) {
             Entry::Vacant(entry) => {
-                entry.insert(at.spot.path.clone());
+                entry.insert(at.location.path.clone());
             }
             Entry::Occupied(first) => {
-                let why = Invalid::new(format!("is {} already", first.get()), "another");
-                reader.invalid::<T>(&at.spot, &at.written, &why);
+                let why =
+                    Invalid::new(format!("is also the value of {}", first.get()), "another value");
+                reader.invalid::<T>(&at.location, &at.written, &why);
             }
         }
     }

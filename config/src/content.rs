@@ -1,4 +1,4 @@
-//! What of prompts and answers is put on spans or events, and what is taken out of it first.
+//! Which texts of prompts and answers telemetry captures, and what it redacts first.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use regex::{Regex, RegexBuilder};
 
 use crate::mistake::Invalid;
 
-/// Most bytes that the compiled form of one pattern takes.
+/// The largest compiled form of one pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// Where prompts and answers are told.
+/// Where captured prompts and answers go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Capture {
     /// Nowhere.
@@ -17,55 +17,51 @@ pub enum Capture {
     Off,
     /// On the spans of engines.
     Spans,
-    /// As events of their own, among log records.
+    /// Into log records.
     Events,
-    /// On both.
+    /// To both.
     Both,
 }
 
 impl Capture {
-    /// Whether spans have it.
+    /// Whether spans carry texts.
     #[must_use]
     pub const fn is_on_spans(self) -> bool {
         matches!(self, Self::Spans | Self::Both)
     }
 
-    /// Whether there are events of it.
+    /// Whether log records carry texts.
     #[must_use]
     pub const fn is_on_events(self) -> bool {
         matches!(self, Self::Events | Self::Both)
     }
 
-    /// The same, where there shall be no events.
+    /// The same without log records.
     pub(crate) const fn without_events(self) -> Self {
         if self.is_on_spans() { Self::Spans } else { Self::Off }
     }
 }
 
-/// What of prompts and answers is told. Nothing, unless it says otherwise.
+/// What telemetry captures of prompts and answers; by default nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Where it is told of requests whose spans are kept from the start.
+    /// Where texts go, of requests whose spans are kept from the start.
     pub capture: Capture,
-    /// Most bytes of one attribute.
+    /// The most bytes of one attribute.
     pub bytes_max: usize,
-    /// What is taken out, beside what everyone knows for a secret.
+    /// Patterns of text to replace.
     pub redact: Vec<Pattern>,
-    /// Whether that is taken out too: keys, tokens, e-mail addresses.
+    /// Whether to replace API keys, tokens and e-mail addresses too.
     pub redact_known: bool,
-    /// Whose requests; `None` is everybody's.
+    /// The tenants whose texts are captured; `None` is all tenants.
     pub tenants: Option<BTreeSet<String>>,
 }
 
 impl Content {
-    /// Most bytes of one attribute, unless the file says another number.
+    /// The most bytes of one attribute by default.
     pub(crate) const BYTES_MAX: usize = 32 << 10;
-    /// The largest number that it may say: four such attributes fit into one push.
-    pub(crate) const BYTES_LIMIT: usize = 256 << 10;
-    /// The least: below it hardly a message is left.
-    pub(crate) const BYTES_LEAST: usize = 256;
 
-    /// Whether what this tenant says is told.
+    /// Whether the texts of this tenant are captured.
     #[must_use]
     pub fn is_captured(&self, tenant: &str) -> bool {
         self.capture != Capture::Off
@@ -85,31 +81,29 @@ impl Default for Content {
     }
 }
 
-/// A regular expression, in the syntax of Rust's `regex`: matched in time that is linear in the text.
+/// A regular expression in the syntax of Rust's `regex`. Matching takes time linear in the text.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// What is expected of one.
+    /// What a message expects.
     pub(crate) const FORM: &str = "a regular expression such as [0-9]{8}";
 
     /// The pattern of this text.
     ///
-    /// Errors: no pattern, one that is too large, or one that matches nothing at all: it would stand
-    /// between any two letters.
+    /// Errors: not a regular expression; too large; or it matches the empty text, and so the gap
+    /// between any two characters.
     pub(crate) fn new(text: &str) -> Result<Self, Invalid> {
         let expected = Self::FORM;
         match RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build() {
-            Ok(regex) if regex.is_match("") => {
-                Err(Invalid::new("matches the empty text", expected))
-            }
+            Ok(regex) if regex.is_match("") => Err(Invalid::new("matches an empty text", expected)),
             Ok(regex) => Ok(Self(regex)),
             Err(regex::Error::CompiledTooBig(_)) => Err(Invalid::new("is too large", expected)),
-            Err(_) => Err(Invalid::new("is no regular expression", expected)),
+            Err(_) => Err(Invalid::new("is not a regular expression", expected)),
         }
     }
 
-    /// How it is matched.
+    /// The compiled expression.
     #[must_use]
     pub const fn regex(&self) -> &Regex {
         &self.0
@@ -124,9 +118,9 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// What `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` means.
+/// The value of `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
 ///
-/// Errors: another word than the standard's instrumentations know.
+/// Errors: a word that OpenTelemetry's instrumentations do not have.
 pub(crate) fn captures(word: &str) -> Result<Capture, Invalid> {
     match word.to_ascii_lowercase().as_str() {
         "true" | "span_only" => Ok(Capture::Spans),
@@ -135,7 +129,7 @@ pub(crate) fn captures(word: &str) -> Result<Capture, Invalid> {
         "false" | "no_content" => Ok(Capture::Off),
         _ => {
             let expected = "span_only, event_only, span_and_event or true; no_content or false";
-            Err(Invalid::new("is not known here", expected))
+            Err(Invalid::new("is not allowed here", expected))
         }
     }
 }

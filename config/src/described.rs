@@ -1,53 +1,51 @@
-//! What editors are told of values, lists and maps, whatever is in them.
+//! The schemas of values, lists and maps, whatever they hold.
 
-use serde_json::{Map, Value as Json, json};
 use taximeter_pricing::MeterName;
 
-use crate::reader::{At, ByMeter, List, OneOrMore, Optional, Required, Table};
-use crate::shape::{Described, told};
-use crate::values::Value;
+use crate::json_schema::{Described, Schema};
+use crate::reader::{ByMeter, List, OneOrMore, Optional, Required, Spanned, Table};
+use crate::value::Value;
 
-impl<T: Value> Described for At<T> {
-    fn described() -> Json {
-        told(&[T::EXPECTED], T::shape().described())
+impl<T: Value> Described for Spanned<T> {
+    fn described() -> Schema {
+        Schema::Scalar { expected: T::expected(), allowed: T::allowed() }
     }
 }
 
 impl<T: Described> Described for List<T> {
-    fn described() -> Json {
-        json!({ "type": "array", "items": T::described() })
+    fn described() -> Schema {
+        Schema::List(Box::new(T::described()))
     }
 }
 
 impl<T: Described> Described for OneOrMore<T> {
-    fn described() -> Json {
-        json!({ "anyOf": [T::described(), List::<T>::described()] })
+    fn described() -> Schema {
+        T::described().one_or_more()
     }
 }
 
 impl<T: Value> Described for Table<T> {
-    fn described() -> Json {
-        json!({ "type": "object", "additionalProperties": At::<T>::described() })
+    fn described() -> Schema {
+        Schema::Table(Box::new(Spanned::<T>::described()))
     }
 }
 
 impl<T: Value> Described for ByMeter<T> {
-    fn described() -> Json {
+    fn described() -> Schema {
         let meters = MeterName::ALL.into_iter().filter(|meter| meter.counts_tokens());
-        let properties: Map<String, Json> =
-            meters.map(|meter| (meter.as_str().to_owned(), At::<T>::described())).collect();
-        json!({ "type": "object", "properties": properties, "additionalProperties": false })
+        let names = meters.map(MeterName::as_str).collect();
+        Schema::Named { names, values: Box::new(Spanned::<T>::described()) }
     }
 }
 
 impl<T: Described> Described for Optional<T> {
-    fn described() -> Json {
+    fn described() -> Schema {
         T::described()
     }
 }
 
 impl<T: Described> Described for Required<T> {
-    fn described() -> Json {
+    fn described() -> Schema {
         T::described()
     }
 }

@@ -1,26 +1,27 @@
-//! The text of a file → `Config`.
+//! Entry points: the text of a file → `Config`, and the schema of such a file.
 
 use std::io;
 use std::path::Path;
 
 use crate::check;
+use crate::json_schema::{Described, Schema};
 use crate::mistake::{Findings, Mistakes};
 use crate::model::Config;
-use crate::reader::{Read, Reader, Spot};
+use crate::reader::{Location, Read, Reader};
+use crate::running;
 use crate::schema::RawConfig;
-use crate::shape;
 use crate::yaml::{self, Kind, Node};
 
-/// Longest configuration that is read, in bytes.
+/// The longest configuration that Taximeter reads, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 
 impl Config {
     /// The configuration that `text` holds.
     ///
-    /// `file_name` is for messages, and its folder is where relative paths in the text begin. `env`
-    /// and `read_file` answer `${env:NAME}` and `${file:PATH}`.
+    /// `file_name` is for messages. Relative paths in the text start at its folder. `env` and
+    /// `read_file` answer `${env:NAME}` and `${file:PATH}`.
     ///
-    /// Errors: every mistake in the text. Text that is no YAML at all is one mistake, since nothing
+    /// Errors: every mistake in the text. Text that is not YAML is one mistake, since nothing
     /// behind it can be read.
     pub fn from_yaml(
         text: &str,
@@ -37,18 +38,23 @@ impl Config {
         reader.findings.into_result(config, text, file_name)
     }
 
-    /// What such a text may look like, as a JSON Schema (draft 7) for editors. It takes whatever can be
-    /// read; what keys demand of each other only [`from_yaml`](Self::from_yaml) tells.
+    /// The JSON Schema (draft 7) of a configuration, for editors. It accepts every file that can be
+    /// read. Only [`from_yaml`](Self::from_yaml) checks the rules between two keys.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
-        shape::file::<RawConfig>()
+        schema().file(&running::effect)
     }
+}
+
+/// Every key of a file.
+pub(crate) fn schema() -> Schema {
+    RawConfig::described()
 }
 
 fn tree(text: &str, reader: &mut Reader<'_>) -> Option<Node> {
     if text.len() > CONFIG_BYTES_MAX {
         let hint = format!("expected at most {CONFIG_BYTES_MAX} bytes");
-        reader.report(&Spot { at: 0..0, path: "the file".to_owned() }, "is too long", hint);
+        reader.report(&Location { at: 0..0, path: "the file".to_owned() }, "is too long", hint);
         return None;
     }
     match yaml::parse(text) {
@@ -56,8 +62,8 @@ fn tree(text: &str, reader: &mut Reader<'_>) -> Option<Node> {
         Ok(_) => Some(Node { at: 0..0, kind: Kind::Map(Vec::new()) }),
         Err(error) => {
             reader.findings.mask_line(text, &error.at);
-            let spot = Spot { at: error.at, path: String::new() };
-            reader.report(&spot, error.problem, format!("expected {}", error.expected));
+            let location = Location { at: error.at, path: String::new() };
+            reader.report(&location, error.problem, format!("expected {}", error.expected));
             None
         }
     }

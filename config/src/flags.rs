@@ -1,4 +1,4 @@
-//! Flags of the command line, by the same checks as the file.
+//! Command-line flags that override the file. They pass the same checks.
 
 use taximeter_meter::{Dialect, UsageAsk};
 
@@ -6,27 +6,27 @@ use crate::mistake::{Invalid, Mistake, Mistakes};
 use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
 use crate::reader::quoted;
 use crate::tls::admin_problem;
-use crate::values::Value;
+use crate::value::Value;
 
 /// The name of the upstream that `--upstream` gives.
 const UPSTREAM: &str = "upstream";
 
-/// What flags set over a file, as typed.
+/// Flags that override the file, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// `--listen`: where clients connect.
     pub listen: Option<String>,
-    /// `--admin`: metrics and health.
+    /// `--admin`: the admin address.
     pub admin: Option<String>,
     /// `--data-dir`: journal and store.
     pub data_dir: Option<String>,
-    /// `--upstream`: one upstream in place of all in the file.
+    /// `--upstream`: one upstream in place of all those in the file.
     pub upstream: Option<String>,
 }
 
 impl Config {
-    /// The configuration without a file: everything to `upstream_url`, everyone as tenant
-    /// `default`.
+    /// The configuration without a file: all requests go to `upstream_url`, and every caller is
+    /// the tenant `default`.
     ///
     /// Errors: the mistake in `--upstream`.
     pub fn zero(upstream_url: &str) -> Result<Self, Mistakes> {
@@ -34,9 +34,9 @@ impl Config {
         Self::before(Vec::new()).with(&Overrides { upstream, ..Overrides::default() })
     }
 
-    /// The same with the flags that are given.
+    /// This configuration with the flags that are given.
     ///
-    /// Errors: every mistake in the flags, or between them and the rest.
+    /// Errors: every mistake in the flags, or between the flags and the file.
     pub fn with(mut self, overrides: &Overrides) -> Result<Self, Mistakes> {
         let mut flags = Flags::default();
         if let Some(listen) = flags.read("--listen", overrides.listen.as_deref()) {
@@ -60,7 +60,7 @@ impl Config {
     }
 }
 
-/// Reads flags, and keeps their mistakes.
+/// Reads flags and collects their mistakes.
 #[derive(Default)]
 struct Flags {
     mistakes: Vec<Mistake>,
@@ -75,7 +75,7 @@ impl Flags {
     fn invalid(&mut self, flag: &str, text: &str, why: &Invalid) {
         let value = if why.secret { "the value".to_owned() } else { quoted(text) };
         self.mistakes.push(Mistake {
-            place: None,
+            position: None,
             subject: flag.to_owned(),
             problem: format!("{value} {}", why.problem),
             hint: format!("expected {}", why.expected),

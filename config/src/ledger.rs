@@ -1,33 +1,33 @@
-//! How a ledger is written, and what happens where it cannot be.
+//! How the ledger is written, and what happens when it cannot be written.
 
 /// When an entry counts as written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The kernel has it: survives the death of this process.
+    /// The kernel has it: the entry survives the end of the process.
     Os,
-    /// The kernel has it, and the disk within 10 ms.
+    /// The kernel has it, and the disk has it within 10 ms.
     #[default]
     Group,
-    /// The disk has it: survives a power cut.
+    /// The disk has it: the entry survives a power cut.
     Sync,
 }
 
-/// A journal that is damaged before its end.
+/// What a start does with a journal that is damaged before its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnDamage {
-    /// Nothing is started.
+    /// It fails.
     #[default]
     Strict,
-    /// What cannot be read is left out, and told.
+    /// It leaves out what it cannot read, and reports it.
     Salvage,
 }
 
-/// A ledger that cannot be written.
+/// What happens to requests while the ledger cannot be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnUnavailable {
-    /// 503 `ledger_unavailable`.
+    /// Taximeter answers 503 `ledger_unavailable`.
     #[default]
     Refuse,
-    /// Requests go on while there is room to queue what they owe.
+    /// Taximeter serves on while the queue of entries has room.
     Serve,
 }

@@ -1,9 +1,14 @@
-//! A file → one valid `Config`, or every mistake with its line and column.
+//! Reads a configuration file. The result is one valid `Config`, or every mistake with its line and
+//! column.
 //!
-//! `Raw*` is what the file says, with places; `Config` is what the program may trust. The way goes
-//! text → tree (`yaml`) → `Raw*` (`reader`, `schema`, `values`) → `Config` (`check`); none of the
-//! steps stops at a first mistake. Refuses to know sockets and the runtime: the environment and
-//! files are functions that the caller gives.
+//! A file passes through three steps: text → tree (`yaml`) → `Raw*` structs (`reader`, `schema`,
+//! `values`) → `Config` (`check`). `Raw*` structs hold what the file says, with locations. `Config`
+//! holds what the program may trust. No step stops at the first mistake.
+//!
+//! Each key is declared once: in `schema` and the files below it, `tls`, and, for limits, `limits`.
+//! The JSON Schema (`json_schema`) and the reference page (`reference`) are made from these tables.
+//!
+//! The crate does no I/O: the caller passes functions that read environment variables and files.
 
 mod access_log;
 mod check;
@@ -11,6 +16,7 @@ mod content;
 mod described;
 mod file;
 mod flags;
+mod json_schema;
 mod ledger;
 mod limits;
 mod mistake;
@@ -21,16 +27,18 @@ mod otel;
 mod postgres;
 mod prices;
 mod reader;
+#[cfg(test)]
+mod reference;
 mod running;
 mod sampling;
 mod schema;
 mod secret;
-mod shape;
 mod terms;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod upstream;
+mod value;
 mod values;
 mod versions;
 mod yaml;
@@ -41,14 +49,14 @@ pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
 pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;
-pub use mistake::{Invalid, Mistake, Mistakes, Place};
+pub use mistake::{Invalid, Mistake, Mistakes, Position};
 pub use model::{
     ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, HistogramBuckets,
     Ledger, ModelPattern, OnClientLeft, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices,
     Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader,
     UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
-pub use otel::{Emission, Exporter, Ignored, LogsExport, MetricsExport, TracesExport};
+pub use otel::{Emission, Exporter, IgnoredVariable, LogsExport, MetricsExport, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use secret::Secret;
 pub use values::is_tenant_name;

@@ -1,23 +1,23 @@
-//! What is wrong with a configuration, and how a person is told.
+//! Mistakes in a configuration, and how they are printed.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// Mistakes kept of one file; the others are only counted.
+/// The most mistakes that are kept of one file. Further ones are counted.
 const MISTAKES_MAX: usize = 100;
-/// Characters of a source line shown around a mistake.
+/// The most characters of a line that are printed around a mistake.
 const EXCERPT_CHARS_MAX: usize = 120;
 
-/// Why a value does not do.
+/// Why a value is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; expected {expected}")]
 pub struct Invalid {
-    /// What is wrong, to be read after the value: “is no address”. Never quotes the value.
+    /// What is wrong, as it follows the value: “is not an address”. Never quotes the value.
     pub problem: Cow<'static, str>,
-    /// What would do.
+    /// What is allowed.
     pub expected: Cow<'static, str>,
-    /// Whether the value has a secret in it, so that no message may show it.
+    /// Whether the value holds a secret, so that no message may show it.
     pub(crate) secret: bool,
 }
 
@@ -37,8 +37,8 @@ impl Invalid {
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where in the file; `None` for a flag.
-    pub place: Option<Place>,
+    /// The position in the file; `None` for a flag.
+    pub position: Option<Position>,
     /// The key (`upstreams[0].url`) or the flag (`--listen`); empty for the file as a whole.
     pub subject: String,
     /// What is wrong.
@@ -47,16 +47,16 @@ pub struct Mistake {
     pub hint: String,
 }
 
-/// A place in the file.
+/// A position in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// From 1.
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// The line, cut to what fits a screen; secrets are masked.
+    /// The line, cut to the width of a screen, with secrets masked.
     excerpt: String,
-    /// The part of `excerpt` that is meant, in characters.
+    /// The part of `excerpt` to mark, in characters.
     carets: Range<usize>,
 }
 
@@ -65,58 +65,58 @@ pub struct Place {
 pub struct Mistakes {
     file_name: String,
     mistakes: Vec<Mistake>,
-    /// Found, but beyond what is worth telling.
-    untold: usize,
+    /// How many more were found and not kept.
+    not_shown: usize,
 }
 
 impl std::error::Error for Mistakes {}
 
 impl Mistakes {
-    /// The mistakes that are told; at least one.
+    /// The mistakes that are printed; at least one.
     #[must_use]
-    pub fn told(&self) -> &[Mistake] {
+    pub fn shown(&self) -> &[Mistake] {
         &self.mistakes
     }
 
-    /// Each of them in one line, as a log wants it.
+    /// Each mistake in one line, for the log.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.mistakes.iter().map(|Mistake { place, subject, problem, hint }| {
-            let place = place
-                .as_ref()
-                .map(|Place { line, column, .. }| format!("{}:{line}:{column}: ", self.file_name));
+        self.mistakes.iter().map(|Mistake { position, subject, problem, hint }| {
+            let position = position.as_ref().map(|Position { line, column, .. }| {
+                format!("{}:{line}:{column}: ", self.file_name)
+            });
             let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
-            format!("{}{subject}{problem}; {hint}", place.unwrap_or_default())
+            format!("{}{subject}{problem}; {hint}", position.unwrap_or_default())
         })
     }
 
-    /// Mistakes of flags, which have no place in a file.
+    /// Mistakes in flags, which have no position in a file.
     pub(crate) fn of_flags(mistakes: Vec<Mistake>) -> Self {
-        Self { file_name: String::new(), mistakes, untold: 0 }
+        Self { file_name: String::new(), mistakes, not_shown: 0 }
     }
 }
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for mistake in &self.mistakes {
-            match &mistake.place {
-                Some(place) => place.write(f, &self.file_name, mistake)?,
+            match &mistake.position {
+                Some(position) => position.write(f, &self.file_name, mistake)?,
                 None => {
                     writeln!(f, "{}: {}", mistake.subject, mistake.problem)?;
                     writeln!(f, "  {}", mistake.hint)?;
                 }
             }
         }
-        match self.mistakes.len().saturating_add(self.untold) {
+        match self.mistakes.len().saturating_add(self.not_shown) {
             1 => f.write_str("1 problem; nothing was started"),
-            n if self.untold > 0 => {
-                write!(f, "{n} problems, the first {MISTAKES_MAX} told; nothing was started")
+            n if self.not_shown > 0 => {
+                write!(f, "{n} problems; the first {MISTAKES_MAX} are shown; nothing was started")
             }
             n => write!(f, "{n} problems; nothing was started"),
         }
     }
 }
 
-impl Place {
+impl Position {
     fn write(&self, f: &mut fmt::Formatter<'_>, file: &str, mistake: &Mistake) -> fmt::Result {
         write!(f, "{file}:{}:{}: ", self.line, self.column)?;
         if !mistake.subject.is_empty() {
@@ -130,7 +130,7 @@ impl Place {
     }
 }
 
-/// A mistake as it is found: by bytes of the text.
+/// A mistake as the reader finds it, by bytes of the text.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) at: Range<usize>,
@@ -139,11 +139,11 @@ pub(crate) struct Found {
     pub(crate) hint: String,
 }
 
-/// Gathers what is found; `Mistakes` at the end.
+/// Collects mistakes; they become `Mistakes` at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     found: Vec<Found>,
-    untold: usize,
+    not_shown: usize,
     secrets: Vec<Range<usize>>,
 }
 
@@ -152,17 +152,17 @@ impl Findings {
         if self.found.len() < MISTAKES_MAX {
             self.found.push(found);
         } else {
-            self.untold = self.untold.saturating_add(1);
+            self.not_shown = self.not_shown.saturating_add(1);
         }
     }
 
-    /// These bytes of the text are shown to nobody.
+    /// Masks these bytes in every message.
     pub(crate) fn mask(&mut self, at: Range<usize>) {
         self.secrets.push(at);
     }
 
-    /// These bytes were to be values, but the text is no tree: hides what is on a line that speaks
-    /// of secrets.
+    /// Masks the values of a line that names a secret, where the text is not valid YAML and so
+    /// nobody knows which bytes are values.
     pub(crate) fn mask_line(&mut self, text: &str, at: &Range<usize>) {
         const SPEAKING: [&str; 5] = ["credential", "key", "password", "secret", "token"];
         let line = line(text, clamped(text, at.start));
@@ -173,7 +173,7 @@ impl Findings {
         }
     }
 
-    /// What was built, or every mistake in the order of the text. Nothing is built only if a
+    /// What was built, or every mistake in the order of the text. `built` may be `None` only if a
     /// mistake was found.
     pub(crate) fn into_result<T>(
         mut self,
@@ -187,7 +187,7 @@ impl Findings {
             _ => self.found.sort_by_key(|found| found.at.start),
         }
         let mistakes = self.found.into_iter().map(|found| Mistake {
-            place: Some(place(text, &found.at, &self.secrets)),
+            position: Some(position(text, &found.at, &self.secrets)),
             subject: found.subject,
             problem: found.problem,
             hint: found.hint,
@@ -195,13 +195,13 @@ impl Findings {
         Err(Mistakes {
             mistakes: mistakes.collect(),
             file_name: file_name.to_owned(),
-            untold: self.untold,
+            not_shown: self.not_shown,
         })
     }
 }
 
 /// Lines end at `\n`; columns are characters.
-fn place(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Place {
+fn position(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Position {
     let start = clamped(text, at.start);
     let line = line(text, start);
     let shown: Vec<char> = text
@@ -225,7 +225,7 @@ fn place(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Place {
         false => 0,
     };
     let carets = before.saturating_sub(cut);
-    Place {
+    Position {
         line: text.get(..start).map_or(0, |part| part.matches('\n').count()).saturating_add(1),
         column: before.saturating_add(1),
         excerpt: shown.into_iter().skip(cut).take(EXCERPT_CHARS_MAX).collect(),
@@ -233,7 +233,7 @@ fn place(text: &str, at: &Range<usize>, secrets: &[Range<usize>]) -> Place {
     }
 }
 
-/// `at`, but not behind the last word of the text, where there is nothing to point at.
+/// `at`, or the end of the text's last word where `at` is behind it.
 fn clamped(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.trim_end().len()))
 }

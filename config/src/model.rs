@@ -1,5 +1,5 @@
-//! What the program may trust. Built only by the reader of the file, or from flags by the same
-//! checks.
+//! The valid configuration, which the program may trust. Only `check` builds it, from a file or
+//! from flags.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::sampling::TraceKeys;
 use crate::secret::Secret;
 
-/// Where metrics and health are, unless somebody says so.
+/// The default admin address.
 pub const ADMIN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);
 
 /// A valid configuration.
@@ -29,25 +29,25 @@ pub const ADMIN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCAL
 pub struct Config {
     /// Where clients connect.
     pub listen: SocketAddr,
-    /// What their connections are secured with.
+    /// TLS for client connections.
     pub tls: Option<Tls>,
-    /// Metrics, health.
+    /// The address of metrics, health checks, API and console.
     pub admin: SocketAddr,
-    /// What callers of the admin address must show, unless they have a certificate. One of the two is
-    /// there when that address is not loopback.
+    /// The token of callers of the admin address. An address that is not loopback has a token, or
+    /// `admin_tls` with `client_ca`.
     pub admin_token: Option<Secret>,
-    /// What connections to the admin address are secured with; who shows a certificate of its
-    /// `client_ca` needs no token.
+    /// TLS for the admin address. A caller with a certificate that its `client_ca` has signed needs
+    /// no token.
     pub admin_tls: Option<Tls>,
-    /// Journal and store.
+    /// The folder of the journal and the SQLite store.
     pub data_dir: PathBuf,
     /// Threads that carry requests; by default one per core, at most 4.
     pub workers: usize,
-    /// In order of preference: the first whose `models` match serves.
+    /// In order of preference. The first whose `models` match serves.
     pub upstreams: Vec<Upstream>,
     /// Who may call.
     pub tenants: Tenants,
-    /// In order of preference: the first whose `models` match counts.
+    /// In order of preference. The first whose `models` match counts.
     pub tokenizers: Vec<TokenizerFile>,
     /// What tokens cost.
     pub prices: Prices,
@@ -55,36 +55,36 @@ pub struct Config {
     pub billing: Billing,
     /// How the ledger is written.
     pub ledger: Ledger,
-    /// Where the ledger is sent to.
+    /// Where records are sent.
     pub export: Export,
-    /// What is emitted.
+    /// Metrics, traces and logs.
     pub telemetry: Telemetry,
-    /// `x-taximeter-tokens`, `x-taximeter-cost` on answers.
+    /// Whether answers carry `x-taximeter-tokens` and `x-taximeter-cost`.
     pub receipts: bool,
-    /// Forward unknown paths, recorded as unknown.
+    /// Whether unknown paths are forwarded, and recorded as unknown.
     pub passthrough: bool,
-    /// Labels of the place, put on every record (`k8s.pod.name` …).
+    /// Labels on every record, such as `k8s.pod.name`.
     pub resource: BTreeMap<String, String>,
     /// Named limits.
     pub limits: Limits,
 }
 
 impl Config {
-    /// `url.scheme` of what clients ask.
+    /// The value of `url.scheme` for client requests.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Whether the admin address asks who somebody is.
+    /// Whether callers of the admin address need a token or a certificate.
     pub(crate) fn admin_is_guarded(&self) -> bool {
         let by_certificate = self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         self.admin_token.is_some() || by_certificate
     }
 
-    /// The defaults, in front of `upstreams`.
+    /// The defaults with these upstreams.
     pub(crate) fn before(upstreams: Vec<Upstream>) -> Self {
-        // One thread a core, but not more than what one engine gives can use.
+        // One thread per core. One engine does not keep more than this busy.
         const WORKERS_MAX: usize = 4;
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self {
@@ -111,14 +111,14 @@ impl Config {
     }
 }
 
-/// Files, in PEM, that connections are secured with.
+/// The PEM files of a TLS server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// Our certificate, and those between it and its authority.
+    /// The certificate, and those between it and its authority.
     pub cert: PathBuf,
-    /// Its key.
+    /// The certificate's key.
     pub key: PathBuf,
-    /// Authorities of callers' certificates; `None` asks for none.
+    /// The authorities of callers' certificates. `None`: callers need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -127,40 +127,40 @@ pub struct Tls {
 pub struct Upstream {
     /// Unique name.
     pub name: String,
-    /// Where it is.
+    /// Its base URL.
     pub url: UpstreamUrl,
-    /// Its habits.
+    /// The engine's kind.
     pub dialect: Dialect,
     /// `gen_ai.provider.name`.
     pub provider: String,
-    /// What its streams are asked to say of usage, where the dialect can be asked so.
+    /// The usage that its streams are asked for, if the dialect supports it.
     pub usage: UsageAsk,
-    /// Which models it serves.
+    /// The models that it serves.
     pub models: Vec<ModelPattern>,
-    /// What we show it; `None` sends none.
+    /// The API key that Taximeter sends to it.
     pub credential: Option<Secret>,
-    /// Hand the client's own credential on.
+    /// Whether the client's own credential is sent to it.
     pub forward_credential: bool,
-    /// Count what it reports too, where our count is exact.
+    /// Whether Taximeter also counts what it reports, where that count is exact.
     pub recount: bool,
-    /// What becomes of an answer whose client leaves within it.
+    /// What happens to an answer whose client has left.
     pub on_client_left: OnClientLeft,
-    /// What it runs on, where its requests owe a share of that in place of a price a token: one
-    /// after the other.
+    /// Its GPUs, in the order of their days. Its requests owe a share of them in place of a price
+    /// per token.
     pub gpus: Vec<GpuPrice>,
 }
 
-/// What becomes of an answer whose client leaves within it.
+/// What happens to an answer whose client has left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnClientLeft {
-    /// The engine's work is cancelled.
+    /// Taximeter cancels the engine's work.
     #[default]
     Cancel,
-    /// It is read on, for the usage at its end.
+    /// Taximeter reads on, for the usage at its end.
     Drain,
 }
 
-/// `http://host:port/prefix` or `https://…`, taken apart.
+/// The parts of `http://host:port/prefix` or `https://…`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UpstreamUrl {
     /// TLS or not.
@@ -169,23 +169,23 @@ pub struct UpstreamUrl {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Path in front of the route, without a final slash; a final `/v1` is dropped since routes
-    /// bring it.
+    /// Path in front of the route, without a final slash and without a final `/v1`: routes begin
+    /// with `/v1`.
     pub prefix: String,
 }
 
-/// A glob over model names: `*` is any run of characters.
+/// A glob over model names. `*` stands for any run of characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPattern(pub(crate) String);
 
-/// A vocabulary, and for whom it counts.
+/// A vocabulary, and the models that it counts for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenizerFile {
-    /// Which models it counts for.
+    /// The models that it counts for.
     pub models: Vec<ModelPattern>,
-    /// A file, or a folder with one in it.
+    /// The file, or a folder with it.
     pub path: PathBuf,
-    /// Whether the models' own vocabulary is another.
+    /// Whether the models have another vocabulary, so that counts are estimates.
     pub estimated: bool,
 }
 
@@ -198,11 +198,11 @@ pub struct Tenants {
     pub keys: Vec<ApiKey>,
     /// A header that trusted peers may set.
     pub header: Option<TrustedHeader>,
-    /// With whom something is agreed.
+    /// The terms of single tenants.
     pub list: Vec<Tenant>,
 }
 
-/// Everyone is the tenant `default`.
+/// Every caller is the tenant `default`.
 impl Default for Tenants {
     fn default() -> Self {
         let unknown = UnknownCaller::Tenant("default".to_owned());
@@ -213,7 +213,7 @@ impl Default for Tenants {
 /// Callers without a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnknownCaller {
-    /// 401.
+    /// Taximeter answers 401.
     Refuse,
     /// Served as this tenant.
     Tenant(String),
@@ -224,46 +224,46 @@ pub enum UnknownCaller {
 pub struct ApiKey {
     /// Unique, shown in records.
     pub id: String,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: String,
     /// SHA-256 of the key.
     pub sha256: [u8; 32],
-    /// Kept on records.
+    /// Labels on its records.
     pub labels: BTreeMap<String, String>,
 }
 
-/// What is agreed with one tenant.
+/// The terms of one tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tenant {
     /// Unique.
     pub name: String,
-    /// What list prices are multiplied with: 0.9 is a discount of 10 %.
+    /// The factors on list prices: 0.9 is a discount of 10 %.
     pub factors: Dated<Decimal>,
-    /// File of fixed prices.
+    /// A file of fixed prices.
     pub prices: Option<PathBuf>,
-    /// What is free each month that begins on a day, in the zone of the bills.
+    /// What is free in each month, in the zone of the bills.
     pub allowance: Option<Dated<Allowance>>,
-    /// Requests that run at once; `None` leaves it to the limit for everybody.
+    /// The most requests that run at once; `None` leaves it to the general limit.
     pub concurrency: Option<usize>,
 }
 
-/// A header that names the tenant, believed from these peers only.
+/// A header that names the tenant, from trusted peers only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrustedHeader {
-    /// Lower case.
+    /// Its name in lower case.
     pub name: String,
-    /// Networks.
+    /// The networks of these peers.
     pub trusted_peers: Vec<IpNet>,
 }
 
 /// What tokens cost.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
-    /// Of costs and bills.
+    /// The currency of costs and bills.
     pub currency: Currency,
-    /// What other currencies are worth in it.
+    /// Exchange rates from other currencies.
     pub exchange: Vec<ExchangeRate>,
-    /// Files laid over the built-in book, or folders of them.
+    /// Files whose prices replace those of the built-in book, or folders of them.
     pub overrides: Vec<PathBuf>,
     /// Models without a price.
     pub unknown: UnknownPrice,
@@ -272,7 +272,7 @@ pub struct Prices {
 /// How bills are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Billing {
-    /// Whose months, days and hours bills are of; it has a name.
+    /// The time zone of bills; it has an IANA name.
     pub zone: TimeZone,
 }
 
@@ -285,10 +285,10 @@ impl Default for Billing {
 /// Models without a price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownPrice {
-    /// Served; cost unknown.
+    /// Taximeter serves them at unknown cost.
     #[default]
     Meter,
-    /// 400 `unknown_price`.
+    /// Taximeter answers 400 `unknown_price`.
     Refuse,
 }
 
@@ -297,15 +297,15 @@ pub enum UnknownPrice {
 pub struct Ledger {
     /// When an entry counts as written.
     pub durability: Durability,
-    /// A journal that is damaged before its end.
+    /// What a start does with a journal that is damaged before its end.
     pub recovery: OnDamage,
-    /// A ledger that cannot be written.
+    /// What happens to requests while the ledger cannot be written.
     pub unavailable: OnUnavailable,
-    /// How long the journal is kept once the store has it, in days.
+    /// How long journal files are kept once the store has them, in days.
     pub keep_days: u32,
-    /// What the data directory may take, in bytes; `None` where nobody says.
+    /// The most bytes of the data directory; `None` is no limit.
     pub dir_bytes_max: Option<usize>,
-    /// Where requests can be asked for and bills come from.
+    /// The database for questions and bills.
     pub store: Store,
 }
 
@@ -315,7 +315,7 @@ impl Default for Ledger {
             durability: Durability::default(),
             recovery: OnDamage::default(),
             unavailable: OnUnavailable::default(),
-            // A year, and a month to find out that it is needed.
+            // A year, and a month to notice that a file is needed.
             keep_days: 400,
             dir_bytes_max: None,
             store: Store::default(),
@@ -323,7 +323,7 @@ impl Default for Ledger {
     }
 }
 
-/// Where the ledger is sent to.
+/// Where records are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Export {
     /// A receiver of CloudEvents.
@@ -333,15 +333,15 @@ pub struct Export {
 /// A receiver of CloudEvents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Push {
-    /// Where batches are posted; `prefix` is the whole path.
+    /// The URL for batches; `prefix` is the whole path.
     pub url: UpstreamUrl,
-    /// What it is shown.
+    /// The token that Taximeter sends.
     pub token: Option<Secret>,
-    /// Events in one batch.
+    /// The most events in one batch.
     pub batch_max: usize,
 }
 
-/// Where requests can be asked for and bills come from.
+/// The database for questions and bills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Store {
     /// A file in the data directory.
@@ -351,57 +351,57 @@ pub enum Store {
     Postgres(Box<PostgresUrl>),
 }
 
-/// Where a PostgreSQL database is, and how to get in. Shown without the password.
+/// The URL of a PostgreSQL database. Messages show it without the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     /// Role.
     pub user: String,
-    /// None where the server asks for none.
+    /// `None` where the server needs none.
     pub password: Option<Secret>,
-    /// Name or address without brackets; the folder of the server's socket begins with `/`.
+    /// A name, an address without brackets, or the folder of a socket, which begins with `/`.
     pub host: String,
-    /// Port, also of a socket.
+    /// Port, for a socket too.
     pub port: u16,
     /// Database.
     pub database: String,
-    /// Whether the connection is encrypted, and the server known.
+    /// Whether the connection is encrypted, and the server's certificate checked.
     pub tls: PostgresTls,
-    /// Whom to trust, in PEM; the system's authorities by default.
+    /// A PEM file with authorities; `None` trusts the system's.
     pub root_certificates: Option<PathBuf>,
 }
 
-/// `sslmode`, as libpq means it.
+/// `sslmode`, with libpq's meaning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PostgresTls {
     /// Never encrypted.
     Disable,
-    /// Encrypted where the server can; whoever it is.
+    /// Encrypted if the server can. The certificate is not checked.
     #[default]
     Prefer,
-    /// Encrypted; whoever the server is.
+    /// Encrypted. The certificate is not checked.
     Require,
-    /// Encrypted, and the server has a certificate for its name.
+    /// Encrypted, and the server's certificate is for its name.
     VerifyFull,
 }
 
-/// What is emitted, as far as the file says.
+/// `telemetry` as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telemetry {
-    /// Generation of the GenAI conventions; `None` leaves it to the environment.
+    /// The generation of the GenAI conventions; `None` leaves it to the environment.
     pub genai: Option<GenAi>,
-    /// Tenants that get a label of their own; the rest share `other`.
+    /// The most tenants with their own label. Further ones share `other`.
     pub tenants_max: usize,
-    /// Whether `/metrics` names the instrumentation scope on each series.
+    /// Whether each series of `/metrics` names its instrumentation scope.
     pub scope_labels: bool,
-    /// Whether histograms have native buckets too, for scrapes in Prometheus' protobuf.
+    /// Whether histograms also have native buckets.
     pub native_histograms: bool,
-    /// Which requests have a line in the log.
+    /// Which requests get a line in the log.
     pub access_log: AccessLog,
-    /// Where it is pushed to; what is `None` is left to the environment.
+    /// The collector. What is `None` is left to the environment.
     pub otlp: OtlpKeys,
     /// Which requests have spans; `None` leaves it to the environment.
     pub traces: Option<TraceKeys>,
-    /// What of prompts and answers is put on spans.
+    /// Which texts of prompts and answers are captured.
     pub content: Arc<Content>,
 }
 
@@ -423,16 +423,16 @@ impl Default for Telemetry {
 /// A generation of the OpenTelemetry GenAI conventions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GenAi {
-    /// As released with v1.41: what most dashboards read today.
+    /// Release v1.41.
     #[default]
     V1_41,
-    /// As their own repository has them since.
+    /// The current state of the conventions' repository.
     Latest,
-    /// Each under its own names.
+    /// Both generations side by side.
     Both,
 }
 
-/// How OTLP travels.
+/// The protocol of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtlpProtocol {
     /// gRPC over HTTP/2.
@@ -441,58 +441,58 @@ pub enum OtlpProtocol {
     HttpProtobuf,
 }
 
-/// What a pushed number counts from.
+/// What pushed numbers count from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Temporality {
     /// The start of the gateway.
     #[default]
     Cumulative,
-    /// The push before.
+    /// The push before this one.
     Delta,
 }
 
-/// Which buckets pushed histograms have.
+/// The buckets of pushed histograms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HistogramBuckets {
-    /// Those of the conventions.
+    /// The buckets of the conventions.
     #[default]
     Explicit,
-    /// Those whose bounds grow by a factor.
+    /// Buckets whose bounds grow by a factor.
     Exponential,
 }
 
-/// A certificate that is shown to a server, and its key: files in PEM.
+/// The PEM files of a TLS client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// The certificate, with those between it and one that is trusted.
+    /// The certificate, and those between it and its authority.
     pub cert: PathBuf,
-    /// Its key.
+    /// The certificate's key.
     pub key: PathBuf,
 }
 
-/// `telemetry.otlp`, as far as the file says.
+/// `telemetry.otlp` as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtlpKeys {
-    /// The collector; over HTTP, what stands in front of `/v1/metrics` and the like.
+    /// The collector's URL; over HTTP, without `/v1/metrics` and the like.
     pub endpoint: Option<UpstreamUrl>,
-    /// How it travels.
+    /// The protocol.
     pub protocol: Option<OtlpProtocol>,
-    /// Sent with each push.
+    /// Headers of each push.
     pub headers: Option<BTreeMap<String, Secret>>,
-    /// Whether it is compressed.
+    /// Whether pushes are compressed.
     pub gzip: Option<bool>,
-    /// Time for one push.
+    /// The time for one push and its answer.
     pub timeout: Option<Duration>,
-    /// A file of certificates that are trusted in place of the system's.
+    /// A file with the authorities to trust in place of the system's.
     pub ca: Option<PathBuf>,
-    /// What is shown to a collector that asks who pushes.
+    /// The client certificate for the collector.
     pub client: Option<ClientCertificate>,
-    /// Time between two pushes of metrics.
+    /// The time between two pushes of metrics.
     pub interval: Option<Duration>,
-    /// What their numbers count from.
+    /// What pushed numbers count from.
     pub temporality: Option<Temporality>,
-    /// Which buckets their histograms have.
+    /// The buckets of pushed histograms.
     pub histograms: Option<HistogramBuckets>,
-    /// Whether log lines are pushed as well.
+    /// Whether log lines are pushed too.
     pub logs: Option<bool>,
 }

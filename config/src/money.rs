@@ -1,4 +1,4 @@
-//! Values of prices and bills: currencies, money, percentages, days, zones and exchange rates.
+//! Values of prices and bills: currencies, amounts, percentages, days, zones and exchange rates.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -6,14 +6,13 @@ use rust_decimal::Decimal;
 use taximeter_pricing::{Currency, Money};
 
 use crate::mistake::Invalid;
-use crate::shape::Shape;
-use crate::values::Value;
+use crate::value::Value;
 
 impl Value for Currency {
-    const EXPECTED: &'static str = "a currency of ISO 4217, such as EUR";
+    const EXPECTED: &'static str = "an ISO 4217 currency code, such as EUR";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        Self::new(text).ok_or_else(|| Invalid::new("is no currency", Self::EXPECTED))
+        Self::new(text).ok_or_else(|| Invalid::new("is not a currency", Self::EXPECTED))
     }
 }
 
@@ -21,28 +20,28 @@ impl Value for Date {
     const EXPECTED: &'static str = "a day such as 2026-11-01";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        text.parse().map_err(|_| Invalid::new("is no day", Self::EXPECTED))
+        text.parse().map_err(|_| Invalid::new("is not a day", Self::EXPECTED))
     }
 }
 
 impl Value for TimeZone {
-    const EXPECTED: &'static str = "a name of the IANA database, such as Europe/Berlin or UTC";
+    const EXPECTED: &'static str = "the IANA name of a time zone, such as Europe/Berlin or UTC";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         let zone = Self::get(text).ok().filter(|zone| !zone.is_unknown());
-        zone.ok_or_else(|| Invalid::new("is no time zone", Self::EXPECTED))
+        zone.ok_or_else(|| Invalid::new("is not a time zone", Self::EXPECTED))
     }
 }
 
-/// Money for one of another currency.
+/// What one unit of another currency is worth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate(pub(crate) Decimal);
 
 impl Value for Rate {
-    const EXPECTED: &'static str = "money for one of the other currency, such as 0.92";
+    const EXPECTED: &'static str = "a number above 0, such as 0.92";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let invalid = || Invalid::new("is no exchange rate", Self::EXPECTED);
+        let invalid = || Invalid::new("is not an exchange rate", Self::EXPECTED);
         plain(text).filter(|rate| !rate.is_zero()).map(Self).ok_or_else(invalid)
     }
 }
@@ -54,17 +53,17 @@ fn plain(text: &str) -> Option<Decimal> {
 }
 
 impl Value for Money {
-    const EXPECTED: &'static str = "money such as 2.50 USD";
+    const EXPECTED: &'static str = "an amount and a currency, such as 2.50 USD";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         let money = text.split_once(' ').and_then(|(amount, currency)| {
             Some(Self { amount: plain(amount)?, currency: Currency::new(currency)? })
         });
-        money.ok_or_else(|| Invalid::new("is no money", Self::EXPECTED))
+        money.ok_or_else(|| Invalid::new("is not an amount of money", Self::EXPECTED))
     }
 }
 
-/// A part of something: 0.1 is 10 %.
+/// A percentage as a fraction: 0.1 is 10 %.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Percent(pub(crate) Decimal);
 
@@ -72,67 +71,13 @@ impl Value for Percent {
     const EXPECTED: &'static str = "a percentage such as 10 %";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        /// More places would leave none for the prices that it multiplies.
+        /// With more places, prices that it multiplies would lose digits.
         const PLACES_MAX: u32 = 4;
         let percent = text.strip_suffix('%').and_then(|number| plain(number.trim_end()));
         percent
             .filter(|percent| percent.scale() <= PLACES_MAX)
             .and_then(|percent| percent.checked_mul(Decimal::new(1, 2)))
             .map(|fraction| Self(fraction.normalize()))
-            .ok_or_else(|| Invalid::new("is no percentage", Self::EXPECTED))
+            .ok_or_else(|| Invalid::new("is not a percentage", Self::EXPECTED))
     }
-}
-
-/// How many are free.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Free(pub(crate) u64);
-
-impl Value for Free {
-    const EXPECTED: &'static str = "a number of tokens such as 1000000";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        whole(text).map(Self).ok_or_else(|| Invalid::new("is no number", Self::EXPECTED))
-    }
-
-    fn shape() -> Shape {
-        Shape::Whole(0)
-    }
-}
-
-/// How many of something, which may be none.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Count(pub(crate) u32);
-
-impl Value for Count {
-    const EXPECTED: &'static str = "a whole number such as 2";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        whole(text).map(Self).ok_or_else(|| Invalid::new("is no number", Self::EXPECTED))
-    }
-
-    fn shape() -> Shape {
-        Shape::Whole(0)
-    }
-}
-
-/// What a token weighs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Weight(pub(crate) u32);
-
-impl Value for Weight {
-    const EXPECTED: &'static str = "a whole number such as 4";
-
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        whole(text).map(Self).ok_or_else(|| Invalid::new("is no weight", Self::EXPECTED))
-    }
-
-    fn shape() -> Shape {
-        Shape::Whole(0)
-    }
-}
-
-/// A whole number in plain digits.
-fn whole<N: std::str::FromStr>(text: &str) -> Option<N> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    is_plain.then(|| text.parse().ok()).flatten()
 }

@@ -1,61 +1,100 @@
-//! Values that are numbers: counts, times and parts.
+//! Values that are numbers: whole numbers, times and ratios.
 
-use std::num::{IntErrorKind, NonZeroU32, NonZeroUsize, ParseIntError};
-use std::str::FromStr;
+use std::borrow::Cow;
+use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
+use crate::json_schema::Allowed;
 use crate::mistake::Invalid;
 use crate::sampling::Ratio;
-use crate::shape::Shape;
-use crate::values::Value;
+use crate::value::Value;
 
-/// Longest time that a limit may grant.
+/// The longest time that a key may set.
 const SECONDS_MAX: f64 = 86_400.0;
 
 impl Value for Ratio {
     const EXPECTED: &'static str = "a number from 0 to 1, such as 0.1";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let part = text.parse().ok().and_then(Self::of);
-        part.ok_or_else(|| Invalid::new("is no part of a whole", Self::EXPECTED))
+        let ratio = text.parse().ok().and_then(Self::of);
+        ratio.ok_or_else(|| Invalid::new("is not a number from 0 to 1", Self::EXPECTED))
     }
 
-    fn shape() -> Shape {
-        Shape::Number(0.0, 1.0)
+    fn allowed() -> Allowed {
+        Allowed::Number { zero: true, max: 1.0 }
     }
 }
 
-impl Value for NonZeroUsize {
-    const EXPECTED: &'static str = "a whole number above 0";
+/// A whole number from `MIN` to `MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Whole<const MIN: u64, const MAX: u64>(u64);
+
+/// A whole number from `MIN` on.
+pub(crate) type AtLeast<const MIN: u64> = Whole<MIN, { u64::MAX }>;
+/// The same in 32 bits.
+pub(crate) type AtLeast32<const MIN: u64> = Whole<MIN, { u32::MAX as u64 }>;
+
+impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
+    pub(crate) const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The upper bound where it is another than the type's own.
+    fn max() -> Option<u64> {
+        (MAX < u32::MAX.into()).then_some(MAX)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Value for Whole<MIN, MAX> {
+    const EXPECTED: &'static str = "a whole number";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        count(text)
+        let too_large = || Invalid::new("is too large", format!("at most {MAX}"));
+        // `parse` would also take a `+`.
+        let digits = if text.starts_with('+') { "" } else { text };
+        match digits.parse() {
+            Ok(number) if number < MIN => {
+                Err(Invalid::new("is too small", format!("at least {MIN}")))
+            }
+            Ok(number) if number > MAX => Err(too_large()),
+            Ok(number) => Ok(Self(number)),
+            Err(fault) if is_overflow(&fault) => Err(too_large()),
+            Err(_) => Err(Invalid::new("is not a whole number", Self::expected())),
+        }
     }
 
-    fn shape() -> Shape {
-        Shape::Whole(1)
+    fn expected() -> Cow<'static, str> {
+        match Self::max() {
+            Some(max) => format!("a whole number from {MIN} to {max}").into(),
+            None => format!("a whole number, at least {MIN}").into(),
+        }
+    }
+
+    fn allowed() -> Allowed {
+        Allowed::Whole { min: MIN, max: Self::max() }
     }
 }
 
-impl Value for NonZeroU32 {
-    const EXPECTED: &'static str = NonZeroUsize::EXPECTED;
+fn is_overflow(fault: &ParseIntError) -> bool {
+    *fault.kind() == IntErrorKind::PosOverflow
+}
 
-    fn parse(text: &str) -> Result<Self, Invalid> {
-        count(text)
-    }
-
-    fn shape() -> Shape {
-        Shape::Whole(1)
+impl<const MIN: u64, const MAX: u64> From<Whole<MIN, MAX>> for usize {
+    fn from(number: Whole<MIN, MAX>) -> Self {
+        Self::try_from(number.0).unwrap_or(Self::MAX)
     }
 }
 
-fn count<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, Invalid> {
-    // `parse` would also take a `+`.
-    let text = if text.starts_with('+') { "" } else { text };
-    text.parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => Invalid::new("is too large", "a smaller number"),
-        _ => Invalid::new("is no count", NonZeroUsize::EXPECTED),
-    })
+impl<const MIN: u64, const MAX: u64> From<Whole<MIN, MAX>> for u32 {
+    fn from(number: Whole<MIN, MAX>) -> Self {
+        Self::try_from(number.0).unwrap_or(Self::MAX)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> From<Whole<MIN, MAX>> for Option<usize> {
+    fn from(number: Whole<MIN, MAX>) -> Self {
+        Some(number.into())
+    }
 }
 
 impl Value for Duration {
@@ -63,34 +102,34 @@ impl Value for Duration {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         let time = seconds(text).filter(|time| !time.is_zero());
-        time.ok_or_else(|| Invalid::new("is no time in seconds", Self::EXPECTED))
+        time.ok_or_else(|| Invalid::new("is not a time in seconds", Self::EXPECTED))
     }
 
-    fn shape() -> Shape {
-        Shape::Number(0.0, SECONDS_MAX)
+    fn allowed() -> Allowed {
+        Allowed::Number { zero: false, max: SECONDS_MAX }
     }
 }
 
-/// A time that may be none at all.
+/// A time that may be 0.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Grace(Duration);
+pub(crate) struct SecondsOrZero(Duration);
 
-impl From<Grace> for Duration {
-    fn from(Grace(time): Grace) -> Self {
+impl From<SecondsOrZero> for Duration {
+    fn from(SecondsOrZero(time): SecondsOrZero) -> Self {
         time
     }
 }
 
-impl Value for Grace {
+impl Value for SecondsOrZero {
     const EXPECTED: &'static str = "seconds, at most 86400, such as 0 or 5";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let invalid = || Invalid::new("is no time in seconds", Self::EXPECTED);
+        let invalid = || Invalid::new("is not a time in seconds", Self::EXPECTED);
         seconds(text).map(Self).ok_or_else(invalid)
     }
 
-    fn shape() -> Shape {
-        Shape::Number(0.0, SECONDS_MAX)
+    fn allowed() -> Allowed {
+        Allowed::Number { zero: true, max: SECONDS_MAX }
     }
 }
 

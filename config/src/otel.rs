@@ -1,12 +1,12 @@
-//! What the file says of telemetry, completed by OpenTelemetry's environment variables.
+//! The telemetry that the file and OpenTelemetry's environment variables ask for.
 //!
-//! A key of the file wins over a variable that says the same. As the standard wants it, a variable
-//! that does not do is left out with a warning, and one that is empty is not there.
+//! A key of the file wins over a variable with the same meaning. As the standard demands, an
+//! invalid variable is ignored with a warning, and an empty one counts as unset.
 //!
 //! Source: OpenTelemetry specification, configuration/sdk-environment-variables and
 //! protocol/exporter.
 
-mod unheeded;
+mod unsupported;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,10 +20,11 @@ use crate::model::{
 };
 use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
-use crate::values::{Gzip, HeaderText, Receiver, Value};
-use unheeded::UNHEEDED;
+use crate::value::Value;
+use crate::values::{EndpointUrl, Gzip, HeaderText};
+use unsupported::UNSUPPORTED;
 
-/// The port that collectors have for gRPC.
+/// The port of collectors for gRPC.
 const GRPC_PORT: u16 = 4317;
 /// Time for one push.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,54 +32,54 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Time between two pushes of spans, and of log lines.
 const BATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest value of a resource's attribute, in bytes.
+/// The longest value of a resource attribute, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 256;
-/// Attributes of a resource from the environment.
+/// The most resource attributes from the environment.
 const ATTRIBUTES_MAX: usize = 128;
 
-/// What is emitted, and where to.
+/// What telemetry Taximeter emits, and where to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emission {
     /// Generation of the GenAI conventions.
     pub genai: GenAi,
     /// Whether `/metrics` names the instrumentation scope on each series.
     pub scope_labels: bool,
-    /// Attributes of what emits, `service.name` among them.
+    /// Resource attributes, with `service.name`.
     pub resource: BTreeMap<String, String>,
-    /// Where metrics are pushed to.
+    /// How metrics are pushed; `None` if they are not.
     pub metrics: Option<MetricsExport>,
-    /// Where spans are pushed to, and which.
+    /// How spans are pushed, and which; `None` if they are not.
     pub traces: Option<TracesExport>,
-    /// Where log lines are pushed to.
+    /// How log lines are pushed; `None` if they are not.
     pub logs: Option<LogsExport>,
-    /// Whether each call of a kept trace is an event among them, also where nothing of what is said
-    /// is captured.
+    /// Whether each call of a kept trace is an event among the log records, even where no text is
+    /// captured.
     pub events: bool,
 }
 
-/// Where one signal is pushed to, and how.
+/// Where and how one signal is pushed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exporter {
-    /// The collector; over HTTP with the whole path.
+    /// The collector's URL; over HTTP with the whole path.
     pub url: UpstreamUrl,
-    /// How it travels.
+    /// The protocol.
     pub protocol: OtlpProtocol,
-    /// Sent with each push; names in lower case.
+    /// Headers of each push; names in lower case.
     pub headers: BTreeMap<String, Secret>,
-    /// Whether it is compressed.
+    /// Whether pushes are compressed.
     pub gzip: bool,
-    /// Time for one push and its answer.
+    /// The time for one push and its answer.
     pub timeout: Duration,
-    /// A file of certificates that are trusted in place of the system's.
+    /// A file with the authorities to trust in place of the system's.
     pub ca: Option<PathBuf>,
-    /// What is shown to a collector that asks who pushes.
+    /// The client certificate for the collector.
     pub client: Option<ClientCertificate>,
 }
 
 /// How metrics are pushed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricsExport {
-    /// Where to.
+    /// Where and how.
     pub exporter: Exporter,
     /// Time between two pushes.
     pub interval: Duration,
@@ -91,7 +92,7 @@ pub struct MetricsExport {
 /// How spans are pushed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracesExport {
-    /// Where to.
+    /// Where and how.
     pub exporter: Exporter,
     /// Time between two pushes.
     pub interval: Duration,
@@ -102,20 +103,20 @@ pub struct TracesExport {
 /// How log lines are pushed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogsExport {
-    /// Where to.
+    /// Where and how.
     pub exporter: Exporter,
     /// Time between two pushes.
     pub interval: Duration,
 }
 
-/// Whether content is put on spans, in the words of the standard's own instrumentations.
+/// The variable that says where captured content goes.
 pub(crate) const CAPTURE_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
-/// Whether calls are events, in the same words.
+/// The variable that says whether calls are events.
 pub(crate) const EVENT_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
 
-/// A variable that was left out.
+/// A variable that Taximeter ignores.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredVariable {
     /// Its name.
     pub variable: String,
     /// What is wrong with its value.
@@ -123,16 +124,19 @@ pub struct Ignored {
 }
 
 impl Config {
-    /// What this configuration emits in this environment, and what was left out of the latter.
+    /// The telemetry of this configuration in this environment, and the variables that are ignored.
     #[must_use]
-    pub fn emission(&self, env: &dyn Fn(&str) -> Option<String>) -> (Emission, Vec<Ignored>) {
+    pub fn emission(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> (Emission, Vec<IgnoredVariable>) {
         let mut env = Environment { env, ignored: Vec::new() };
         let mut resource = resource(&mut env);
         resource.extend(self.resource.clone());
-        // What it says is in the configuration; that it says nothing is told here.
+        // `check` has read its value. This reports an invalid one.
         env.read(&[CAPTURE_VARIABLE], captures);
         env.read(&["OTEL_PROPAGATORS"], propagators);
-        env.tell_unheeded();
+        env.report_unsupported();
         let emission = Emission {
             genai: self.telemetry.genai.unwrap_or_else(|| opted_in(&mut env)),
             scope_labels: self.telemetry.scope_labels,
@@ -146,13 +150,13 @@ impl Config {
     }
 }
 
-/// What the environment calls a kind of telemetry.
+/// A kind of telemetry, by its names in the environment.
 struct Signal {
-    /// In the names of variables.
+    /// The word in the names of its variables.
     word: &'static str,
-    /// Behind the endpoint, over HTTP.
+    /// The path behind the endpoint, over HTTP.
     path: &'static str,
-    /// What its exporter may be named.
+    /// The supported names of its exporter.
     exporters: &'static [&'static str],
 }
 
@@ -161,14 +165,14 @@ const METRICS: Signal =
 const TRACES: Signal = Signal { word: "TRACES", path: "/v1/traces", exporters: &["otlp", "none"] };
 const LOGS: Signal = Signal { word: "LOGS", path: "/v1/logs", exporters: &["otlp", "none"] };
 
-/// Variables, and which of them do not do.
+/// The environment's variables, and those that are ignored.
 struct Environment<'a> {
     env: &'a dyn Fn(&str) -> Option<String>,
-    ignored: Vec<Ignored>,
+    ignored: Vec<IgnoredVariable>,
 }
 
 impl Environment<'_> {
-    /// The first of `names` that is set and does.
+    /// The value of the first of `names` that is set and valid, and its index.
     fn read<T>(
         &mut self,
         names: &[&str],
@@ -186,15 +190,15 @@ impl Environment<'_> {
         None
     }
 
-    /// Leaves one out; one that is for all signals is read for each of them.
+    /// Notes an ignored variable, once: one for all signals is read for each of them.
     fn ignore(&mut self, variable: String, why: Invalid) {
-        let ignored = Ignored { variable, why };
+        let ignored = IgnoredVariable { variable, why };
         if !self.ignored.contains(&ignored) {
             self.ignored.push(ignored);
         }
     }
 
-    /// The value of one that is said for this signal, or for all.
+    /// The value of the variable for this signal, or of the one for all.
     fn of_signal<T>(
         &mut self,
         signal: &Signal,
@@ -210,40 +214,37 @@ impl Environment<'_> {
         self.read(&[name], is_true).is_some_and(first)
     }
 
-    /// Tells of those that are set and change nothing.
-    fn tell_unheeded(&mut self) {
-        for (name, instead) in UNHEEDED {
-            let unheeded = |_: &str| Err::<(), _>(Invalid::new("changes nothing here", *instead));
-            self.read(&[name], unheeded);
+    /// Notes the unsupported variables that are set.
+    fn report_unsupported(&mut self) {
+        for (name, instead) in UNSUPPORTED {
+            let unsupported = |_: &str| Err::<(), _>(Invalid::new("is not supported", *instead));
+            self.read(&[name], unsupported);
         }
     }
 }
 
-/// What a variable that is true or false says.
+/// The value of a variable that is true or false.
 ///
-/// Errors: another word, which is false by the standard.
+/// Errors: another word. The standard reads it as false.
 pub(crate) fn is_true(word: &str) -> Result<bool, Invalid> {
     match word.to_ascii_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(Invalid::new("is neither true nor false", "true or false")),
+        _ => Err(Invalid::new("is not true or false", "true or false")),
     }
 }
 
-/// W3C's is the one form of a trace context that is continued.
+/// Taximeter continues traces only by W3C's trace context.
 fn propagators(text: &str) -> Result<(), Invalid> {
     let is_ours = |word: &str| matches!(word.trim(), "tracecontext" | "baggage");
     if text.split(',').all(is_ours) {
         Ok(())
     } else {
-        Err(Invalid::new(
-            "changes nothing here",
-            "tracecontext, and baggage, which passes as it is",
-        ))
+        Err(Invalid::new("is not supported", "tracecontext, and baggage, which passes as it is"))
     }
 }
 
-/// The generation that instrumentations are asked for.
+/// The generation of the GenAI conventions that the environment asks for.
 fn opted_in(env: &mut Environment<'_>) -> GenAi {
     let listed = |text: &str| Ok(text.split(',').any(|w| w.trim() == "gen_ai_latest_experimental"));
     match env.read(&["OTEL_SEMCONV_STABILITY_OPT_IN"], listed) {
@@ -273,7 +274,7 @@ fn resource(env: &mut Environment<'_>) -> BTreeMap<String, String> {
 }
 
 fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport> {
-    // Read in any case, so that each mistake is told.
+    // Read in any case, so that each mistake is reported.
     let exporter = exporter(&METRICS, &file.otlp, true, env);
     let (interval, _) = env.read(&["OTEL_METRIC_EXPORT_INTERVAL"], milliseconds).unzip();
     let (temporality, _) = env
@@ -281,7 +282,7 @@ fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport>
             match text.to_ascii_lowercase().as_str() {
                 "cumulative" => Ok(Temporality::Cumulative),
                 "delta" | "lowmemory" => Ok(Temporality::Delta),
-                _ => Err(Invalid::new("is not known here", "cumulative, delta or lowmemory")),
+                _ => Err(Invalid::new("is not allowed here", "cumulative, delta or lowmemory")),
             }
         })
         .unzip();
@@ -291,7 +292,7 @@ fn metrics(file: &Telemetry, env: &mut Environment<'_>) -> Option<MetricsExport>
                 "explicit_bucket_histogram" => Ok(HistogramBuckets::Explicit),
                 "base2_exponential_bucket_histogram" => Ok(HistogramBuckets::Exponential),
                 _ => Err(Invalid::new(
-                    "is not known here",
+                    "is not allowed here",
                     "explicit_bucket_histogram or base2_exponential_bucket_histogram",
                 )),
             }
@@ -332,18 +333,18 @@ fn logs(keys: &OtlpKeys, env: &mut Environment<'_>) -> Option<LogsExport> {
     Some(LogsExport { exporter, interval: delay.unwrap_or(BATCH_INTERVAL) })
 }
 
-/// Where a signal goes; `wanted` says that the file asks for it.
+/// Where and how a signal is pushed. `wanted` says that the file asks for it.
 fn exporter(
     signal: &Signal,
     keys: &OtlpKeys,
     wanted: bool,
     env: &mut Environment<'_>,
 ) -> Option<Exporter> {
-    let told = env.of_signal(signal, "PROTOCOL", OtlpProtocol::parse).map(first);
-    let protocol = keys.protocol.or(told);
+    let named = env.of_signal(signal, "PROTOCOL", OtlpProtocol::parse).map(first);
+    let protocol = keys.protocol.or(named);
     let variable = format!("OTEL_{}_EXPORTER", signal.word);
     let named = env.read(&[&variable], |text| exporters(text, signal.exporters)).map(first);
-    let told = env.of_signal(signal, "ENDPOINT", Receiver::parse);
+    let endpoint = env.of_signal(signal, "ENDPOINT", EndpointUrl::parse);
     let headers = env.of_signal(signal, "HEADERS", headers).map(first);
     let gzip = env.of_signal(signal, "COMPRESSION", Gzip::parse).map(|(gzip, _)| gzip.0);
     let timeout = env.of_signal(signal, "TIMEOUT", milliseconds).map(first);
@@ -352,12 +353,12 @@ fn exporter(
     if env.is_true("OTEL_SDK_DISABLED") {
         return None;
     }
-    let (url, whole) = match (&keys.endpoint, told, named) {
+    let (url, whole) = match (&keys.endpoint, endpoint, named) {
         (Some(url), ..) if wanted || named == Some(true) => (url.clone(), false),
         (_, _, Some(false)) => return None,
-        // The one for this signal is a whole path; the one for all stands in front of one.
+        // The URL for this signal has the whole path; the URL for all signals needs one.
         (_, Some((url, 0)), _) => (url.into(), true),
-        // A file that names a collector says itself what goes there.
+        // Where the file names a collector, the file decides what goes there.
         (Some(_), ..) => return None,
         (None, Some((url, _)), _) => (url.into(), false),
         (None, None, Some(true)) => (local(protocol), false),
@@ -383,16 +384,16 @@ fn exporter(
     })
 }
 
-/// What is shown to a collector; a certificate without its key is nothing.
+/// The client certificate. A certificate without its key is ignored.
 fn client(signal: &Signal, env: &mut Environment<'_>) -> Option<ClientCertificate> {
     let [cert, key] = ["CLIENT_CERTIFICATE", "CLIENT_KEY"]
-        .map(|what| env.of_signal(signal, what, PathBuf::parse).map(|told| (told, what)));
+        .map(|what| env.of_signal(signal, what, PathBuf::parse).map(|found| (found, what)));
     match (cert, key) {
         (Some(((cert, _), _)), Some(((key, _), _))) => Some(ClientCertificate { cert, key }),
         (Some((_, what)), None) | (None, Some((_, what))) => {
             let expected = "a certificate and its key";
             let variable = format!("OTEL_EXPORTER_OTLP_{what}");
-            env.ignore(variable, Invalid::new("stands alone", expected));
+            env.ignore(variable, Invalid::new("has no counterpart", expected));
             None
         }
         (None, None) => None,
@@ -403,24 +404,25 @@ fn first<T>((value, _): (T, usize)) -> T {
     value
 }
 
-/// Where the standard looks for a collector when it is told to push and not where to.
+/// The standard's collector, where no URL is given.
 fn local(protocol: Option<OtlpProtocol>) -> UpstreamUrl {
     let port = if protocol == Some(OtlpProtocol::Grpc) { GRPC_PORT } else { 4318 };
     UpstreamUrl { tls: false, host: "localhost".to_owned(), port, prefix: "/".to_owned() }
 }
 
-/// Whether the exporters that are named want a push; `/metrics` is there in any case.
+/// Whether the named exporters include a push. `/metrics` is served in any case.
 fn exporters(text: &str, known: &[&str]) -> Result<bool, Invalid> {
     let words: Vec<_> = text.split(',').map(str::trim).collect();
     match words.iter().find(|word| !known.contains(word)) {
-        Some(_) => Err(Invalid::new("names another exporter", known.join(", "))),
+        Some(_) => Err(Invalid::new("names an unsupported exporter", known.join(", "))),
         None => Ok(words.contains(&"otlp")),
     }
 }
 
 fn milliseconds(text: &str) -> Result<Duration, Invalid> {
     let digits = text.parse::<u32>().ok().filter(|number| *number > 0);
-    let number = digits.ok_or_else(|| Invalid::new("is no time", "whole milliseconds above 0"))?;
+    let number =
+        digits.ok_or_else(|| Invalid::new("is not a time", "whole milliseconds above 0"))?;
     Ok(Duration::from_millis(number.into()))
 }
 
@@ -432,9 +434,9 @@ fn headers(text: &str) -> Result<BTreeMap<String, Secret>, Invalid> {
     pairs.into_iter().map(header).collect()
 }
 
-/// The name of a header that may be added to a push, in lower case.
+/// The name of an additional header of a push, in lower case.
 ///
-/// Errors: no name, or one that the push has itself.
+/// Errors: not a header name, or a header that Taximeter sets itself.
 pub(crate) fn header_name(name: &str) -> Result<String, Invalid> {
     const OURS: [&str; 9] = [
         "connection",
@@ -450,17 +452,20 @@ pub(crate) fn header_name(name: &str) -> Result<String, Invalid> {
     let name = name.to_ascii_lowercase();
     let well_formed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || !name.bytes().all(well_formed) {
-        return Err(Invalid::new("is no name of a header", "letters, digits, `-`, `_` and `.`"));
+        return Err(Invalid::new(
+            "is not a valid header name",
+            "letters, digits, `-`, `_` and `.`",
+        ));
     }
     if OURS.contains(&name.as_str()) || name.starts_with("grpc-") {
-        return Err(Invalid::new("has a meaning of its own", "another header"));
+        return Err(Invalid::new("is a header that Taximeter sets itself", "another header"));
     }
     Ok(name)
 }
 
-/// `k=v,k=v`, in which `%` stands before two hexadecimal digits.
+/// The pairs of `k=v,k=v`, percent-decoded.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, Invalid> {
-    let invalid = || Invalid::new("is no list of pairs", "key=value,key=value, percent-encoded");
+    let invalid = || Invalid::new("is not a list of pairs", "key=value,key=value, percent-encoded");
     let pairs = text.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=')?;
         let (key, value) = (decoded(key.trim())?, decoded(value.trim())?);

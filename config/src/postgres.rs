@@ -1,4 +1,4 @@
-//! Where a PostgreSQL database is, and how to get in.
+//! The URL of a PostgreSQL database.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ const PORT: u16 = 5432;
 impl FromStr for PostgresUrl {
     type Err = Invalid;
 
-    /// Takes it apart as libpq does. A folder with the server's socket is written as the host, its
-    /// `/` as `%2F`. What stands before the last `@` is the user and the password; there, characters
-    /// need no `%XX` that cannot be mistaken.
+    /// Parses the URL as libpq does. The host may be the folder of the server's socket, with `%2F`
+    /// for `/`. The user and the password stand before the last `@`. Their characters need `%XX`
+    /// only where they are ambiguous.
     ///
-    /// Errors: `Invalid` for another scheme, no user, no database, a host or port that is none, and
-    /// a parameter that is not known; none of them shows the URL.
+    /// Errors: an unsupported scheme or parameter, no user, no database, an invalid host or port.
+    /// No error shows the URL.
     fn from_str(url: &str) -> Result<Self, Invalid> {
         let invalid = |problem| Invalid::new(problem, SHAPE).secret();
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| invalid("is no URL"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| invalid("is not a URL"))?;
         if scheme != "postgres" && scheme != "postgresql" {
-            return Err(invalid("has another scheme"));
+            return Err(invalid("has an unsupported scheme"));
         }
         let (credentials, place) = rest.rsplit_once('@').ok_or_else(|| invalid("has no user"))?;
         let (user, password) = match credentials.split_once(':') {
@@ -51,7 +51,7 @@ impl FromStr for PostgresUrl {
             root_certificates: None,
         };
         if parsed.user.is_empty() || parsed.database.is_empty() {
-            return Err(invalid("names no user or no database"));
+            return Err(invalid("has no user or no database"));
         }
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -59,8 +59,8 @@ impl FromStr for PostgresUrl {
                 "sslmode" => parsed.tls = tls(value)?,
                 "sslrootcert" => parsed.root_certificates = Some(PathBuf::from(decoded(value)?)),
                 _ => {
-                    let known = "no parameters but sslmode and sslrootcert";
-                    return Err(Invalid::new("has an unknown parameter", known).secret());
+                    let known = "only sslmode and sslrootcert";
+                    return Err(Invalid::new("has an unsupported parameter", known).secret());
                 }
             }
         }
@@ -68,7 +68,7 @@ impl FromStr for PostgresUrl {
     }
 }
 
-/// Without the password, for messages.
+/// The URL without the password, for messages.
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { user, host, port, database, .. } = self;
@@ -87,12 +87,12 @@ fn tls(mode: &str) -> Result<PostgresTls, Invalid> {
         "verify-full" => PostgresTls::VerifyFull,
         _ => {
             let known = "disable, prefer, require or verify-full";
-            return Err(Invalid::new("has an unknown sslmode", known).secret());
+            return Err(Invalid::new("has an unsupported sslmode", known).secret());
         }
     })
 }
 
-/// `text`, each `%XX` being one byte; a `%` without two digits is itself.
+/// Percent-decodes `text`. A `%` without two digits stays as it is.
 fn decoded(text: &str) -> Result<String, Invalid> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -113,7 +113,7 @@ fn decoded(text: &str) -> Result<String, Invalid> {
             }
         }
     }
-    let invalid = || Invalid::new("is not made of readable characters", SHAPE).secret();
+    let invalid = || Invalid::new("has characters that are not allowed", SHAPE).secret();
     let text = String::from_utf8(bytes).map_err(|_| invalid())?;
     if text.contains(char::is_control) { Err(invalid()) } else { Ok(text) }
 }
@@ -164,17 +164,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_without_the_password() {
         for (url, problem) in [
-            ("hunter2", "is no URL"),
-            ("mysql://me:hunter2@host/db", "has another scheme"),
+            ("hunter2", "is not a URL"),
+            ("mysql://me:hunter2@host/db", "has an unsupported scheme"),
             ("postgres://host/hunter2", "has no user"),
             ("postgres://me:hunter2@host", "has no database"),
-            ("postgres://me:hunter2@host/", "names no user or no database"),
-            ("postgres://:hunter2@host/db", "names no user or no database"),
+            ("postgres://me:hunter2@host/", "has no user or no database"),
+            ("postgres://:hunter2@host/db", "has no user or no database"),
             ("postgres://me:hunter2@ho st/db", "has no valid host"),
             ("postgres://me:hunter2@host:0/db", "has no valid port"),
-            ("postgres://me:hunter2@host/db?sslmode=maybe", "has an unknown sslmode"),
-            ("postgres://me:hunter2@host/db?password=hunter2", "has an unknown parameter"),
-            ("postgres://me:hunter2%00@host/db", "is not made of readable characters"),
+            ("postgres://me:hunter2@host/db?sslmode=maybe", "has an unsupported sslmode"),
+            ("postgres://me:hunter2@host/db?password=hunter2", "has an unsupported parameter"),
+            ("postgres://me:hunter2%00@host/db", "has characters that are not allowed"),
         ] {
             let error = url.parse::<PostgresUrl>().unwrap_err();
             assert_eq!(error.problem, problem, "{url}");

@@ -1,4 +1,4 @@
-//! The prices of a configuration: what the file says → what the program may trust.
+//! The keys under `prices` → `Prices`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,11 +8,11 @@ use taximeter_pricing::{Currency, ExchangeRate};
 
 use crate::mistake::Invalid;
 use crate::model::Prices;
-use crate::reader::{At, List, Optional, Reader};
+use crate::reader::{List, Optional, Reader, Spanned};
 use crate::schema::{RawExchange, RawPrices};
 use crate::values::Book;
 
-/// The prices; what is wrong with them is reported.
+/// The prices. Reports mistakes.
 pub(crate) fn prices(raw: RawPrices, reader: &mut Reader<'_>) -> Prices {
     let default = Prices::default();
     let Book::Builtin = raw.book.or(Book::Builtin);
@@ -22,7 +22,7 @@ pub(crate) fn prices(raw: RawPrices, reader: &mut Reader<'_>) -> Prices {
     Prices { currency, exchange, overrides, unknown: raw.unknown.or(default.unknown) }
 }
 
-fn overrides(given: Vec<At<PathBuf>>, reader: &mut Reader<'_>) -> Vec<PathBuf> {
+fn overrides(given: Vec<Spanned<PathBuf>>, reader: &mut Reader<'_>) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for at in given {
         let path = reader.resolve(&at.value);
@@ -30,9 +30,9 @@ fn overrides(given: Vec<At<PathBuf>>, reader: &mut Reader<'_>) -> Vec<PathBuf> {
             Err(error) if error.kind() != io::ErrorKind::IsADirectory => {
                 let why = Invalid::new(
                     format!("cannot be read: {error}"),
-                    "a file of prices, or a folder of them",
+                    "a price file, or a folder with price files",
                 );
-                reader.invalid::<PathBuf>(&at.spot, &at.written, &why);
+                reader.invalid::<PathBuf>(&at.location, &at.written, &why);
             }
             _ => paths.push(path),
         }
@@ -51,11 +51,11 @@ fn exchange(
         let is_dated = !matches!(raw.since, Optional::Wrong);
         let since = raw.since.given().map(|at| at.value);
         if from.value == currency {
-            let why = Invalid::new("is the currency of the bills itself", "another currency");
-            reader.invalid::<Currency>(&from.spot, &from.written, &why);
+            let why = Invalid::new("is the currency of the bills", "another currency");
+            reader.invalid::<Currency>(&from.location, &from.written, &why);
         } else if is_dated && !taken.insert((from.value, since)) {
-            let why = Invalid::new("has a rate of that day already", "another `since`");
-            reader.invalid::<Currency>(&from.spot, &from.written, &why);
+            let why = Invalid::new("has a rate for that day already", "another `since`");
+            reader.invalid::<Currency>(&from.location, &from.written, &why);
         }
         Some(ExchangeRate { from: from.value, rate: raw.rate.0?.value.0, since })
     });

@@ -1,7 +1,6 @@
-//! A tree → the `Raw*` structs of the schema, and every mistake on the way.
+//! Reads the YAML tree into the `Raw*` structs of the schema.
 //!
-//! Nothing here stops at the first mistake: what cannot be read is reported and left out, and the
-//! walk goes on.
+//! The reader does not stop at a mistake. It reports the mistake, leaves the value out and goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,33 +10,33 @@ use std::path::{Path, PathBuf};
 use taximeter_pricing::MeterName;
 
 use crate::mistake::{Findings, Found, Invalid};
-use crate::values::Value;
-use crate::yaml::{Key, Kind, Node};
+use crate::value::Value;
+use crate::yaml::{Kind, MapKey, Node};
 
-/// Where a value stands, and what its key is called from the root on.
+/// The bytes of a value in the text, and the path of its key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct Location {
     pub(crate) at: Range<usize>,
     pub(crate) path: String,
 }
 
-/// A value and its spot.
+/// A value and its location.
 #[derive(Debug, Clone)]
-pub(crate) struct At<T> {
+pub(crate) struct Spanned<T> {
     pub(crate) value: T,
-    pub(crate) spot: Spot,
-    /// As written, for messages: without what `${…}` stands for.
+    pub(crate) location: Location,
+    /// The value as written, with `${…}` in place of what it stands for.
     pub(crate) written: String,
 }
 
-/// What the file has for a key that may be left out.
+/// The value of a key that the file may leave out.
 #[derive(Debug, Clone)]
 pub(crate) enum Optional<T> {
-    /// Nothing.
+    /// The file does not have the key.
     Absent,
-    /// Something unreadable, which is reported already.
+    /// The value cannot be read. That is reported already.
     Wrong,
-    /// A value.
+    /// The value.
     Given(T),
 }
 
@@ -58,33 +57,33 @@ impl<T> Optional<T> {
     }
 }
 
-impl<T> Optional<At<T>> {
-    /// The value, or the default; the default too when it is wrong, for nothing will be built then.
+impl<T> Optional<Spanned<T>> {
+    /// The value, or the default. A wrong value gives the default too: nothing is built then.
     pub(crate) fn or<U: From<T>>(self, default: U) -> U {
         self.given().map_or(default, |at| at.value.into())
     }
 }
 
-/// What the file has for a key that must be there; `None` when missing or unreadable, which is
+/// The value of a key that the file must have; `None` when it is missing or unreadable, which is
 /// reported already.
 #[derive(Debug, Clone)]
 pub(crate) struct Required<T>(pub(crate) Option<T>);
 
-/// What can be read from a node.
+/// A type that a node of the tree can be read into.
 pub(crate) trait Read: Sized {
-    /// `None` when there is a mistake, which is reported.
+    /// `None` when there is a mistake. The mistake is reported.
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// The way from the tree to the schema.
+/// The state of reading: access to the outside, and the mistakes so far.
 pub(crate) struct Reader<'a> {
     /// Environment variables.
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     /// Files.
     pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The folder of the configuration: paths of files to read start here.
+    /// The folder of the configuration. Relative paths start here.
     pub(crate) folder: &'a Path,
-    /// What is wrong so far.
+    /// The mistakes so far.
     pub(crate) findings: Findings,
 }
 
@@ -92,32 +91,36 @@ impl Reader<'_> {
     /// Reports a mistake.
     pub(crate) fn report(
         &mut self,
-        spot: &Spot,
+        location: &Location,
         problem: impl Into<String>,
         hint: impl Into<String>,
     ) {
         self.findings.push(Found {
-            at: spot.at.clone(),
-            subject: spot.path.clone(),
+            at: location.at.clone(),
+            subject: location.path.clone(),
             problem: problem.into(),
             hint: hint.into(),
         });
     }
 
-    /// Reports that what is `written` at `spot` does not do as a `T`.
-    pub(crate) fn invalid<T: Value>(&mut self, spot: &Spot, written: &str, why: &Invalid) {
+    /// Reports that the text `written` at `location` is not a valid `T`.
+    pub(crate) fn invalid<T: Value>(&mut self, location: &Location, written: &str, why: &Invalid) {
         let value = match (T::SECRET, why.secret) {
             (true, _) => "the secret".to_owned(),
             (false, true) => "the value".to_owned(),
             (false, false) => quoted(written),
         };
         if why.secret {
-            self.findings.mask(spot.at.clone());
+            self.findings.mask(location.at.clone());
         }
-        self.report(spot, format!("{value} {}", why.problem), format!("expected {}", why.expected));
+        self.report(
+            location,
+            format!("{value} {}", why.problem),
+            format!("expected {}", why.expected),
+        );
     }
 
-    /// `path` seen from the folder of the configuration.
+    /// `path` relative to the folder of the configuration.
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
@@ -150,7 +153,7 @@ impl Reader<'_> {
         if let Some(path) = reference.strip_prefix("file:") {
             let path = self.resolve(Path::new(path));
             return match (self.read_file)(&path) {
-                // Editors and `echo` end a file with a newline that belongs to no secret.
+                // Editors and `echo` end a file with a newline that is not part of the secret.
                 Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
                 Err(error) => Err(Invalid::new(
                     format!("needs the file {}: {error}", quoted(&path.to_string_lossy())),
@@ -162,34 +165,34 @@ impl Reader<'_> {
     }
 }
 
-impl<T: Value> Read for At<T> {
+impl<T: Value> Read for Spanned<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         if (T::SECRET || has_credentials(node)) && !is_reference(node) {
             mask(node, reader);
         }
         let Kind::Scalar(written) = &node.kind else {
-            wrong_kind(node, path, T::EXPECTED, reader);
+            wrong_kind(node, path, &T::expected(), reader);
             return None;
         };
-        let spot = Spot { at: node.at.clone(), path: path.to_owned() };
+        let location = Location { at: node.at.clone(), path: path.to_owned() };
         let read = reader.interpolate(written).and_then(|text| T::parse(&text));
         match read {
-            Ok(value) => Some(Self { value, spot, written: written.clone() }),
+            Ok(value) => Some(Self { value, location, written: written.clone() }),
             Err(why) => {
-                reader.invalid::<T>(&spot, written, &why);
+                reader.invalid::<T>(&location, written, &why);
                 None
             }
         }
     }
 }
 
-/// A list, whose readable items are kept.
+/// A list with its readable items.
 #[derive(Debug)]
 pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
-    /// Whether the file gives it no item, readable or not.
+    /// Whether the list in the file has no items.
     pub(crate) empty: bool,
-    pub(crate) spot: Spot,
+    pub(crate) location: Location,
 }
 
 impl<T: Read> Read for List<T> {
@@ -203,12 +206,12 @@ impl<T: Read> Read for List<T> {
         Some(Self {
             items,
             empty: nodes.is_empty(),
-            spot: Spot { at: node.at.clone(), path: path.to_owned() },
+            location: Location { at: node.at.clone(), path: path.to_owned() },
         })
     }
 }
 
-/// A list that may be written as its only item.
+/// A list, or one item in place of it.
 #[derive(Debug)]
 pub(crate) struct OneOrMore<T>(pub(crate) Vec<T>);
 
@@ -221,35 +224,39 @@ impl<T: Read> Read for OneOrMore<T> {
     }
 }
 
-/// A map with keys of the user's own, which must be what the values are.
+/// A map with keys that the user chooses. Keys pass the same check as values.
 #[derive(Debug)]
-pub(crate) struct Table<T>(pub(crate) BTreeMap<String, At<T>>);
+pub(crate) struct Table<T>(pub(crate) BTreeMap<String, Spanned<T>>);
 
 impl<T: Value> Read for Table<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         let entries = Keys::of(node, path, reader)?.entries;
-        let read = |(key, value): (&Key, &Node)| {
+        let read = |(key, value): (&MapKey, &Node)| {
             let path = join(path, &key.name);
             if let Err(why) = T::parse(&key.name) {
-                let spot = Spot { at: key.at.clone(), path: path.clone() };
-                reader.report(&spot, "is no good name", format!("expected {}", why.expected));
+                let location = Location { at: key.at.clone(), path: path.clone() };
+                reader.report(
+                    &location,
+                    "is not allowed as a name",
+                    format!("expected {}", why.expected),
+                );
             }
-            Some((key.name.clone(), At::read(value, &path, reader)?))
+            Some((key.name.clone(), Spanned::read(value, &path, reader)?))
         };
         Some(Self(entries.into_iter().filter_map(read).collect()))
     }
 }
 
-/// A map from meters of tokens to values.
+/// A map from token meters to values.
 #[derive(Debug)]
-pub(crate) struct ByMeter<T>(pub(crate) BTreeMap<MeterName, At<T>>);
+pub(crate) struct ByMeter<T>(pub(crate) BTreeMap<MeterName, Spanned<T>>);
 
 impl<T: Value> Read for ByMeter<T> {
     fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         let mut keys = Keys::of(node, path, reader)?;
         let meters = || MeterName::ALL.into_iter().filter(|meter| meter.counts_tokens());
         let mut take = |meter: MeterName| {
-            let value: Optional<At<T>> = keys.take(meter.as_str(), reader);
+            let value: Optional<Spanned<T>> = keys.take(meter.as_str(), reader);
             Some((meter, value.given()?))
         };
         let read = Self(meters().filter_map(&mut take).collect());
@@ -259,14 +266,14 @@ impl<T: Value> Read for ByMeter<T> {
     }
 }
 
-/// The entries of a map that nobody has read yet.
+/// The entries of a map that are not read yet.
 pub(crate) struct Keys<'node> {
-    entries: Vec<(&'node Key, &'node Node)>,
-    spot: Spot,
+    entries: Vec<(&'node MapKey, &'node Node)>,
+    location: Location,
 }
 
 impl<'node> Keys<'node> {
-    /// Reports when `node` is no map, and each key that is there twice.
+    /// Reports when `node` is not a map, and each key that is given twice.
     pub(crate) fn of(node: &'node Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
         let Kind::Map(all) = &node.kind else {
             wrong_kind(node, path, "a map of keys and values", reader);
@@ -278,73 +285,74 @@ impl<'node> Keys<'node> {
             if seen.insert(&key.name) {
                 entries.push((key, value));
             } else {
-                let spot = Spot { at: key.at.clone(), path: join(path, &key.name) };
+                let location = Location { at: key.at.clone(), path: join(path, &key.name) };
                 mask(value, reader);
-                reader.report(&spot, "is given twice", "expected each key once");
+                reader.report(&location, "is given twice", "expected each key once");
             }
         }
         let at = all.first().map_or(node.at.clone(), |(key, _)| key.at.clone());
-        Some(Self { entries, spot: Spot { at, path: path.to_owned() } })
+        Some(Self { entries, location: Location { at, path: path.to_owned() } })
     }
 
-    /// Reads the value of `name`, if it is there.
+    /// Reads the value of `name`, if the map has it.
     fn take<T: Read>(&mut self, name: &str, reader: &mut Reader<'_>) -> Optional<T> {
         let Some(index) = self.entries.iter().position(|(key, _)| key.name == name) else {
             return Optional::Absent;
         };
         let (_, node) = self.entries.swap_remove(index);
-        T::read(node, &join(&self.spot.path, name), reader).map_or(Optional::Wrong, Optional::Given)
+        T::read(node, &join(&self.location.path, name), reader)
+            .map_or(Optional::Wrong, Optional::Given)
     }
 
-    /// Reports what is left: keys that `known` does not have.
+    /// Reports the entries that are left: their keys are not `known`.
     pub(crate) fn finish(self, known: &[&str], reader: &mut Reader<'_>) {
         for (key, value) in self.entries {
             let hint = match nearest(&key.name, known) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!("expected one of {}", known.join(", ")),
             };
-            // A misspelt `credential` still has a secret behind it.
+            // The value of a misspelt `credential` is still a secret.
             mask(value, reader);
-            let spot = Spot { at: key.at.clone(), path: join(&self.spot.path, &key.name) };
-            reader.report(&spot, "unknown key", hint);
+            let location =
+                Location { at: key.at.clone(), path: join(&self.location.path, &key.name) };
+            reader.report(&location, "is not a known key", hint);
         }
     }
 }
 
-/// A key of the schema that may be left out, or must be there.
+/// A key of the schema: optional or required.
 pub(crate) trait Take: Sized {
-    /// Whether it must be there.
-    const IS_REQUIRED: bool;
     /// Reads the value of `name`.
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self;
 }
 
 impl<T: Read> Take for Optional<T> {
-    const IS_REQUIRED: bool = false;
-
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
         keys.take(name, reader)
     }
 }
 
 impl<T: Read> Take for Required<T> {
-    const IS_REQUIRED: bool = true;
-
     fn take(keys: &mut Keys<'_>, name: &str, reader: &mut Reader<'_>) -> Self {
         let value = keys.take(name, reader);
         if matches!(value, Optional::Absent) {
-            let spot = Spot { at: keys.spot.at.clone(), path: join(&keys.spot.path, name) };
-            reader.report(&spot, "is missing", format!("expected a key `{name}` in this map"));
+            let location =
+                Location { at: keys.location.at.clone(), path: join(&keys.location.path, name) };
+            reader.report(&location, "is missing", format!("add the key `{name}` to this map"));
         }
         Self(value.given())
     }
 }
 
-/// A map with the keys of the schema: the struct, how it is read, and what editors are told of it.
+/// A map with the keys of the schema: the struct, how it is read, and its schema. A key says its
+/// type, and with `= …` its default and an example.
 macro_rules! keys {
     (
         $(#[doc = $about:literal])*
-        $name:ident { $($(#[doc = $key_about:literal])* $key:ident: $kind:ty,)+ }
+        $name:ident { $(
+            $(#[doc = $key_about:literal])*
+            $key:ident $(($key_name:literal))?: $kind:ty = $facts:expr,
+        )+ }
     ) => {
         $(#[doc = $about])*
         #[derive(Debug)]
@@ -352,33 +360,33 @@ macro_rules! keys {
             $($(#[doc = $key_about])* pub(crate) $key: $kind,)+
         }
 
-        impl crate::shape::Described for $name {
-            fn described() -> serde_json::Value {
-                let keys = vec![$(crate::shape::Key {
-                    name: crate::reader::plain(stringify!($key)),
+        impl $crate::json_schema::Described for $name {
+            fn described() -> $crate::json_schema::Schema {
+                let keys = vec![$($crate::json_schema::Key {
+                    name: $crate::reader::key_name!($key $(($key_name))?),
                     about: &[$($key_about),*],
-                    is_required: <$kind as crate::reader::Take>::IS_REQUIRED,
-                    schema: <$kind as crate::shape::Described>::described(),
+                    facts: $facts,
+                    schema: <$kind as $crate::json_schema::Described>::described(),
                 }),+];
-                crate::shape::map(&[$($about),*], keys)
+                $crate::json_schema::Schema::Map { about: &[$($about),*], keys }
             }
         }
 
-        impl crate::reader::Read for $name {
+        impl $crate::reader::Read for $name {
             fn read(
-                node: &crate::yaml::Node,
+                node: &$crate::yaml::Node,
                 path: &str,
-                reader: &mut crate::reader::Reader<'_>,
+                reader: &mut $crate::reader::Reader<'_>,
             ) -> Option<Self> {
-                let mut keys = crate::reader::Keys::of(node, path, reader)?;
+                let mut keys = $crate::reader::Keys::of(node, path, reader)?;
                 let read = Self {
-                    $($key: crate::reader::Take::take(
+                    $($key: $crate::reader::Take::take(
                         &mut keys,
-                        crate::reader::plain(stringify!($key)),
+                        $crate::reader::key_name!($key $(($key_name))?),
                         reader,
                     ),)+
                 };
-                keys.finish(&[$(crate::reader::plain(stringify!($key))),+], reader);
+                keys.finish(&[$($crate::reader::key_name!($key $(($key_name))?)),+], reader);
                 Some(read)
             }
         }
@@ -386,10 +394,16 @@ macro_rules! keys {
 }
 pub(crate) use keys;
 
-/// A key whose name is a word of Rust's, without the mark of that.
-pub(crate) fn plain(key: &'static str) -> &'static str {
-    key.strip_prefix("r#").unwrap_or(key)
+/// The name of a key in the file: that of its field, or the one in brackets.
+macro_rules! key_name {
+    ($key:ident) => {
+        stringify!($key)
+    };
+    ($key:ident ($name:literal)) => {
+        $name
+    };
 }
+pub(crate) use key_name;
 
 fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) {
     let problem = match &node.kind {
@@ -399,11 +413,11 @@ fn wrong_kind(node: &Node, path: &str, expected: &str, reader: &mut Reader<'_>) 
         Kind::Map(_) => "is a map".to_owned(),
     };
     let path = if path.is_empty() { "the file" } else { path };
-    let spot = Spot { at: node.at.clone(), path: path.to_owned() };
-    reader.report(&spot, problem, format!("expected {expected}"));
+    let location = Location { at: node.at.clone(), path: path.to_owned() };
+    reader.report(&location, problem, format!("expected {expected}"));
 }
 
-/// Whether the text only says where the value is.
+/// Whether the text is only a reference to the value.
 fn is_reference(node: &Node) -> bool {
     let inner = match &node.kind {
         Kind::Scalar(text) => text.strip_prefix("${").and_then(|text| text.strip_suffix('}')),
@@ -412,7 +426,7 @@ fn is_reference(node: &Node) -> bool {
     inner.is_some_and(|inner| !inner.contains(['$', '{', '}']))
 }
 
-/// A URL with a user in it may have a password as well.
+/// Whether the text may be a URL with a user, and so with a password.
 fn has_credentials(node: &Node) -> bool {
     matches!(&node.kind, Kind::Scalar(text) if text.contains("://") && text.contains('@'))
 }
@@ -433,12 +447,12 @@ fn mask(node: &Node, reader: &mut Reader<'_>) {
 
 fn join(path: &str, key: &str) -> String {
     let key = shortened(key);
-    // A key of the user's own may hold anything, and goes to a terminal.
+    // A key may hold any character, and is printed to a terminal.
     let key = key.escape_debug();
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// `text` as a message shows it: quoted, without control characters, not too long.
+/// `text` for a message: quoted, escaped and shortened.
 pub(crate) fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text))
 }
@@ -451,9 +465,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The known word that `word` is most likely meant to be.
+/// The known word that is nearest to `word`.
 fn nearest<'known>(word: &str, known: &[&'known str]) -> Option<&'known str> {
-    // No known word is longer than this; comparing costs the product of the lengths.
+    // No known word is longer. Comparing takes time in the product of the lengths.
     const BYTES_MAX: usize = 64;
     if word.len() > BYTES_MAX {
         return None;

@@ -1,15 +1,22 @@
-//! A configuration that takes the place of the one in force: what of it waits for the next start.
+//! A configuration that replaces the one in force, and the keys of it that wait for a restart.
 
+use crate::json_schema::Effect;
 use crate::limits::Limits;
 use crate::model::{Config, Telemetry};
 
-/// Takes a key from the configuration in force, and notes those that differ.
-macro_rules! kept {
-    ($new:expr, $running:expr, $differ:expr, $($($key:ident).+),+ $(,)?) => {
-        $(if $new.$($key).+ != $running.$($key).+ {
-            $new.$($key).+.clone_from(&$running.$($key).+);
-            $differ.push(concat_keys!($($key).+));
-        })+
+/// Names the keys that a gateway reads at its start only. All others are read again while it runs;
+/// limits say it in their own table.
+macro_rules! at_restart {
+    ($($($key:ident).+),+ $(,)?) => {
+        const AT_RESTART: &[&str] = &[$(concat_keys!($($key).+)),+];
+
+        /// Takes these keys from the configuration in force, and notes those that differ.
+        fn keep(new: &mut Config, running: &Config, waiting: &mut Vec<&'static str>) {
+            $(if new.$($key).+ != running.$($key).+ {
+                new.$($key).+.clone_from(&running.$($key).+);
+                waiting.push(concat_keys!($($key).+));
+            })+
+        }
     };
 }
 
@@ -18,12 +25,44 @@ macro_rules! concat_keys {
     ($first:ident $(. $rest:ident)*) => { concat!(stringify!($first) $(, ".", stringify!($rest))*) };
 }
 
+at_restart!(
+    listen,
+    tls,
+    admin,
+    admin_tls,
+    data_dir,
+    workers,
+    ledger,
+    export,
+    telemetry.genai,
+    telemetry.tenants_max,
+    telemetry.scope_labels,
+    telemetry.native_histograms,
+    telemetry.otlp,
+    telemetry.traces,
+    resource,
+);
+
+/// When a change of the key with this path takes effect.
+pub(crate) fn effect(path: &str) -> Effect {
+    let of_limit = Limits::EFFECTS.iter().find(|(limit, _)| *limit == path);
+    match of_limit {
+        Some((_, effect)) => *effect,
+        None if AT_RESTART.iter().any(|key| is_within(path, key)) => Effect::Restart,
+        None => Effect::Reload,
+    }
+}
+
+fn is_within(path: &str, key: &str) -> bool {
+    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 impl Config {
-    /// What a gateway can do that runs under `running`: this, but for the keys that are read at a
-    /// start only. Those of them that differ are named.
+    /// What a gateway uses that runs under `running` and reads this configuration: this one, with
+    /// the keys of `running` that wait for a restart. Names those of them that differ.
     #[must_use]
     pub fn while_running(mut self, running: &Self) -> (Self, Vec<&'static str>) {
-        // Named one by one, so that a new key is missed here.
+        // Names every key, so that a new one does not compile until somebody has decided.
         let Self {
             listen: _,
             tls: _,
@@ -53,43 +92,20 @@ impl Config {
             receipts: _,
             passthrough: _,
             resource: _,
-            limits:
-                Limits {
-                    ledger_queue_bytes_max: _,
-                    ledger_segment_bytes: _,
-                    series_per_metric_max: _,
-                    ..
-                },
+            limits: _,
         } = running;
-        let mut differ = Vec::new();
-        kept!(
-            self,
-            running,
-            differ,
-            listen,
-            tls,
-            admin,
-            admin_tls,
-            data_dir,
-            workers,
-            ledger,
-            export,
-            telemetry.genai,
-            telemetry.tenants_max,
-            telemetry.scope_labels,
-            telemetry.native_histograms,
-            telemetry.otlp,
-            telemetry.traces,
-            resource,
-            limits.ledger_queue_bytes_max,
-            limits.ledger_segment_bytes,
-            limits.series_per_metric_max,
-        );
-        // The address that stays may be one that strangers reach.
-        if !self.admin_is_guarded() && !self.admin.ip().to_canonical().is_loopback() {
-            kept!(self, running, differ, admin_token);
+        let mut waiting = Vec::new();
+        keep(&mut self, running, &mut waiting);
+        self.limits.keep(&running.limits, &mut waiting);
+        // The address that stays may be one that other machines reach.
+        if !self.admin_is_guarded()
+            && !self.admin.ip().to_canonical().is_loopback()
+            && self.admin_token != running.admin_token
+        {
+            self.admin_token.clone_from(&running.admin_token);
+            waiting.push("admin_token");
         }
-        (self, differ)
+        (self, waiting)
     }
 }
 

@@ -1,29 +1,29 @@
-//! Which traces are kept.
+//! Which traces Taximeter keeps.
 
 use std::time::Duration;
 
 use crate::mistake::Invalid;
 
-/// The bits of a trace id that are compared: its last 56.
+/// The random bits of a trace id: its last 56.
 const RANDOM_BITS: u32 = 56;
 
-/// Part of all traces. Kept are those whose ids end with a number that is high enough, so that every
-/// program that goes by the same rule keeps the same ones.
+/// A sampling ratio. It keeps the traces whose random bits reach a threshold, so all programs with
+/// the same ratio keep the same traces.
 ///
 /// Source: OpenTelemetry, trace/tracestate-probability-sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio {
-    /// The least random number that is kept.
+    /// The least random number that it keeps.
     threshold: u64,
 }
 
 impl Ratio {
-    /// All of them.
+    /// Keeps all traces.
     pub const ALL: Self = Self { threshold: 0 };
-    /// None of them.
+    /// Keeps no trace.
     pub const NONE: Self = Self { threshold: 1 << RANDOM_BITS };
 
-    /// Whether a trace with that id is kept.
+    /// Whether it keeps a trace with this id.
     #[must_use]
     pub const fn keeps(self, trace_id: [u8; 16]) -> bool {
         let [.., a, b, c, d, e, f, g] = trace_id;
@@ -32,7 +32,7 @@ impl Ratio {
 }
 
 impl Ratio {
-    /// This part, from 0 to 1; `None` beyond.
+    /// The ratio `part`, from 0 to 1; `None` beyond.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -46,23 +46,23 @@ impl Ratio {
     }
 }
 
-/// `telemetry.traces`, as far as the file says.
+/// `telemetry.traces` as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceKeys {
-    /// Part of the traces that begin here.
+    /// The part of the traces that begin here.
     pub ratio: Option<Ratio>,
-    /// What is kept all the same.
+    /// What is kept whatever the ratio says.
     pub always: Always,
 }
 
-/// Which traces are kept.
+/// Which traces Taximeter keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sampling {
-    /// Part of the traces that begin here.
+    /// The part of the traces that begin here.
     pub ratio: Ratio,
-    /// Whether a trace that a caller has begun is kept exactly where its caller keeps it.
+    /// Whether a trace that a caller has begun is kept exactly if the caller keeps it.
     pub heeds_parent: bool,
-    /// What is kept all the same.
+    /// What is kept whatever the ratio says.
     pub always: Always,
 }
 
@@ -73,7 +73,7 @@ pub struct Always {
     pub errors: bool,
     /// Streams whose first token came later than this.
     pub slow_first_token: Duration,
-    /// Streams with a gap between two tokens that is longer than this.
+    /// Streams with a longer gap between two tokens than this.
     pub stall: Duration,
 }
 
@@ -84,9 +84,9 @@ impl Default for Always {
     }
 }
 
-/// What `OTEL_TRACES_SAMPLER` and its argument mean.
+/// The meaning of `OTEL_TRACES_SAMPLER` and its argument.
 ///
-/// Errors: a sampler that is not one of the standard's own.
+/// Errors: a sampler that the standard does not define.
 pub(crate) fn sampler(name: &str, ratio: Ratio) -> Result<(Ratio, bool), Invalid> {
     Ok(match name {
         "always_on" => (Ratio::ALL, false),
@@ -96,8 +96,9 @@ pub(crate) fn sampler(name: &str, ratio: Ratio) -> Result<(Ratio, bool), Invalid
         "parentbased_always_off" => (Ratio::NONE, true),
         "parentbased_traceidratio" => (ratio, true),
         _ => {
-            let expected = "always_on, always_off or traceidratio, or parentbased_ and one of them";
-            return Err(Invalid::new("is no sampler that is known here", expected));
+            let expected =
+                "always_on, always_off, traceidratio, or one of them behind parentbased_";
+            return Err(Invalid::new("is not a supported sampler", expected));
         }
     })
 }

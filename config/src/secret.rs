@@ -1,19 +1,19 @@
-//! What must not be seen.
+//! Secrets, such as keys and tokens.
 
 use subtle::ConstantTimeEq;
 
-/// A secret: cannot be printed, and is compared in constant time.
+/// A secret. It cannot be printed, and is compared in constant time.
 #[derive(Clone)]
 pub struct Secret(pub(crate) String);
 
 impl Secret {
-    /// The secret itself, for the one place that sends it.
+    /// The secret itself, for the code that sends it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether `offered` is the secret; the time taken tells nothing but the length.
+    /// Whether `offered` is the secret. The time taken depends only on the length.
     #[must_use]
     pub fn matches(&self, offered: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(offered).into()

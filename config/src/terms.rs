@@ -1,5 +1,4 @@
-//! What is agreed with a tenant, and what GPUs cost: what the file says → what the program may
-//! trust.
+//! The keys of one tenant and of GPUs → `Tenant` and `GpuPrice`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,23 +10,24 @@ use taximeter_pricing::{Allowance, Currency, Dated, GpuPrice, Money, TokenWeight
 use crate::mistake::Invalid;
 use crate::model::Tenant;
 use crate::money::Percent;
-use crate::reader::{At, Optional, Reader};
+use crate::numbers::AtLeast32;
+use crate::reader::{Optional, Reader, Spanned};
 use crate::schema::{RawAllowance, RawGpu, RawTenant, RawWeights};
-use crate::versions::{Share, Since, Versions};
+use crate::versions::{DatedPercent, Since, Versions};
 
 impl Since for RawGpu {
-    fn since(&self) -> Optional<&At<Date>> {
+    fn since(&self) -> Optional<&Spanned<Date>> {
         self.since.as_ref()
     }
 }
 
 impl Since for RawAllowance {
-    fn since(&self) -> Optional<&At<Date>> {
+    fn since(&self) -> Optional<&Spanned<Date>> {
         self.since.as_ref()
     }
 }
 
-/// What is agreed with one tenant; `None` when it has no name. What is wrong is reported.
+/// The terms of one tenant; `None` when it has no name. Reports mistakes.
 pub(crate) fn tenant(
     raw: RawTenant,
     currency: Currency,
@@ -36,28 +36,28 @@ pub(crate) fn tenant(
     let factors = factors(raw.discount, raw.markup, reader);
     let prices = raw.prices.given().map(|at| readable(&at, reader));
     let allowance = raw.allowance.given().map(|raw| allowances(raw, currency, reader));
-    let concurrency = raw.concurrency.given().map(|at| at.value.get());
+    let concurrency = raw.concurrency.or(None);
     Some(Tenant { name: raw.name.0?.value.into(), factors, prices, allowance, concurrency })
 }
 
-/// What list prices are multiplied with.
+/// The factors on list prices.
 fn factors(
-    discount: Optional<Versions<Share>>,
-    markup: Optional<Versions<Share>>,
+    discount: Optional<Versions<DatedPercent>>,
+    markup: Optional<Versions<DatedPercent>>,
     reader: &mut Reader<'_>,
 ) -> Dated<Decimal> {
     let [discounts, markups] = [discount, markup].map(|given| shares(given, reader));
     for discount in discounts.iter().filter_map(|(_, discount)| discount.as_ref()) {
         if discount.value.0 > Decimal::ONE {
-            let why = Invalid::new("is more than all", "at most 100 %");
-            reader.invalid::<Percent>(&discount.spot, &discount.written, &why);
+            let why = Invalid::new("is more than 100 %", "at most 100 %");
+            reader.invalid::<Percent>(&discount.location, &discount.written, &why);
         }
     }
     let days: BTreeSet<_> = discounts.iter().chain(&markups).map(|(since, _)| *since).collect();
     let [discounts, markups] = [discounts, markups].map(Dated::new);
-    let mut told = None;
+    let mut reported = None;
     let factors = days.into_iter().map(|since| {
-        let on = |dated: &Dated<Option<At<Percent>>>| {
+        let on = |dated: &Dated<Option<Spanned<Percent>>>| {
             dated
                 .on(since.unwrap_or(Date::MIN))
                 .cloned()
@@ -66,31 +66,32 @@ fn factors(
         };
         let (discount, markup) = (on(&discounts), on(&markups));
         if let (Some(_), Some(markup)) = (&discount, &markup)
-            && told.replace(markup.spot.clone()).as_ref() != Some(&markup.spot)
+            && reported.replace(markup.location.clone()).as_ref() != Some(&markup.location)
         {
-            let why = Invalid::new("contradicts `discount`", "one of the two at a time");
-            reader.invalid::<Percent>(&markup.spot, &markup.written, &why);
+            let why =
+                Invalid::new("cannot stand beside `discount` on the same day", "only one of them");
+            reader.invalid::<Percent>(&markup.location, &markup.written, &why);
         }
-        let fraction = |at: Option<At<Percent>>| at.map_or(Decimal::ZERO, |at| at.value.0);
+        let fraction = |at: Option<Spanned<Percent>>| at.map_or(Decimal::ZERO, |at| at.value.0);
         (since, Decimal::ONE - fraction(discount) + fraction(markup))
     });
     Dated::new(factors.collect())
 }
 
-/// The percentages with their first days; what cannot be read is `None`.
+/// The percentages with their first days; `None` for one that cannot be read.
 fn shares(
-    given: Optional<Versions<Share>>,
+    given: Optional<Versions<DatedPercent>>,
     reader: &mut Reader<'_>,
-) -> Vec<(Option<Date>, Option<At<Percent>>)> {
+) -> Vec<(Option<Date>, Option<Spanned<Percent>>)> {
     let versions = given.given().map(|versions| versions.dated(reader)).unwrap_or_default();
     versions.into_iter().map(|(since, share)| (since, share.0.rate.0)).collect()
 }
 
-fn readable(at: &At<PathBuf>, reader: &mut Reader<'_>) -> PathBuf {
+fn readable(at: &Spanned<PathBuf>, reader: &mut Reader<'_>) -> PathBuf {
     let path = reader.resolve(&at.value);
     if let Err(error) = (reader.read_file)(&path) {
-        let why = Invalid::new(format!("cannot be read: {error}"), "a file of prices");
-        reader.invalid::<PathBuf>(&at.spot, &at.written, &why);
+        let why = Invalid::new(format!("cannot be read: {error}"), "a price file");
+        reader.invalid::<PathBuf>(&at.location, &at.written, &why);
     }
     path
 }
@@ -104,8 +105,8 @@ fn allowances(
         if let Optional::Given(at) = &raw.since
             && at.value.day() != 1
         {
-            let why = Invalid::new("is within a month", "the first day of one, such as 2026-12-01");
-            reader.invalid::<Date>(&at.spot, &at.written, &why);
+            let why = Invalid::new("is not the first day of a month", "a day such as 2026-12-01");
+            reader.invalid::<Date>(&at.location, &at.written, &why);
         }
         (since, allowance(raw, currency, reader))
     });
@@ -116,12 +117,12 @@ fn allowance(raw: RawAllowance, currency: Currency, reader: &mut Reader<'_>) -> 
     let tokens = raw.tokens.given().map(|table| table.0).unwrap_or_default();
     Allowance {
         money: raw.money.given().map(|at| in_currency(at, currency, reader)),
-        tokens: tokens.into_iter().map(|(meter, at)| (meter, at.value.0)).collect(),
+        tokens: tokens.into_iter().map(|(meter, at)| (meter, at.value.get())).collect(),
     }
 }
 
-/// The GPUs of an upstream, one after the other; `None` when a part that must be there is not. What
-/// is wrong is reported.
+/// The GPUs of an upstream, in the order of their days; `None` when a required key is missing.
+/// Reports mistakes.
 pub(crate) fn gpus(
     raw: Versions<RawGpu>,
     currency: Currency,
@@ -133,7 +134,7 @@ pub(crate) fn gpus(
         let price = gpu(raw, currency, reader)?;
         Some(GpuPrice { until, ..price })
     });
-    // Each is built, and so checked, before one that failed ends it.
+    // Collected twice, so that every version is checked before a failed one ends it.
     let built: Option<Vec<_>> = built.collect::<Vec<_>>().into_iter().collect();
     built.map(|all| all.into_iter().filter(|price| price.count > 0).collect())
 }
@@ -143,7 +144,7 @@ fn gpu(raw: RawGpu, currency: Currency, reader: &mut Reader<'_>) -> Option<GpuPr
     let weights = raw.weights.given().map(|raw| weights(raw, reader));
     Some(GpuPrice {
         kind: raw.r#type.0?.value.into(),
-        count: raw.count.given().map_or(1, |at| at.value.0),
+        count: raw.count.or(1),
         hourly: hourly?,
         since: raw.since.given().map(|at| at.value),
         until: None,
@@ -154,23 +155,23 @@ fn gpu(raw: RawGpu, currency: Currency, reader: &mut Reader<'_>) -> Option<GpuPr
 fn weights(raw: RawWeights, reader: &mut Reader<'_>) -> TokenWeights {
     let [input, output] = [raw.input, raw.output].map(|weight| weight.0);
     if let (Some(input), Some(output)) = (&input, &output)
-        && input.value.0 == 0
-        && output.value.0 == 0
+        && input.value.get() == 0
+        && output.value.get() == 0
     {
-        reader.report(&output.spot, "and `input` are both 0", "expected one of them above 0");
+        reader.report(&output.location, "is 0, and `input` is 0", "expected one of them above 0");
     }
-    let weight = |given: Option<At<crate::money::Weight>>| given.map_or(0, |at| at.value.0);
+    let weight = |given: Option<Spanned<AtLeast32<0>>>| given.map_or(0, |at| at.value.into());
     TokenWeights { input: weight(input), output: weight(output) }
 }
 
-/// Reports money that could not be added to what bills are in.
-fn in_currency(at: At<Money>, currency: Currency, reader: &mut Reader<'_>) -> Money {
+/// Reports money in another currency than the bills.
+fn in_currency(at: Spanned<Money>, currency: Currency, reader: &mut Reader<'_>) -> Money {
     if at.value.currency != currency {
         let why = Invalid::new(
-            "is in another currency than the bills",
+            "is not in the currency of the bills",
             format!("money in {currency}, which is `prices.currency`"),
         );
-        reader.invalid::<Money>(&at.spot, &at.written, &why);
+        reader.invalid::<Money>(&at.location, &at.written, &why);
     }
     at.value
 }

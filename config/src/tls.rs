@@ -1,56 +1,58 @@
-//! What connections are secured with: those of clients, and those to the admin address, which is not
-//! open to strangers.
+//! TLS of client connections and of the admin address, and who may reach the admin address.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::json_schema::{required, without};
 use crate::mistake::Invalid;
 use crate::model::Tls;
-use crate::reader::{At, Optional, Reader, Required, keys};
+use crate::reader::{Optional, Reader, Required, Spanned, keys};
 
 keys! {
-    /// What clients' connections are secured with. The files are read again when they change, and
-    /// connections that are made then have what is new.
+    /// TLS for client connections. Taximeter reads the files again when they change. Connections
+    /// that are opened then use the new ones.
     RawTls {
-        /// Our certificate and those between it and its authority, in PEM.
-        cert: Required<At<PathBuf>>,
-        /// Its key, in PEM.
-        key: Required<At<PathBuf>>,
-        /// Authorities, in PEM: clients must show a certificate of one of them. Default: clients need
-        /// none.
-        client_ca: Optional<At<PathBuf>>,
+        /// A PEM file with the certificate, and those between it and its authority.
+        cert: Required<Spanned<PathBuf>> = required().example("tls.crt"),
+        /// A PEM file with the key of `cert`.
+        key: Required<Spanned<PathBuf>> = required().example("tls.key"),
+        /// A PEM file with authorities. Clients must show a certificate that one of them has
+        /// signed.
+        client_ca: Optional<Spanned<PathBuf>> =
+            without("clients need no certificate").example("clients.pem"),
     }
 }
 
 keys! {
-    /// What connections to the admin address are secured with. The files are read again when they
-    /// change, and connections that are made then have what is new.
+    /// TLS for the admin address. Taximeter reads the files again when they change. Connections
+    /// that are opened then use the new ones.
     RawAdminTls {
-        /// Our certificate and those between it and its authority, in PEM.
-        cert: Required<At<PathBuf>>,
-        /// Its key, in PEM.
-        key: Required<At<PathBuf>>,
-        /// Authorities, in PEM: who shows a certificate of one of them needs no `admin_token`, and
-        /// where there is no token, nobody else is answered, but for `/healthz` and `/readyz`.
-        /// Default: certificates do not count.
-        client_ca: Optional<At<PathBuf>>,
+        /// A PEM file with the certificate, and those between it and its authority.
+        cert: Required<Spanned<PathBuf>> = required().example("admin.crt"),
+        /// A PEM file with the key of `cert`.
+        key: Required<Spanned<PathBuf>> = required().example("admin.key"),
+        /// A PEM file with authorities. A caller with a certificate that one of them has signed
+        /// needs no `admin_token`. Without an `admin_token`, only such callers are answered;
+        /// `/healthz` and `/readyz` answer everyone.
+        client_ca: Optional<Spanned<PathBuf>> =
+            without("certificates do not count").example("operators.pem"),
     }
 }
 
 impl RawTls {
-    /// Where the files are; `None` where one is missing, which is reported.
+    /// The paths of the files; `None` when a required key is missing, which is reported already.
     pub(crate) fn files(self, reader: &Reader<'_>) -> Option<Tls> {
         files(self.cert, self.key, self.client_ca, reader)
     }
 }
 
 impl RawAdminTls {
-    /// The same.
+    /// The paths of the files; `None` when a required key is missing, which is reported already.
     pub(crate) fn files(self, reader: &Reader<'_>) -> Option<Tls> {
         files(self.cert, self.key, self.client_ca, reader)
     }
 
-    /// Whether they name authorities of callers; of what is there but wrong nobody knows.
+    /// Whether callers need a certificate. A wrong value may mean that they do.
     pub(crate) const fn asks_for_certificates(tls: &Optional<Self>) -> bool {
         match tls {
             Optional::Given(tls) => !matches!(tls.client_ca, Optional::Absent),
@@ -61,16 +63,16 @@ impl RawAdminTls {
 }
 
 fn files(
-    cert: Required<At<PathBuf>>,
-    key: Required<At<PathBuf>>,
-    client_ca: Optional<At<PathBuf>>,
+    cert: Required<Spanned<PathBuf>>,
+    key: Required<Spanned<PathBuf>>,
+    client_ca: Optional<Spanned<PathBuf>>,
     reader: &Reader<'_>,
 ) -> Option<Tls> {
-    let file = |at: At<PathBuf>| reader.resolve(&at.value);
+    let file = |at: Spanned<PathBuf>| reader.resolve(&at.value);
     Some(Tls { cert: file(cert.0?), key: file(key.0?), client_ca: client_ca.given().map(file) })
 }
 
-/// Why the two addresses cannot be served together, or the admin address not to everybody.
+/// Why the two addresses clash, or why the admin address needs a token.
 pub(crate) fn admin_problem(
     listen: SocketAddr,
     admin: SocketAddr,
@@ -80,8 +82,8 @@ pub(crate) fn admin_problem(
     let overlap = ours == theirs || ours.is_unspecified() || theirs.is_unspecified();
     if admin.port() == listen.port() && admin.port() != 0 && overlap {
         return Some(Invalid::new(
-            "is where clients connect",
-            "another port than that of `listen`",
+            "is also the address where clients connect",
+            "another port than `listen` has",
         ));
     }
     if !ours.is_loopback() && !is_guarded {

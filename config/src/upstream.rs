@@ -1,45 +1,59 @@
-//! Where an upstream is, and which models it serves.
+//! The URL of an upstream, and the patterns of the models that it serves.
 
 use std::net::Ipv6Addr;
 
 use crate::mistake::Invalid;
 use crate::model::{ModelPattern, Upstream, UpstreamUrl};
 
-/// Longest URL or model pattern, in bytes.
+/// The longest URL or model pattern, in bytes.
 const BYTES_MAX: usize = 1024;
 
 impl Upstream {
-    /// Whether this upstream is meant for `request_model`.
+    /// Whether this upstream serves `request_model`.
     #[must_use]
     pub fn serves(&self, request_model: &str) -> bool {
         self.models.iter().any(|pattern| pattern.matches(request_model))
     }
+
+    /// Whether this upstream is meant for every model, so that a request may leave the choice to it.
+    #[must_use]
+    pub fn serves_every_model(&self) -> bool {
+        self.models.iter().any(ModelPattern::is_any)
+    }
 }
 
 impl ModelPattern {
-    /// A pattern in which each `*` is any run of characters, and everything else itself.
+    /// A pattern. Each `*` stands for any run of characters.
     ///
-    /// Errors: `Invalid` when empty, longer than 1024 bytes, or with control characters.
+    /// Errors: empty, longer than 1024 bytes, or with control characters.
     pub fn new(pattern: &str) -> Result<Self, Invalid> {
         if pattern.is_empty() || pattern.len() > BYTES_MAX || pattern.contains(char::is_control) {
-            return Err(Invalid::new("names no model", "a model's name, or `*` for every model"));
+            return Err(Invalid::new(
+                "is not a model name",
+                "a model name, or `*` for every model",
+            ));
         }
         Ok(Self(pattern.to_owned()))
     }
 
-    /// The pattern that every model fits.
+    /// The pattern that matches every model.
     pub(crate) fn any() -> Self {
         Self("*".to_owned())
     }
 
-    /// Whether `model` fits; time linear in both lengths.
+    /// Whether the pattern matches every model.
+    fn is_any(&self) -> bool {
+        self.0.bytes().all(|byte| byte == b'*')
+    }
+
+    /// Whether `model` matches. Takes time linear in both lengths.
     #[must_use]
     pub fn matches(&self, model: &str) -> bool {
         let Some((first, others)) = self.0.split_once('*') else { return self.0 == model };
         let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
         let Some(mut rest) = model.strip_prefix(first) else { return false };
-        // The leftmost find leaves the most for the pieces behind it, so no other choice needs a
-        // try.
+        // The leftmost match leaves the most text for the pieces behind it, so no other match needs
+        // a try.
         for piece in middle.split('*') {
             match rest.split_once(piece) {
                 Some((_, behind)) => rest = behind,
@@ -51,7 +65,7 @@ impl ModelPattern {
 }
 
 impl UpstreamUrl {
-    /// `host[:port]` as a `host` header has it: the scheme's own port is left out.
+    /// `host[:port]` for the `host` header, without the scheme's default port.
     #[must_use]
     pub fn authority(&self) -> String {
         let host =
@@ -60,10 +74,10 @@ impl UpstreamUrl {
         if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Takes `http://host[:port][/prefix]` or `https://…` apart.
+    /// Parses `http://host[:port][/prefix]` or `https://…`.
     ///
-    /// Errors: `Invalid` for another scheme, a missing host, a port that is none, credentials, a
-    /// query, a fragment, or a path that goes on to a route.
+    /// Errors: another scheme, a missing host, an invalid port, credentials, a query, a fragment,
+    /// or a path that ends with a route.
     pub fn parse(url: &str) -> Result<Self, Invalid> {
         let (scheme, rest) = url
             .split_once("://")
@@ -71,13 +85,13 @@ impl UpstreamUrl {
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
-            _ => return Err(Invalid::new("has another scheme", "http://… or https://…")),
+            _ => return Err(Invalid::new("has an unsupported scheme", "http://… or https://…")),
         };
         if url.len() > BYTES_MAX
             || !rest.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
         {
             return Err(Invalid::new(
-                "has characters that a URL has not",
+                "has characters that a URL cannot have",
                 "plain ASCII, at most 1024 bytes",
             ));
         }
@@ -88,7 +102,7 @@ impl UpstreamUrl {
         if authority.contains('@') {
             return Err(Invalid::new(
                 "has credentials in it",
-                "the secret under the key `credential`",
+                "the secret in the key `credential`",
             )
             .secret());
         }
@@ -102,7 +116,7 @@ impl UpstreamUrl {
     }
 }
 
-/// `host[:port]`, IPv6 in brackets.
+/// The parts of `host[:port]`, with an IPv6 address in brackets.
 pub(crate) fn host_and_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
     let invalid =
         || Invalid::new("has no valid host", "a name, an IPv4 address, or an IPv6 address in [ ]");
@@ -129,7 +143,7 @@ pub(crate) fn host_and_port(authority: &str) -> Result<(String, Option<&str>), I
     Ok((host.to_ascii_lowercase(), port))
 }
 
-/// From 1.
+/// A port from 1 on.
 pub(crate) fn port_number(port: &str) -> Result<u16, Invalid> {
     let digits = port.bytes().all(|byte| byte.is_ascii_digit());
     match port.parse() {
@@ -138,18 +152,18 @@ pub(crate) fn port_number(port: &str) -> Result<u16, Invalid> {
     }
 }
 
-/// The path in front of the routes: without a final `/v1`, which they bring.
+/// The path in front of the routes, without a final `/v1`: routes have it.
 fn prefix(path: &str) -> Result<String, Invalid> {
     const ROUTES: [&str; 4] = ["completions", "responses", "embeddings", "messages"];
     let path = path.trim_end_matches('/');
     let mut segments: Vec<&str> = path.split('/').filter(|_| !path.is_empty()).collect();
     if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
-        return Err(Invalid::new("has an empty or dotted path segment", "a plain path"));
+        return Err(Invalid::new("has an empty path segment, or `.` or `..`", "a plain path"));
     }
     if segments.last().is_some_and(|last| ROUTES.contains(last)) {
         return Err(Invalid::new(
-            "goes on to a route",
-            "only what is in front of it, such as https://host/v1",
+            "ends with a route",
+            "the part before the route, such as https://host/v1",
         ));
     }
     segments.pop_if(|last| *last == "v1");
@@ -176,6 +190,15 @@ mod tests {
         assert_eq!(parts("http://[::1]:11434/v1beta"), plain("::1", 11434, "/v1beta"));
         assert_eq!(parts("https://r.openai.azure.com/openai/v1").3, "/openai");
         assert_eq!(parts("https://api.openai.com/v1").2, 443);
+    }
+
+    #[test]
+    fn only_stars_fit_every_model() {
+        let is_any = |pattern: &str| ModelPattern::new(pattern).expect("a pattern").is_any();
+        assert!(is_any("*") && is_any("**") && ModelPattern::any().is_any());
+        for pattern in ["gpt-*", "*-mini", "*/*", "m"] {
+            assert!(!is_any(pattern), "{pattern}");
+        }
     }
 
     #[test]
@@ -220,7 +243,7 @@ mod tests {
         assert!(fits("a**b", "ab") && fits("*b*c", "abbcc") && !fits("*bc*bc", "abc"));
     }
 
-    /// The definition, without a thought of time.
+    /// The definition, in exponential time.
     fn slow(pattern: &[u8], model: &[u8]) -> bool {
         match pattern.split_first() {
             None => model.is_empty(),

@@ -1,4 +1,4 @@
-//! Values that are understood by themselves: what is between a key's colon and the end of the line.
+//! The types of single values: words, addresses, names, URLs and secrets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
 use crate::content::{Capture, Pattern};
+use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
@@ -17,30 +18,16 @@ use crate::model::{
     UnknownCaller, UnknownPrice, UpstreamUrl,
 };
 use crate::secret::Secret;
-use crate::shape::Shape;
+use crate::value::Value;
 
-/// Longest name of a tenant, key, upstream or provider, in bytes.
+/// The longest name of a tenant, key, upstream or provider, in bytes.
 const NAME_BYTES_MAX: usize = 128;
-/// Longest text of a label, in bytes.
+/// The longest text of a label, in bytes.
 const LABEL_BYTES_MAX: usize = 256;
-/// Shortest secret that is worth the name, in characters.
+/// The shortest admin token, in characters.
 const TOKEN_CHARS_MIN: usize = 16;
 
-/// A value that one scalar holds.
-pub(crate) trait Value: Sized {
-    /// For messages when there is a list or a map instead.
-    const EXPECTED: &'static str;
-    /// Whether messages must not show it.
-    const SECRET: bool = false;
-    /// The value of `text`.
-    fn parse(text: &str) -> Result<Self, Invalid>;
-    /// What it looks like, for editors.
-    fn shape() -> Shape {
-        Shape::Text
-    }
-}
-
-/// Values that are one of a few words.
+/// Values that are one of a few words. The first word of each is its name; the others are YAML's.
 macro_rules! words {
     ($name:ty, $expected:literal, { $($($word:literal)|+ => $value:expr,)+ }) => {
         impl Value for $name {
@@ -49,28 +36,28 @@ macro_rules! words {
             fn parse(text: &str) -> Result<Self, Invalid> {
                 match text {
                     $($($word)|+ => Ok($value),)+
-                    // It may be the URL of something else, with a password in it.
+                    // It may be a URL with a password.
                     _ if text.contains('@') => {
-                        Err(Invalid::new("is not known here", $expected).secret())
+                        Err(Invalid::new("is not allowed here", $expected).secret())
                     }
-                    _ => Err(Invalid::new("is not known here", $expected)),
+                    _ => Err(Invalid::new("is not allowed here", $expected)),
                 }
             }
 
-            fn shape() -> Shape {
-                Shape::Words(vec![$($($word),+),+])
+            fn allowed() -> Allowed {
+                Allowed::Words(vec![$($($word),+),+])
             }
         }
     };
 }
 
-/// Where prices come from.
+/// The price book to begin with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Book {
     Builtin,
 }
 
-/// Whether something is compressed.
+/// Whether pushes are compressed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gzip(pub(crate) bool);
 
@@ -137,7 +124,7 @@ impl Value for Store {
             url if url.contains("://") || url.contains('@') => {
                 Ok(Self::Postgres(Box::new(url.parse()?)))
             }
-            _ => Err(Invalid::new("is not known here", Self::EXPECTED)),
+            _ => Err(Invalid::new("is not allowed here", Self::EXPECTED)),
         }
     }
 }
@@ -149,12 +136,12 @@ impl Value for Dialect {
         Self::deserialize(StrDeserializer::<WordError>::new(text)).map_err(|error| {
             let error = error.to_string();
             let expected = error.split_once("expected one of ").map_or("", |(_, words)| words);
-            Invalid::new("is no known dialect", format!("one of {}", expected.replace('`', "")))
+            Invalid::new("is not a dialect", format!("one of {}", expected.replace('`', "")))
         })
     }
 
-    fn shape() -> Shape {
-        Shape::Words(Self::ALL.iter().map(|dialect| dialect.as_str()).collect())
+    fn allowed() -> Allowed {
+        Allowed::Words(Self::ALL.iter().map(|dialect| dialect.as_str()).collect())
     }
 }
 
@@ -173,7 +160,7 @@ impl Value for SocketAddr {
     const EXPECTED: &'static str = "an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        let invalid = |_| Invalid::new("is no address with a port", Self::EXPECTED);
+        let invalid = |_| Invalid::new("is not an address with a port", Self::EXPECTED);
         text.replacen("localhost:", "127.0.0.1:", 1).parse().map_err(invalid)
     }
 }
@@ -186,7 +173,7 @@ impl Value for IpNet {
         text.parse::<Self>()
             .or_else(|_| address())
             .map(|net| net.trunc())
-            .map_err(|_| Invalid::new("is no address and no network", Self::EXPECTED))
+            .map_err(|_| Invalid::new("is not an address or a network", Self::EXPECTED))
     }
 }
 
@@ -195,7 +182,7 @@ impl Value for PathBuf {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         if text.is_empty() || text.contains('\0') {
-            return Err(Invalid::new("is no path", Self::EXPECTED));
+            return Err(Invalid::new("is not a path", Self::EXPECTED));
         }
         Ok(Self::from(text))
     }
@@ -209,17 +196,17 @@ impl Value for UpstreamUrl {
     }
 }
 
-/// Where a receiver of events is: a whole path, and not only what is in front of one.
+/// A URL with the whole path, of a receiver or a collector.
 #[derive(Debug, Clone)]
-pub(crate) struct Receiver(UpstreamUrl);
+pub(crate) struct EndpointUrl(UpstreamUrl);
 
-impl From<Receiver> for UpstreamUrl {
-    fn from(receiver: Receiver) -> Self {
+impl From<EndpointUrl> for UpstreamUrl {
+    fn from(receiver: EndpointUrl) -> Self {
         receiver.0
     }
 }
 
-impl Value for Receiver {
+impl Value for EndpointUrl {
     const EXPECTED: &'static str = "a URL such as https://openmeter.example/api/v1/events";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
@@ -229,7 +216,10 @@ impl Value for Receiver {
         let (host, path) = text.split_at(path);
         let url = UpstreamUrl::parse(host)?;
         if !path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-            return Err(Invalid::new("has no path that can be sent", Self::EXPECTED));
+            return Err(Invalid::new(
+                "has a path with characters that a URL cannot have",
+                Self::EXPECTED,
+            ));
         }
         let prefix = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
         Ok(Self(UpstreamUrl { prefix, ..url }))
@@ -237,7 +227,7 @@ impl Value for Receiver {
 }
 
 impl Value for ModelPattern {
-    const EXPECTED: &'static str = "a model's name, in which `*` stands for anything";
+    const EXPECTED: &'static str = "a model name; `*` stands for any run of characters";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         Self::new(text)
@@ -249,7 +239,7 @@ impl Value for Secret {
     const SECRET: bool = true;
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        // It travels in a header.
+        // Taximeter sends it in a header.
         match text {
             "" => Err(Invalid::new("is empty", Self::EXPECTED)),
             _ if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self(text.to_owned())),
@@ -261,7 +251,7 @@ impl Value for Secret {
     }
 }
 
-/// What a header of ours says; it may be a secret.
+/// The value of a header that Taximeter sends. It may be a secret.
 #[derive(Debug, Clone)]
 pub(crate) struct HeaderText(pub(crate) Secret);
 
@@ -278,11 +268,11 @@ impl Value for HeaderText {
     }
 }
 
-/// A secret that others must show to us.
+/// The admin token, which callers send.
 #[derive(Debug, Clone)]
-pub(crate) struct Token(pub(crate) Secret);
+pub(crate) struct BearerToken(pub(crate) Secret);
 
-impl Value for Token {
+impl Value for BearerToken {
     const EXPECTED: &'static str = Secret::EXPECTED;
     const SECRET: bool = true;
 
@@ -290,13 +280,13 @@ impl Value for Token {
         let secret = <Secret as Value>::parse(text)?;
         if text.len() < TOKEN_CHARS_MIN {
             let expected = format!("at least {TOKEN_CHARS_MIN} characters");
-            return Err(Invalid::new("can be guessed", expected));
+            return Err(Invalid::new("is too short", expected));
         }
         Ok(Self(secret))
     }
 }
 
-/// SHA-256 of an API key.
+/// The SHA-256 of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sha256(pub(crate) [u8; 32]);
 
@@ -306,8 +296,8 @@ impl Value for Sha256 {
     fn parse(text: &str) -> Result<Self, Invalid> {
         let digits = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<_>>>();
         let Some(digits) = digits.filter(|digits| digits.len() == 64) else {
-            // It may be the key itself.
-            return Err(Invalid::new("is no SHA-256", Self::EXPECTED).secret());
+            // Somebody may have written the key itself.
+            return Err(Invalid::new("is not a SHA-256 hash", Self::EXPECTED).secret());
         };
         let mut hash = [0; 32];
         for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
@@ -339,16 +329,16 @@ impl Value for Name {
     }
 }
 
-/// Whether `text` can name a tenant: 1 to 128 bytes that stay one name in a path, a table, a metric
-/// and a log.
+/// Whether `text` can name a tenant: 1 to 128 bytes that are one safe name in a path, a table, a
+/// metric and a log.
 #[must_use]
 pub fn is_tenant_name(text: &str) -> bool {
     name_problem(text).is_none()
 }
 
 fn name_problem(text: &str) -> Option<&'static str> {
-    // Look the same as another name, or like none: combining marks, and what is invisible or turns
-    // text around.
+    // Characters that make two names look alike: combining marks, invisible characters, and those
+    // that change the direction of text.
     let deceiving = |c: char| {
         matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -359,8 +349,10 @@ fn name_problem(text: &str) -> Option<&'static str> {
         _ if text.trim() != text => Some("begins or ends with a space"),
         _ if text.contains(char::is_control) => Some("has a control character"),
         _ if text.contains(deceiving) => Some("has an invisible or combining character"),
-        _ if text.contains(['/', '\\']) || text.contains("..") => Some("has a part of a path"),
-        _ if text.starts_with(['=', '+', '-', '@']) => Some("begins like a formula"),
+        _ if text.contains(['/', '\\']) || text.contains("..") => {
+            Some("contains `/`, `\\` or `..`")
+        }
+        _ if text.starts_with(['=', '+', '-', '@']) => Some("begins with `=`, `+`, `-` or `@`"),
         _ => None,
     }
 }
@@ -380,13 +372,13 @@ impl Value for Label {
 
     fn parse(text: &str) -> Result<Self, Invalid> {
         if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.contains(char::is_control) {
-            return Err(Invalid::new("does not fit a label", Self::EXPECTED));
+            return Err(Invalid::new("is not allowed as a label", Self::EXPECTED));
         }
         Ok(Self(text.to_owned()))
     }
 }
 
-/// The header that names a tenant, in lower case.
+/// The name of the header that names a tenant, in lower case.
 #[derive(Debug, Clone)]
 pub(crate) struct IdentityHeader(String);
 
@@ -425,14 +417,14 @@ impl Value for IdentityHeader {
             "x-request-id",
         ];
         let name = text.to_ascii_lowercase();
-        // `_` counts as `-` in too many servers to tell who set which.
+        // Many servers treat `_` as `-`, so a client could set the other form.
         let well_formed = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if !well_formed {
-            return Err(Invalid::new("is no name of a header", "letters, digits and `-`"));
+            return Err(Invalid::new("is not a valid header name", "letters, digits and `-`"));
         }
         if TAKEN.contains(&name.as_str()) || name.starts_with("x-taximeter-") {
-            return Err(Invalid::new("has a meaning of its own", Self::EXPECTED));
+            return Err(Invalid::new("is a header with another use", Self::EXPECTED));
         }
         Ok(Self(name))
     }

@@ -1,16 +1,16 @@
-//! YAML text → a tree that knows where in the text everything stands.
+//! Parses YAML text into a tree that keeps the position of each value.
 //!
-//! Scalars stay text: what a value should be is the schema's business, so `off`, `1e3` or 64 digits
-//! of a hash never turn into something else on the way.
+//! Scalars stay text. The schema decides their types, so `off`, `1e3` or the digits of a hash are
+//! not changed by YAML's own types.
 
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
-/// Nested lists and maps. The deepest key of the schema is at 5.
+/// The deepest nesting of lists and maps. The deepest key of the schema is at level 5.
 const DEPTH_MAX: usize = 32;
 
-/// One value, and the bytes of the text it stands at.
+/// One value and its bytes in the text.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) at: Range<usize>,
@@ -20,20 +20,20 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) enum Kind {
     Scalar(String),
-    /// Nothing, `~` or `null`.
+    /// An empty value, `~` or `null`.
     Null,
     List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(MapKey, Node)>),
 }
 
 /// A key of a map.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct MapKey {
     pub(crate) name: String,
     pub(crate) at: Range<usize>,
 }
 
-/// Why a text is no tree, and where.
+/// Why the text is not supported YAML, and where.
 #[derive(Debug)]
 pub(crate) struct SyntaxError {
     pub(crate) at: Range<usize>,
@@ -41,7 +41,7 @@ pub(crate) struct SyntaxError {
     pub(crate) expected: &'static str,
 }
 
-/// The tree of the one document in `text`; `None` when there is nothing in it.
+/// The tree of the document in `text`; `None` when the text is empty.
 pub(crate) fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
     let options = granit_parser::options! {
         emit_comments: false,
@@ -100,7 +100,7 @@ impl<'text> Events<'text> {
             Event::Alias(_) => {
                 return Err(self.refuse(at, "an alias", "the value itself, written out"));
             }
-            _ => return Err(self.refuse(at, "the end of the value", "a value")),
+            _ => return Err(self.refuse(at, "an incomplete value", "a value")),
         };
         Ok(Node { at, kind })
     }
@@ -120,9 +120,9 @@ impl<'text> Events<'text> {
         loop {
             let key = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(Node { at, kind: Kind::Map(entries) }),
-                (Event::Scalar(name, _, _, None), at) => Key { name: name.into_owned(), at },
+                (Event::Scalar(name, _, _, None), at) => MapKey { name: name.into_owned(), at },
                 (_, at) => {
-                    return Err(self.refuse(at, "a key that is no word", "a word and a colon"));
+                    return Err(self.refuse(at, "a key that is not a word", "a word and a colon"));
                 }
             };
             let (event, at) = self.next()?;
@@ -131,7 +131,7 @@ impl<'text> Events<'text> {
     }
 
     fn refuse(&self, at: Range<usize>, what: &str, expected: &'static str) -> SyntaxError {
-        SyntaxError { at, problem: format!("{what} is not read here"), expected }
+        SyntaxError { at, problem: format!("{what} is not supported here"), expected }
     }
 
     fn range(&self, span: &Span) -> Range<usize> {

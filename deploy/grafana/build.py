@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the dashboards beside this file: what they show is said here once, and Grafana's JSON is made of it.
+"""Makes the dashboards in this folder: it has each panel once, and writes the JSON for Grafana.
 
 usage: deploy/grafana/build.py    writes operations.json, money.json, objectives.json
 """
@@ -11,7 +11,7 @@ FOLDER = pathlib.Path(__file__).parent
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 WIDTH = 24
 
-# What a series of most instruments must be, by the choices above a dashboard.
+# Label matchers from the variables of a dashboard.
 ANY = 'job=~"$job", instance=~"$instance"'
 TENANT = ANY + ', taximeter_tenant=~"$tenant"'
 REQUEST = TENANT + ', gen_ai_request_model=~"$model"'
@@ -22,7 +22,7 @@ def rate(name, labels=REQUEST, by="", over="$__rate_interval"):
 
 
 def quantiles(*names):
-    """The middle, and the slow ends that people notice; of the first of these names that there is."""
+    """p50, p95 and p99 of the first of these metrics that exists."""
     buckets = " or ".join(rate(f"{name}_bucket", by="le") for name in names)
     return [(f"histogram_quantile({q}, {buckets})", word) for q, word in [(0.5, "p50"), (0.95, "p95"), (0.99, "p99")]]
 
@@ -65,32 +65,32 @@ def graph(title, queries, unit, about="", **more):
 
 
 def table(title, query, unit, about=""):
-    # Of what Prometheus tells, only the labels and the number.
+    # Show only labels and the value.
     hide = {"id": "organize", "options": {"excludeByName": {"Time": True}}}
     return panel("table", title, query, unit, 8, 8, about, transformations=[hide])
 
 
 def good_or(bad):
-    """Green at 1, and red, with a word for it, at 0."""
+    """Green at 1. Red, with a word for it, at 0."""
     steps = [{"color": "red", "value": None}, {"color": "green", "value": 1}]
     words = [{"type": "value", "options": {"0": {"text": bad}, "1": {"text": "good"}}}]
     return {"mappings": words, "thresholds": {"mode": "absolute", "steps": steps}, "color": {"mode": "thresholds"}}
 
 
 def health(title, query, about=""):
-    """Nothing to look at while it is good."""
+    """A state that needs attention only if it is bad."""
     found = stat(title, query, "short", about, field=good_or("cannot be written"))
     found["options"]["colorMode"] = "value"
     return found
 
 
 def bands(title, queries, about=""):
-    """A band for each, red while it fails."""
+    """One band for each series, red while it fails."""
     return panel("state-timeline", title, queries, "short", WIDTH, 6, about, field=good_or("fails"))
 
 
 def laid_out(rows):
-    """Panels from left to right, row by row, each row under its heading."""
+    """Panels from left to right, row by row. Each row has a heading."""
     panels, top = [], 0
     for title, row in rows:
         panels.append({"type": "row", "title": title, "collapsed": False, "panels": [],
@@ -108,7 +108,7 @@ def laid_out(rows):
 
 
 def choice(name, label, series, key):
-    """Any number of what a label says, and all of it where nothing is chosen."""
+    """A variable with any number of values of a label. Without a choice it takes all."""
     all_of_it = {"multi": True, "includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}}
     return {**choice_of_one(name, label, series, key), **all_of_it}
 
@@ -142,35 +142,35 @@ def dashboard(name, title, about, rows, choices, **more):
 
 
 ANSWERS = f"http_server_request_duration_seconds_count{{{TENANT}}}"
-# As the objective of availability has it: 5xx, and answers that broke off although the client waited.
+# The same as the availability objective: 5xx, and answers that broke off while the client waited.
 BROKEN = f'http_server_request_duration_seconds_count{{{TENANT}, error_type!~"|client_disconnect"}}'
-# By the names of both generations of the GenAI conventions.
+# Names of both generations of the GenAI conventions.
 GAPS = quantiles("gen_ai_client_operation_time_per_output_chunk_seconds", "gen_ai_client_inference_time_per_output_chunk_seconds")
 STALLED = 'taximeter_end=~"upstream_stalled|client_stalled"'
 REQUESTS = f"taximeter_requests_total{{{REQUEST}}}"
 
-dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines, and what the gateway itself costs.", [
+dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engines, and the resources of the gateway itself.", [
     ("Now", [
-        stat("Requests", f"sum (rate({ANSWERS}[$__rate_interval]))", "reqps", "All that were asked, of any model."),
+        stat("Requests", f"sum (rate({ANSWERS}[$__rate_interval]))", "reqps", "All requests, of any model."),
         stat("Broken answers", f"({share(BROKEN, ANSWERS)}) or vector(0)", "percentunit",
-             "Requests of any model that were answered 5xx, by an engine or by the gateway, or whose answer broke off."),
-        stat("Open requests", f"sum(taximeter_requests_open{{{ANY}}})", "short", "Reserved on the ledger, not ended."),
+             "Requests of any model with a 5xx status, from an engine or from the gateway, or with an answer that broke off."),
+        stat("Open requests", f"sum(taximeter_requests_open{{{ANY}}})", "short", "Requests that are reserved on the ledger and have not ended."),
         stat("First token, p95", quantiles("gen_ai_server_time_to_first_token_seconds")[1][0], "s"),
         stat("Gap between chunks, p95", GAPS[1][0], "s"),
-        health("Ledger", f"min(taximeter_ledger_healthy{{{ANY}}})", "Whether every gateway can write its ledger."),
+        health("Ledger", f"min(taximeter_ledger_healthy{{{ANY}}})", "Every gateway can write its ledger."),
     ]),
     ("Requests", [
         graph("Requests by how they ended", [(rate("taximeter_requests_total", by="taximeter_end"), "{{taximeter_end}}")],
               "reqps", stacked=True),
         graph("Answers by status", [(rate("http_server_request_duration_seconds_count", TENANT, "http_response_status_code"),
                                      "{{http_response_status_code}}")], "reqps", stacked=True),
-        graph("Not served", [(rate("taximeter_refusals_total", TENANT, "taximeter_refusal_code"), "{{taximeter_refusal_code}}"),
+        graph("Refused and void", [(rate("taximeter_refusals_total", TENANT, "taximeter_refusal_code"), "{{taximeter_refusal_code}}"),
                              (rate("taximeter_voids_total", TENANT, "taximeter_void_reason"), "void: {{taximeter_void_reason}}")],
-              "reqps", "Refused by the gateway, by the code that the client was told; and reserved requests that used nothing."),
+              "reqps", "Requests that the gateway refused, by error code. Reserved requests that used nothing, by reason."),
     ]),
-    ("Times", [
+    ("Latency", [
         graph("Time to first token", quantiles("gen_ai_server_time_to_first_token_seconds"), "s",
-              "Until the first event with generated content; queue and prefill of the engine are in it."),
+              "Until the first event with generated content. Queue and prefill of the engine are part of it."),
         graph("Gap between chunks", GAPS, "s"),
         graph("Time per output token", quantiles("gen_ai_server_time_per_output_token_seconds"), "s"),
         graph("Whole request", quantiles("gen_ai_server_request_duration_seconds"), "s"),
@@ -179,7 +179,7 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines,
                 "{{gen_ai_request_model}}")], "s"),
         graph("Stalls", [(rate("taximeter_requests_total", f"{REQUEST}, {STALLED}", "taximeter_end"), "{{taximeter_end}}"),
                          (rate("taximeter_answers_left_total", ANY, "taximeter_kind"), "client left: {{taximeter_kind}}")], "reqps",
-              "Answers in which a side fell silent for longer than its limit, and answers that a client left within."),
+              "Answers in which the engine or the client was silent for too long, and answers whose client left."),
     ]),
     ("Engines", [
         graph("Requests by engine", [(rate("taximeter_requests_total", by="server_address, server_port"),
@@ -187,25 +187,25 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines,
         graph("Answers of engines by status", [(rate("http_client_request_duration_seconds_count", ANY,
                                                      "server_address, server_port, http_response_status_code"),
                                                 "{{server_address}}:{{server_port}} {{http_response_status_code}}")], "reqps"),
-        graph("Trouble with engines",
+        graph("Engine errors",
               [(rate("taximeter_upstream_connect_failures_total", ANY, "taximeter_upstream, taximeter_cause"),
                 "{{taximeter_upstream}}: {{taximeter_cause}}"),
                (rate("taximeter_upstream_protocol_faults_total", ANY, "taximeter_upstream, taximeter_cause"),
                 "{{taximeter_upstream}}: bad HTTP, {{taximeter_cause}}"),
                (rate("taximeter_meter_oddities_total", ANY, "taximeter_kind"), "odd: {{taximeter_kind}}")], "ops"),
         bands("Health of engines", [(f"min by (taximeter_upstream) (taximeter_upstream_healthy{{{ANY}}})", "{{taximeter_upstream}}")],
-              "Red while the last request of any gateway could not be sent, was answered 5xx, or broke off; nothing before the first."),
+              "Red while the last request of any gateway could not be sent, got a 5xx status, or broke off. Empty before the first request."),
     ]),
     ("The gateway itself", [
-        graph("Its own part of a request", quantiles("taximeter_gateway_duration_seconds"), "s",
-              "From the request's head until it was sent to the engine; the ledger's reservation is in it."),
+        graph("Time in the gateway", quantiles("taximeter_gateway_duration_seconds"), "s",
+              "From the request head until the request is sent to the engine. The reservation on the ledger is part of it."),
         graph("CPU for a request", f"{rate('process_cpu_time_seconds_total', ANY)} / ({rate('http_server_request_duration_seconds_count', ANY)} > 0)",
-              "s", "All of the process, streams included."),
+              "s", "CPU time of the whole process, divided by requests."),
         graph("Memory", [(f"process_memory_usage_bytes{{{ANY}}}", "{{instance}}")], "bytes"),
         graph("Ledger", [(rate("taximeter_ledger_entries_total", ANY, "instance"), "{{instance}}: entries")], "ops"),
-        graph("Not yet in the store", [(f"taximeter_store_lag{{{ANY}}}", "{{instance}}")], "short",
-              "Entries of the journal that the store has not got: what bills are late by."),
-        graph("Faults of ledger, store, receivers and our own",
+        graph("Store lag", [(f"taximeter_store_lag{{{ANY}}}", "{{instance}}")], "short",
+              "Entries of the journal that the store does not have yet. Bills are late by these."),
+        graph("Faults of the gateway",
               [(f"sum(increase({name}{{{ANY}}}[$__rate_interval])) or vector(0)", word) for name, word in [
                   ("taximeter_ledger_entries_lost_total", "entries lost"),
                   ("taximeter_ledger_entries_rejected_total", "entries rejected"), ("taximeter_ledger_slow_total", "slow disk"),
@@ -216,14 +216,14 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, times, engines,
 
 COST = f'taximeter_cost_total{{{REQUEST}, taximeter_currency="$currency"}}'
 TOKENS = f"taximeter_tokens_total{{{REQUEST}}}"
-# Seconds of this month that are over, and that it has.
+# Seconds of this month that are over, and seconds of the whole month.
 GONE = "((day_of_month() - 1) * 86400 + hour() * 3600 + minute() * 60)"
 MONTH = "(days_in_month() * 86400)"
 TO_DATE = {"timeFrom": "now/M", "hideTimeOverride": False}
-# Tokens of gateways that reckon in another currency cost nothing in this one.
+# Only tokens of gateways that bill in this currency.
 MILLION = ("1e6 * sum{by} (rate({cost}[$__rate_interval])) "
            "/ (sum{by} (rate({tokens}[$__rate_interval]) and on (job, instance) {cost}) > 0)")
-# In the currency that is chosen, and so without a sign.
+# The dashboard variable chooses the currency, so the unit has no currency sign.
 MONEY = "short"
 CURRENCY = choice_of_one("currency", "Currency", 'taximeter_cost_total{job=~"$job"}', "taximeter_currency")
 
@@ -233,15 +233,15 @@ SIZES = " or ".join([rate("gen_ai_client_token_usage_bucket", by="le, gen_ai_tok
     for kind in ("input", "output")])
 
 dashboard("money", "Taximeter: tokens and money",
-          "Who spends what on which model. Numbers here are approximations; the ledger has them exactly: taximeter bill.", [
+          "Spend and tokens by tenant and model. The numbers are approximations. The command taximeter bill has exact ones.", [
     ("Spend", [
         stat("Spend per hour, $currency", f"sum(rate({COST}[$__rate_interval])) * 3600", MONEY),
-        stat("Month to date, $currency", f"sum(increase({COST}[$__range]))", MONEY, "Of the calendar month in UTC.", **TO_DATE),
+        stat("Month to date, $currency", f"sum(increase({COST}[$__range]))", MONEY, "Calendar month in UTC.", **TO_DATE),
         stat("Month at this rate, $currency", f"sum(increase({COST}[$__range])) / scalar({GONE}) * scalar({MONTH})", MONEY,
-             "Month to date, drawn out to its end.", **TO_DATE),
+             "Month to date, extrapolated to the end of the month.", **TO_DATE),
         stat("Per million tokens, $currency", MILLION.format(by="", cost=COST, tokens=TOKENS), MONEY, "Input and output."),
         stat("Reported by engines", share(f'taximeter_tokens_total{{{REQUEST}, taximeter_usage_source="reported"}}', TOKENS),
-             "percentunit", "Share of tokens that engines have reported; the others we have counted."),
+             "percentunit", "Share of tokens that engines reported. Taximeter counted the others."),
         stat("Without a price", f"({share(f'taximeter_unpriced_total{{{REQUEST}}}', REQUESTS)}) or vector(0)", "percentunit",
              "Share of requests whose cost is unknown."),
         graph("Spend per hour by tenant, $currency", [(f"sum by (taximeter_tenant) (rate({COST}[$__rate_interval])) * 3600",
@@ -268,10 +268,10 @@ dashboard("money", "Taximeter: tokens and money",
                 "output that is reasoning")], "percentunit"),
         graph("Tokens of a request", [(f"histogram_quantile({q}, {SIZES})", f"{{{{gen_ai_token_type}}}}, {word}")
                                       for q, word in [(0.95, "p95"), (0.5, "p50")]], "short"),
-        graph("Where numbers come from",
+        graph("Source of token counts",
               [(rate("taximeter_tokens_total", by="taximeter_usage_source"), "{{taximeter_usage_source}}"),
                (f"{rate('taximeter_usage_recounts_total', ANY + ', taximeter_usage_agrees=' + chr(34) + 'false' + chr(34))}",
-                "reports that differ from our count")], "short"),
+                "reports that differ from the own count")], "short"),
     ]),
 ], [*CHOICES, CURRENCY], timezone="utc")
 
@@ -283,23 +283,23 @@ def burn(window):
 
 
 dashboard("objectives", "Taximeter: objectives",
-          "How soon answers begin, how long they take, how many are served, against their targets. "
-          "Needs the rules of deploy/prometheus/taximeter.rules.yaml, which hold bounds and targets.", [
-    ("Of 30 days", [
-        graph("What is left of what may be bad",
+          "Time to the first token, duration and availability against their targets. "
+          "Needs the rules of deploy/prometheus/taximeter.rules.yaml, which define thresholds and targets.", [
+    ("30 days", [
+        graph("Error budget left",
               [(f"1 - sum by (slo) (increase(taximeter:slo_bad:total{{job=~\"$job\"}}[30d])) "
                 f"/ (sum by (slo) (increase(taximeter:slo_all:total{{job=~\"$job\"}}[30d])) > 0) "
                 f"/ on (slo) (1 - {TARGET})", "{{slo}}")], "percentunit", width=12, field={"min": None}),
         graph("Targets", [(TARGET, "{{slo}}")], "percentunit", width=12),
     ]),
-    ("How fast it is used up: at 1, it lasts 30 days", [
-        graph("Within 5 minutes", [(burn("5m"), "{{slo}}")], "short"),
-        graph("Within an hour", [(burn("1h"), "{{slo}}")], "short"),
-        graph("Within 6 hours", [(burn("6h"), "{{slo}}")], "short"),
+    ("Burn rate: at 1, the error budget lasts 30 days", [
+        graph("Over 5 minutes", [(burn("5m"), "{{slo}}")], "short"),
+        graph("Over 1 hour", [(burn("1h"), "{{slo}}")], "short"),
+        graph("Over 6 hours", [(burn("6h"), "{{slo}}")], "short"),
     ]),
     ("Bad requests", [
-        graph("Share that is bad, 5 minutes", [('taximeter:slo_bad:ratio5m{job=~"$job"}', "{{slo}}")], "percentunit"),
-        graph("Requests that count", [('sum by (slo) (rate(taximeter:slo_all:total{job=~"$job"}[$__rate_interval]))', "{{slo}}")],
+        graph("Share of bad requests, 5 minutes", [('taximeter:slo_bad:ratio5m{job=~"$job"}', "{{slo}}")], "percentunit"),
+        graph("Requests", [('sum by (slo) (rate(taximeter:slo_all:total{job=~"$job"}[$__rate_interval]))', "{{slo}}")],
               "reqps"),
         graph("Alerts", [('sum by (alertname) (ALERTS{alertname=~"Taximeter.*", alertstate="firing"}) or vector(0)',
                           "{{alertname}}")], "short"),

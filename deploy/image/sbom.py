@@ -4,11 +4,13 @@ usage: sbom.py TARGET FOLDER    writes FOLDER/sbom.cdx.json and FOLDER/LICENSES.
 
 Exactly the crates that are linked into `taximeter` for TARGET, as cargo resolves them for that program alone: none of
 tests, of build scripts or of macros. Beside them what crates carry (C libraries, OpenAI's vocabularies), Rust's
-standard library and the C library. The same tree and toolchain make the same bytes.
+standard library and the C library. The same tree and toolchain make the same bytes. For a musl target the environment
+names the folder of zig's libraries as TAXIMETER_ZIG_LIBRARY: it has the texts that Rust does not carry.
 """
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,8 +75,19 @@ def system(target, known):
     if target.endswith("-gnu"):
         package = output("dpkg-query", "--show", "--showformat", "${Version}", "libc6-dev")
         yield "glibc", package, "LGPL-2.1-or-later", "https://sourceware.org/glibc"
+    if target.endswith("-musl"):
+        yield "musl", musl_version(target), "MIT", "https://git.musl-libc.org/cgit/musl"
+        llvm = re.search(r"LLVM version: (\S+)", output("rustc", "-vV")).group(1)
+        yield "llvm-libunwind", llvm, "Apache-2.0 WITH LLVM-exception", "https://github.com/llvm/llvm-project"
     tiktoken = next(package for package in known["packages"] if package["name"] == "tiktoken-rs")
     yield "tiktoken-rs", tiktoken["version"], tiktoken["license"], tiktoken["repository"]
+
+
+def musl_version(target):
+    """The version of the C library that Rust carries for a target. Zig, which links, carries the same."""
+    library = Path(output("rustc", "--print", "sysroot").strip(), "lib/rustlib", target, "lib/self-contained/libc.a")
+    object_file = subprocess.run(["ar", "p", library, "version.lo"], check=True, capture_output=True).stdout
+    return re.search(rb"\b(\d+\.\d+\.\d+)\0", object_file).group(1).decode()
 
 
 def texts(package, folder):
@@ -135,6 +148,11 @@ def main(target, folder):
     if target.endswith("-gnu"):
         gather(gathered, Path("/usr/share/common-licenses/LGPL-2.1").read_text(), "glibc")
         gather(gathered, Path("/usr/share/doc/libc6/copyright").read_text(), "glibc (copyright)")
+
+    if target.endswith("-musl"):
+        zig = Path(os.environ["TAXIMETER_ZIG_LIBRARY"])
+        gather(gathered, (zig / "libc/musl/COPYRIGHT").read_text(), "musl (COPYRIGHT)")
+        gather(gathered, (zig / "libunwind/LICENSE.TXT").read_text(), "llvm-libunwind (LICENSE.TXT)")
 
     program = next(package for package in crates if package["name"] == PROGRAM)
     edges = {node["id"]: node for node in known["resolve"]["nodes"]}

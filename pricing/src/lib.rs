@@ -1,30 +1,37 @@
 //! `Usage` × `PriceBook` → `Cost`: what one request costs.
 //!
-//! Invariants: money is exact decimal and never a float; unknown is never zero; a price in the book
-//! that is zero is free on purpose; an overflow is an error. Refuses to know HTTP, provider JSON
-//! and tenants.
+//! Begin with `book.rs` (which row prices an answer), then `cost.rs` (the arithmetic).
+//!
+//! # Invariants
+//!
+//! - Money is an exact decimal and never a float. An overflow is an error.
+//! - Unknown is never zero. A price of zero in the book means free, on purpose.
+//! - Each token is on exactly one meter (`quantities.rs`): cached tokens are part of the input,
+//!   reasoning is part of the output.
+//!
+//! This crate knows no HTTP, provider JSON or tenants.
 //!
 //! # The book
 //!
-//! The prices that come with the program are data in `pricing/data/`, one file a provider. Files of
-//! the operator's own, in the same form, are laid over them:
+//! The built-in prices are data in `pricing/data/`, one file per provider. The operator's own files
+//! have the same format and override them:
 //!
 //! ```
 //! use taximeter_pricing::PriceBook;
 //!
 //! let book = PriceBook::builtin()?.with_overrides(
 //!     r#"
-//! version: 2026-11-20             # names this file on every record; `undated` without
-//! currency: USD                   # of every price in it; USD without
+//! version: 2026-11-20             # names this file on every record; default: `undated`
+//! currency: USD                   # of every price in it; default: USD
 //! cache_without_rate: input       # what cached input without a rate costs; default: unknown
-//! modality_without_rate: text     # the same of sound, films and generated pictures
+//! modality_without_rate: text     # the same for audio, video and generated images
 //! models:
-//! - model: llama-3.3-70b          # whoever answers; `provider: vllm` would narrow it
+//! - model: llama-3.3-70b          # for any provider; `provider: vllm` would narrow it
 //!   aliases: [meta-llama/Llama-3.3-70B-Instruct]
 //!   rates: {input: 0.20, output: 0.60}            # per 1,000,000 tokens
-//! - model: llama-3.3-70b          # a later row of the same model replaces it from that day, UTC
-//!   from: 2027-01-01              # also once for the whole file, beside `version`
-//!   until: 2028-01-01             # from that day on it no longer holds
+//! - model: llama-3.3-70b          # a later row for the same model replaces it from that day, UTC
+//!   from: 2027-01-01              # may stand once for the whole file, next to `version`
+//!   until: 2028-01-01             # the row ends before that day
 //!   rates: {input: 0.18, cache_read: 0.02, output: 0.55, reasoning: 0.55}
 //! - model: gpt-5.4                # instead of OpenAI's list price
 //!   provider: openai
@@ -34,19 +41,19 @@
 //!   long_context:                 # for the whole request, from its input tokens
 //!   - over: 272000                # or `at_least:`
 //!     rates: {input: 4.80, cache_read: 0.48, output: 21.60}
-//!   when:                         # by what the answer says of itself
+//!   when:                         # by what the answer reports about itself
 //!     inference_geo: {us: {times: 1.1}}           # every price of tokens
 //!     speed: {fast: {rates: {input: 5, output: 30}}}
-//! - model: our-omni               # sound has its own price, or the cost is unknown
+//! - model: our-omni               # audio has its own price, or the cost is unknown
 //!   rates: {input: 1, input_audio: 10, input_image: 1, output: 4, output_audio: 20}
-//! - model: whisper                # what is no token is priced by the one
+//! - model: whisper                # other units have a price per unit
 //!   rates: {audio_seconds: 0.0001}
 //! - model: our-rerank
 //!   input_only: true              # it generates nothing
-//!   rates: {input: 0, search_units: 0.002}        # 0 is free on purpose
+//!   rates: {input: 0, search_units: 0.002}        # 0 means free
 //! - model: night-owl
 //!   rates: {input: 1, output: 2, requests: 0.001}
-//!   off_peak:                     # instead of all others, by the UTC time of admission
+//!   off_peak:                     # replaces all other rates, by the UTC time of admission
 //!     rates: {input: 0.50, output: 1}
 //!     windows:
 //!     - days: [mon, tue, wed, thu, fri]

@@ -1,4 +1,4 @@
-//! One file per command.
+//! The commands, one file each.
 
 pub(crate) mod backup;
 pub(crate) mod bill;
@@ -23,6 +23,5 @@ pub(crate) mod schema;
 pub(crate) mod serve;
 mod sidecar;
 pub(crate) mod simulate;
-pub(crate) mod top;
 pub(crate) mod verify;
 pub(crate) mod webhook;

@@ -1,9 +1,9 @@
-//! Exit codes (`spec.md` §1), and the words that go with them.
+//! Exit codes and error messages of the process.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// How a command ends when it is not simply good.
+/// Exit codes with their own meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The configuration has mistakes.
@@ -21,7 +21,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A fault with its causes; a cause that the text before it already has is left out.
+/// The text of an error and its causes. A cause that the text already has is left out.
 pub(crate) fn told(fault: &anyhow::Error) -> String {
     fault.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
         match (told.is_empty(), told.contains(&cause)) {
@@ -32,7 +32,7 @@ pub(crate) fn told(fault: &anyhow::Error) -> String {
     })
 }
 
-/// Says on stderr what is wrong.
+/// Prints an error to stderr.
 pub(crate) fn complain(message: &str) {
     // A closed stderr changes nothing about the exit code.
     let _ = writeln!(std::io::stderr().lock(), "{message}");

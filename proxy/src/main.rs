@@ -1,52 +1,37 @@
-//! `taximeter`: the gateway and its commands. Start-up, and which exit code is whose.
+//! `taximeter`: the gateway and its commands. `main` runs a command and maps its errors to exit
+//! codes.
 
-mod bills;
 mod commands;
-mod counting;
-mod crowd;
-mod edge;
 mod exit;
-mod fields;
-mod format;
-mod gateway;
-mod health;
-mod journey;
-mod live;
-mod pulse;
-mod reload;
-mod tariffs;
-mod telemetry;
-mod terms;
-mod tokenizers;
-mod visible;
 
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use taximeter_system::clock;
 
 use commands::failure::Failure;
 use commands::{
     backup, bill, check, count, demo, healthy, inject, keys, prices, records, rerate, schema,
-    serve, simulate, top, verify, webhook,
+    serve, simulate, verify, webhook,
 };
-use edge::clock;
+
 use exit::{complain, told};
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter demo                                     see it work; needs nothing
-  taximeter serve --upstream http://127.0.0.1:8000   stand before an engine
-  taximeter top                                      what is running, live
-  taximeter records --follow                         each request, as it ends
-  taximeter bill                                     who owes what this month";
+  taximeter demo                                     see it work, without any setup
+  taximeter serve --upstream http://127.0.0.1:8000   meter an engine
+  taximeter top                                      watch the gateway live
+  taximeter records --follow                         print each request when it ends
+  taximeter bill                                     show what each tenant owes this month";
 
-/// A request allocates some sixty times, and streams come and go by the thousand: this allocator is
-/// cheaper than the system's at the first and gives memory back after the second.
+/// A request allocates about sixty times, and thousands of streams start and end. This allocator is
+/// faster than the system's, and it returns memory after a peak.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Meters and prices every token between your clients and your inference engines.
+/// Meters the tokens between your clients and your inference engines, and prices every request.
 #[derive(Debug, Parser)]
 #[command(name = "taximeter", version, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Cli {
@@ -59,7 +44,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
     Simulate(simulate::SimulateArgs),
-    Top(top::TopArgs),
+    Top(taximeter_top::TopArgs),
     Healthy(healthy::HealthyArgs),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
@@ -104,7 +89,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             ExitCode::SUCCESS
         }
         Command::Top(args) => {
-            top::run(&args, &mut out)?;
+            taximeter_top::run(&args, &mut out).map_err(Failure::from)?;
             ExitCode::SUCCESS
         }
         Command::Verify(args) => verify::run(&args, clock::wall(), &mut out)?,
@@ -139,7 +124,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Who reads us may stop reading: `taximeter records | head`.
+/// Whether the reader of the output has left, as in `taximeter records | head`.
 fn is_broken_pipe(fault: &anyhow::Error) -> bool {
     fault.chain().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)

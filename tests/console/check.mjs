@@ -42,8 +42,9 @@ const paths = async () => {
   const left = records.find((record) => record.end === "client_left");
   return [
     "/", "/?span=day&by=model", "/?span=week&zone=Asia%2FTokyo", "/live", "/requests", "/requests?tenant=acme",
-    `/requests/${streamed.id}`, `/requests/${left.id}`, "/bill", "/bill?tenant=globex", "/prices", "/prices?model=o4-mini",
-    "/upstreams",
+    `/requests/${streamed.id}`, `/requests/${left.id}`, "/usage", "/usage?by=label%3Ateam&span=week",
+    "/usage?by=upstream,model,tenant&tenant=globex", "/usage?span=last-month", "/bill", "/bill?tenant=globex", "/prices",
+    "/prices?model=o4-mini", "/upstreams",
   ];
 };
 
@@ -127,11 +128,36 @@ const figures = async () => {
   await close();
 };
 
+/** Usage by key and label is the API's, and each line leads to its requests. */
+const usage = async () => {
+  const { page, odd, close } = await open({ javaScriptEnabled: false });
+  await page.goto(`${admin}/`);
+  await page.getByRole("link", { name: "Usage" }).click();
+  for (const by of ["by key", "by label team", "by model", "by upstream"]) {
+    await page.getByRole("navigation", { name: "Split by" }).getByRole("link", { name: by, exact: true }).click();
+    const told = await json(await page.locator("[data-api=usage]").getAttribute("href"));
+    const rows = page.locator("tbody tr");
+    equal(await rows.count(), told.lines.length, by);
+    for (const [index, line] of told.lines.entries()) {
+      const shown = await rows.nth(index).locator("data").evaluateAll((all) => all.map((one) => one.value));
+      const { count, input_tokens, cache_read_input_tokens, output_tokens, unknown_cost } = line.requests;
+      const sums = [line.contracted_cost, count, input_tokens, cache_read_input_tokens, output_tokens, unknown_cost];
+      equal(shown.join(), sums.filter((sum) => sum !== null).join(), `${by} ${index}`);
+    }
+  }
+  await page.getByRole("navigation", { name: "Split by" }).getByRole("link", { name: "by label team" }).click();
+  await page.getByRole("link", { name: "search", exact: true }).click();
+  const tenants = await page.locator("tbody td:nth-child(2)").allTextContents();
+  equal([...new Set(tenants)].join(), "globex", "the requests of a team");
+  equal(odd.join("\n"), "", "usage");
+  await close();
+};
+
 /** A request that begins is seen without loading the page again, and not while it is paused. */
 const live = async () => {
   const { page, odd, close } = await open();
   await page.goto(`${admin}/live`);
-  await page.getByText("Nothing is running.").waitFor();
+  await page.getByText("No request is running.").waitFor();
   const running = rides(taxi);
   await page.locator("#live-rows tr", { hasText: "generating" }).waitFor();
   const cells = await page.locator("#live-rows tr").first().locator("th, td").allTextContents();
@@ -140,8 +166,8 @@ const live = async () => {
   await page.getByText("paused").waitFor();
   await running.stop();
   equal(await page.locator("#live-rows tr").count(), 1, "what is paused stays");
-  await page.getByRole("button", { name: "Go on" }).click();
-  await page.getByText("Nothing is running.").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("No request is running.").waitFor();
   equal(odd.join("\n"), "", "the live page");
   await close();
 };
@@ -185,7 +211,7 @@ const keyboard = async () => {
 
 try {
   await settled();
-  for (const check of [everyPage, figures, live, withoutScript, keyboard]) {
+  for (const check of [everyPage, figures, usage, live, withoutScript, keyboard]) {
     await check();
     await settled();
   }

@@ -9,7 +9,7 @@ use crate::gateway::{Gateway, Setup};
 use crate::http::{bare, json_answer, stream_answer};
 
 /// Written down with what they mean, by a test of their own.
-const DOCUMENTED: &str = include_str!("../../docs/logs.md");
+const DOCUMENTED: &str = include_str!("../../docs/reference/logs.md");
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 fn gateway(engine: &Engine, access_log: &str) -> Gateway {

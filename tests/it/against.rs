@@ -104,10 +104,14 @@ fn each_chat_of_a_batch_is_asked_for_by_itself() {
 fn an_engine_that_nobody_knows_or_that_refuses_is_said_to_be_so() {
     let (output, _) = count(TEXT, &[models_of("me")]);
     assert_eq!(output.status.code(), Some(69), "{}", said(&output));
-    assert!(said(&output).contains("is no engine that tokenises"), "{}", said(&output));
+    assert!(
+        said(&output).contains("only vLLM, SGLang and llama.cpp can count"),
+        "{}",
+        said(&output)
+    );
     let answer = json_answer(r#"{"error":"no"}"#);
     let refused = String::from_utf8_lossy(&answer).replacen("200 OK", "404 Not Found", 1);
     let (output, _) = count(TEXT, &[models_of("sglang"), refused.into_bytes()]);
     assert_eq!(output.status.code(), Some(69), "{}", said(&output));
-    assert!(said(&output).contains("SGLang does not tokenise this"), "{}", said(&output));
+    assert!(said(&output).contains("SGLang does not count this input"), "{}", said(&output));
 }

@@ -1,6 +1,8 @@
 //! What one client may take: connections from one address, requests on one connection, requests of
 //! one tenant at once, and all of them of the descriptors.
 
+use serde_json::Value;
+
 use crate::client::Client;
 use crate::engine::{Connection, Engine};
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT};
@@ -42,6 +44,56 @@ fn connections_of_one_address_have_a_maximum_of_their_own() {
     drop(open);
     let next = patiently(|| ask(&mut Client::connect(gateway.address())));
     assert_eq!(next, Some(404), "whoever comes after they have left");
+}
+
+/// Lets this process open as many connections as the test needs.
+fn open_many(most: u64) {
+    let limits = std::fs::read_to_string("/proc/self/limits").expect("the limits of this process");
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let soft = files.split_whitespace().nth(3).expect("a soft limit");
+    if soft.parse().is_ok_and(|soft: u64| soft < most) {
+        let mut raise = std::process::Command::new("prlimit");
+        raise.args(["--pid", &std::process::id().to_string(), &format!("--nofile={most}:")]);
+        assert!(raise.status().expect("run prlimit").success());
+    }
+}
+
+#[test]
+fn one_address_may_open_as_many_connections_as_all_together_unless_a_limit_is_set() {
+    open_many(8_192);
+    let engine = Engine::start();
+    let gateway = limited(&engine, "idle_timeout_seconds: 3600");
+    gateway.limit_descriptors(8_192);
+    let limits = gateway.admin("/api/v1/status").json()["limits"].clone();
+    assert_eq!(limits["connections_per_peer_max"], Value::Null, "{limits}");
+    assert_eq!(limits["connections_max"], 10_000);
+    let mut open = Vec::new();
+    for _ in 0..1_200 {
+        let mut client = Client::connect(gateway.address());
+        assert_eq!(ask(&mut client), Some(404));
+        open.push(client);
+    }
+    gateway.await_metric("taximeter_connections_refused_total 0");
+}
+
+#[test]
+fn a_limit_for_one_address_that_a_reload_sets_counts_the_connections_that_are_open() {
+    let engine = Engine::start();
+    let gateway = limited(&engine, "");
+    let mut open = [(); 2].map(|()| Client::connect(gateway.address()));
+    for client in &mut open {
+        assert_eq!(ask(client), Some(404));
+    }
+    let setup = Setup::before(&engine).upstream("dialect: openai");
+    gateway.rewrite(&setup.with("limits: {connections_per_peer_max: 2}"));
+    gateway.hang_up();
+    gateway.await_event("config_reloaded");
+    let limits = gateway.admin("/api/v1/status").json()["limits"].clone();
+    assert_eq!(limits["connections_per_peer_max"], 2, "{limits}");
+    assert_eq!(ask(&mut Client::connect(gateway.address())), None, "the third");
+    for client in &mut open {
+        assert_eq!(ask(client), Some(404), "those that are open");
+    }
 }
 
 #[test]
@@ -231,8 +283,7 @@ fn clients_leave_descriptors_to_engines_and_those_to_ledger_and_admin_address() 
     let engine = Engine::start();
     let setup = Setup::before(&engine).upstream("dialect: openai");
     // Each request wants a connection of its own to the engine.
-    let gateway =
-        setup.with("limits: {ledger_segment_bytes: 4096, connections_per_peer_max: 9999}").start();
+    let gateway = setup.with("limits: {ledger_segment_bytes: 4096}").start();
     gateway.limit_descriptors(160);
     let mut clients: Vec<_> = (0..160).map(|_| Client::connect(gateway.address())).collect();
     assert_eq!(gateway.await_event("connection_refused")["reason"], "file_descriptors");

@@ -33,12 +33,14 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-const IMAGE: [&str; 2] = ["--image", "registry.example/taximeter:1"];
+/// What stands before the manifest on the page.
+const MANIFEST: &str = "The manifest `vllm.yaml`:\n\n```yaml fragment";
+const IMAGE: [&str; 2] = ["--image", "registry.example/taximeter:0.1.0"];
 
 #[test]
 fn the_page_shows_what_is_added() {
     let written = std::fs::read_to_string(page()).expect("the page");
-    let manifest = block(&written, "```yaml").1;
+    let manifest = block(&written, MANIFEST).1;
     let injected = piped(&IMAGE, manifest);
     assert_eq!((text(&injected.stderr), injected.status.code()), ("", Some(0)));
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -61,12 +63,12 @@ fn the_page_shows_what_is_added() {
 #[test]
 fn a_second_run_changes_nothing_and_another_image_only_that() {
     let manifest = std::fs::read_to_string(page()).expect("the page");
-    let manifest = block(&manifest, "```yaml").1;
+    let manifest = block(&manifest, MANIFEST).1;
     let once = piped(&IMAGE, manifest).stdout;
     let twice = piped(&IMAGE, text(&once));
     assert_eq!(text(&twice.stdout), text(&once));
     let newer = piped(&["--image", "registry.example/taximeter:2"], text(&once)).stdout;
-    assert_eq!(text(&newer), text(&once).replace("/taximeter:1", "/taximeter:2"));
+    assert_eq!(text(&newer), text(&once).replace("/taximeter:0.1.0", "/taximeter:2"));
 }
 
 #[test]
@@ -92,7 +94,10 @@ fn the_configuration_that_is_added_is_a_good_one() {
     }
     let checked = check.arg("check").arg(&file).output().expect("run taximeter");
     assert!(checked.status.success(), "{}", text(&checked.stderr));
-    assert!(text(&checked.stdout).contains("other callers are shop; clients at 127.0.0.1:8080"));
+    assert!(
+        text(&checked.stdout)
+            .contains("other callers are tenant shop; clients connect to 127.0.0.1:8080")
+    );
 }
 
 #[test]
@@ -119,5 +124,5 @@ fn what_has_no_pods_passes_and_is_told() {
     let service = "apiVersion: v1\nkind: Service   # of nobody\nmetadata: {name: s}\n";
     let passed = piped(&[], service);
     assert_eq!((text(&passed.stdout), passed.status.code()), (service, Some(0)));
-    assert_eq!(text(&passed.stderr), "no sidecar was added: there is no pod that takes one\n");
+    assert_eq!(text(&passed.stderr), "no sidecar was added: no pod in the input needs one\n");
 }

@@ -23,7 +23,7 @@ use crate::http::{
 use crate::patience::{Limit, START_MAX, patiently};
 
 /// Files of the journal, the oldest first.
-fn segments(data_dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn segments(data_dir: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(data_dir).expect("the data directory");
     let paths = files.map(|file| file.expect("a file").path());
     let mut segments: Vec<_> =
@@ -33,7 +33,7 @@ fn segments(data_dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The whole entries of one file.
-fn read(segment: &Path) -> Vec<Framed> {
+pub(crate) fn read(segment: &Path) -> Vec<Framed> {
     let mut reader = Reader::new(None, 1);
     reader.feed(&fs::read(segment).expect("a segment"));
     std::iter::from_fn(|| reader.next_entry().ok().flatten()).collect()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
-use crate::gateway::{Gateway, Setup};
+use crate::gateway::{self, Gateway, Setup};
 use crate::http::{bare, json_answer, post, stream_answer};
 
 fn limited(engine: &Engine, limits: &str) -> Gateway {
@@ -26,6 +26,22 @@ fn answered(gateway: &Gateway, engine: &Engine, body: &str, answer: &[u8]) -> Va
 
 fn has_flag(record: &Value, flag: &str) -> bool {
     record["usage"]["flags"].as_array().expect("flags").contains(&flag.into())
+}
+
+#[test]
+fn the_status_shows_every_limit_with_the_default_of_the_schema() {
+    let engine = Engine::start();
+    let status = Gateway::before(&engine).admin("/api/v1/status").json();
+    let schema: Value =
+        serde_json::from_slice(&gateway::taximeter(["schema"]).stdout).expect("a schema in JSON");
+    let limits = schema["properties"]["limits"]["properties"].as_object().expect("limits");
+    let shown = status["limits"].as_object().expect("limits");
+    for (name, limit) in limits.iter().filter(|(_, limit)| limit.get("default").is_some()) {
+        assert_eq!(shown[name], limit["default"], "{name}");
+    }
+    assert!(shown.keys().all(|name| limits.contains_key(name)), "{shown:?}");
+    // The machine sets this one.
+    assert!(shown["bodies_total_bytes_max"].is_u64());
 }
 
 #[test]

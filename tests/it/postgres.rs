@@ -177,7 +177,7 @@ fn who_follows_a_database_that_is_lost_gets_each_record_once() {
     follower.kill().expect("end it");
     let output = follower.wait_with_output().expect("its end");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.matches("trying again").count(), 1, "{said}");
+    assert_eq!(said.matches("reconnecting").count(), 1, "{said}");
     assert!(reader.join().is_ok() && lines.try_recv().is_err());
 }
 

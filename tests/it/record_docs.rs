@@ -1,5 +1,5 @@
-//! `docs/records.md` shows what streams of different engines become on record, and explains every
-//! member. The streams are fixtures, the records are the real gateway's.
+//! `docs/reference/records.md` shows what streams of different engines become on record, and
+//! explains every member. The streams are fixtures, the records are the real gateway's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -217,11 +217,11 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_records_shows_what_the_gateway_writes() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/records.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/records.md");
     let page = page();
     if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         fs::write(&path, &page).unwrap();
     }
     let stands = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes docs/records.md");
+    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes {}", path.display());
 }

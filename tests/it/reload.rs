@@ -138,7 +138,7 @@ fn a_bad_file_leaves_the_old_one_in_force_and_every_mistake_is_told() {
     assert_eq!(problems.len(), 2, "{status}");
     gateway.await_metric("taximeter_config_valid 0");
     let page = gateway.admin("/upstreams");
-    assert!(page.text().contains("not taken") && page.text().contains("passthrough"));
+    assert!(page.text().contains("rejected") && page.text().contains("passthrough"));
     gateway.rewrite(&of("city", &engine));
     gateway.await_event("config_reloaded");
     ride(&gateway, &engine);

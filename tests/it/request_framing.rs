@@ -3,9 +3,9 @@
 
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT};
 use crate::gateway::Gateway;
-use crate::http::{json_answer, post};
+use crate::http::{LAST_CHUNK, bare, chunk, json_answer, post};
 
 const START: &str =
     "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
@@ -104,6 +104,117 @@ fn a_request_before_one_that_cannot_be_read_in_one_way_is_served() {
     }
     for record in gateway.records() {
         assert_eq!(record["end"], "complete", "{record}");
+    }
+}
+
+/// All that came, without the ids that differ each time.
+fn masked(all: &str) -> String {
+    let id = all.split("x-taximeter-request-id: ").nth(1).and_then(|rest| rest.lines().next());
+    all.replace(id.expect("an id"), "ID")
+}
+
+#[test]
+fn the_refusal_of_what_cannot_be_read_is_the_same_to_the_byte() {
+    let body = |told: &str| {
+        format!(
+            "{{\"error\":{{\"code\":\"bad_framing\",\"message\":\"{told}\",\"param\":null,\
+             \"type\":\"invalid_request_error\"}}}}"
+        )
+    };
+    let answer = |told: &str| {
+        let body = body(told);
+        format!(
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             cache-control: no-store\r\nx-should-retry: false\r\nconnection: close\r\n\
+             x-taximeter-request-id: ID\r\nx-request-id: ID\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let in_head = "the request could not be read: a line does not end with CR LF";
+    let in_body = "the request could not be read in one way only; check its framing (body)";
+    for (request, told) in [
+        ("GET / HTTP/1.1\nHost: a\r\n\r\n".to_owned(), in_head),
+        (chunked("5\nhello\r\n0\r\n\r\n"), in_body),
+        (chunked(&format!("{:x}\r\n{CHAT}\r\n0\r\nX: 1\n\r\n", CHAT.len())), in_body),
+    ] {
+        let mut client = Client::saying(gateway.address(), request.as_bytes());
+        assert_eq!(masked(&client.all()), answer(told), "{request:?}");
+    }
+    engine.assert_untouched();
+}
+
+#[test]
+fn requests_before_one_that_cannot_be_read_are_answered_first_however_they_come() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    let good = bare("GET", "/nowhere", "X-Request-Id: good\r\n");
+    let bad_body = chunked("5\r\n{\"a\":1\r\n0\r\n\r\n");
+    for (before, bad) in [
+        (2, "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (2, "GET / HTTP/1.1\r\nHost: a\r\nX : 1\r\n\r\n"),
+        (1, &bad_body),
+        (0, "PRI * HTTP/2.0\r\n\r\n"),
+    ] {
+        // What stands behind it is nobody's request.
+        let all = [good.repeat(before), bad.into(), good.clone()].concat();
+        for split in (0..all.len()).step_by(5) {
+            let (one, two) = all.split_at(split);
+            let mut client = Client::saying(gateway.address(), one);
+            let _ = client.try_send(two);
+            for _ in 0..before {
+                let answer = client.answer();
+                assert_eq!((answer.status(), answer.header("x-request-id")), (404, Some("good")));
+            }
+            let refused = client.answer();
+            assert_eq!(refused.status(), 400, "split at byte {split} of {bad:?}: {refused:?}");
+            assert_eq!(refused.json()["error"]["code"], "bad_framing");
+            client.assert_closed();
+        }
+    }
+    engine.assert_untouched();
+    assert!(gateway.records().is_empty());
+}
+
+#[test]
+fn a_stream_before_a_request_that_cannot_be_read_runs_to_its_end() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for bad in ["\n", "GET / HTTP/1.1\r\nX : 1\r\n"] {
+        let stream = post("/v1/chat/completions", "", STREAM_CHAT);
+        let mut client = Client::saying(gateway.address(), &[&stream, bad.as_bytes()].concat());
+        let mut connection = engine.begin_stream();
+        client.head();
+        for event in [HELLO, STOP] {
+            connection.send(&chunk(event));
+            client.expect(event);
+            assert!(!client.has_answer(), "the refusal waits for its turn");
+        }
+        connection.send(&[chunk(DONE), LAST_CHUNK.to_vec()].concat());
+        client.expect(DONE);
+        assert_eq!(client.next_chunk().as_deref(), Some(&b""[..]));
+        assert_eq!(client.answer().json()["error"]["code"], "bad_framing");
+        client.assert_closed();
+    }
+    for record in gateway.await_records(2) {
+        assert_eq!(record["end"], "complete", "{record}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_behind_a_request_that_cannot_be_read_cancels_the_engines_work() {
+    let engine = Engine::start();
+    let gateway = Gateway::before(&engine);
+    for bad in ["\n", "GET / HTTP/1.1\r\nX : 1\r\n"] {
+        let stream = post("/v1/chat/completions", "", STREAM_CHAT);
+        let client = Client::saying(gateway.address(), &[&stream, bad.as_bytes()].concat());
+        let (connection, _) = engine.request();
+        drop(client);
+        connection.assert_closed_by_gateway();
+    }
+    for record in gateway.await_records(2) {
+        assert_eq!(record["end"], "client_left", "{record}");
     }
 }
 

@@ -182,7 +182,7 @@ fn what_is_missing_wrong_or_in_use_is_said_before_anything_is_written() {
     assert_eq!(code(&["--config", &broken, "--reason", "x"]), Some(64));
     let lost = rerate(&folder, &["--config", &config, "--reason", "x", "--lost", "pod-7/0"]);
     assert_eq!(lost.status.code(), Some(2), "nobody shares its store");
-    assert!(said(&lost).contains("--lost is of a database that gateways share"), "{lost:?}");
+    assert!(said(&lost).contains("--lost works only with a shared database"), "{lost:?}");
     let corrections = folder.join("data/corrections");
     std::fs::create_dir_all(&corrections).expect("a folder");
     let lock = File::create(corrections.join("journal.lock")).expect("the lock");

@@ -14,26 +14,83 @@ const PURE: &[(&str, &[&str])] = &[
     ("taximeter-json", &[]),
     ("taximeter-pricing", &["taximeter-json"]),
     ("taximeter-tokenizer", &[]),
-    ("taximeter-limits", &[]),
     ("taximeter-meter", &["taximeter-json", "taximeter-pricing"]),
     ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
     ("taximeter-billing", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
     (
         "taximeter-config",
-        &[
-            "taximeter-pricing",
-            "taximeter-tokenizer",
-            "taximeter-limits",
-            "taximeter-meter",
-            "taximeter-ledger",
-        ],
+        &["taximeter-pricing", "taximeter-tokenizer", "taximeter-meter", "taximeter-ledger"],
     ),
     ("taximeter-sidecar", &["taximeter-config"]),
 ];
 
-/// Simulated engine: stands on its own, and only these may lean on it.
+/// Crates with sockets, files or a clock; and which of ours each may name beside the pure ones.
+const IMPURE_CRATES: &[(&str, &[&str])] = &[
+    ("taximeter-system", &[]),
+    ("taximeter-resident", &[]),
+    ("taximeter-simulator", &[]),
+    ("taximeter-net", &["taximeter-system"]),
+    ("taximeter-journal", &["taximeter-system"]),
+    ("taximeter-store", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
+    ("taximeter-telemetry", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
+    (
+        "taximeter-gateway",
+        &[
+            "taximeter-journal",
+            "taximeter-net",
+            "taximeter-store",
+            "taximeter-system",
+            "taximeter-telemetry",
+        ],
+    ),
+    (
+        "taximeter-admin",
+        &[
+            "taximeter-gateway",
+            "taximeter-journal",
+            "taximeter-net",
+            "taximeter-store",
+            "taximeter-system",
+            "taximeter-telemetry",
+        ],
+    ),
+    ("taximeter-top", &["taximeter-net", "taximeter-system"]),
+];
+
+/// Programs and tests: they may name any crate.
+const MAY_NAME_ALL: &[&str] = &["taximeter-proxy", "taximeter-tests", "taximeter-benches"];
+
+/// The folders of `proxy/`: one crate each, and `src` for the program.
+const PROXY_FOLDERS: &[&str] = &[
+    "admin",
+    "billing",
+    "gateway",
+    "journal",
+    "json",
+    "ledger",
+    "meter",
+    "net",
+    "resident",
+    "sidecar",
+    "simulator",
+    "src",
+    "store",
+    "system",
+    "telemetry",
+    "top",
+];
+
+/// The one group of folders that import each other: a request needs the gateway that it was admitted
+/// under, the connection that it came by, and both need the request.
+const ONE_ROOM: &[&str] =
+    &["proxy/gateway/src/gateway", "proxy/gateway/src/journey", "proxy/gateway/src/listen"];
+
+/// Longest crate, and what the program itself may have, in lines.
+const CRATE_LINES_MAX: usize = 20_000;
+const PROGRAM_LINES_MAX: usize = 8_000;
+
+/// Simulated engine: stands on its own.
 const SIMULATOR: &str = "taximeter-simulator";
-const MAY_SIMULATE: &[&str] = &["taximeter-proxy", "taximeter-tests", "taximeter-benches"];
 
 /// What a pure crate may not reach, through whomever.
 const IMPURE: &[&str] = &[
@@ -65,6 +122,7 @@ const TOP_LEVEL: &[&str] = &[
     "docs",
     "pricing",
     "proxy",
+    "rust-toolchain.toml",
     "tests",
     "tokenizer",
 ];
@@ -73,7 +131,7 @@ const TOP_LEVEL: &[&str] = &[
 const FILE_LINES_MAX: usize = 500;
 
 /// The only file that reads the clock for the product.
-const CLOCK: &str = "proxy/src/edge/clock.rs";
+const CLOCK: &str = "proxy/system/src/clock.rs";
 /// Programs that measure or simulate have a clock of their own.
 const OWN_CLOCK: &[&str] = &["benches/", "proxy/simulator/", "tests/"];
 
@@ -154,17 +212,53 @@ fn pure_crates_reach_no_runtime_no_socket_and_no_database() {
 fn our_crates_depend_on_each_other_in_one_direction() {
     let graph = dependencies();
     let ours = |package: &str| package.starts_with("taximeter-");
+    let is_pure = |package: &str| PURE.iter().any(|(pure, _)| *pure == package);
     for (package, dependencies) in graph.iter().filter(|(package, _)| ours(package)) {
+        if MAY_NAME_ALL.contains(&package.as_str()) {
+            continue;
+        }
+        let rule = PURE.iter().chain(IMPURE_CRATES).find(|(name, _)| name == package);
+        let (_, may) = rule.unwrap_or_else(|| panic!("{package} stands in no rule"));
         for dependency in dependencies.iter().filter(|dependency| ours(dependency)) {
-            if let Some((_, may)) = PURE.iter().find(|(pure, _)| pure == package) {
-                assert!(may.contains(&dependency.as_str()), "{package} may not name {dependency}");
-            }
-            assert!(package != SIMULATOR, "the simulated engine knows nothing of {dependency}");
-            if dependency == SIMULATOR {
-                assert!(MAY_SIMULATE.contains(&package.as_str()), "{package} may not simulate");
-            }
+            let named = may.contains(&dependency.as_str());
+            let pure_below = !is_pure(package) && is_pure(dependency);
+            assert!(named || pure_below, "{package} may not name {dependency}");
+        }
+        if package == SIMULATOR {
+            assert!(!dependencies.iter().any(|dependency| ours(dependency)), "{package}");
         }
     }
+    for (name, _) in PURE.iter().chain(IMPURE_CRATES) {
+        assert!(graph.contains_key(*name), "{name} does not exist, and is guarded in vain");
+    }
+}
+
+#[test]
+fn crates_stay_small_enough_to_be_read() {
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    for (path, text) in sources() {
+        let Some((folder, _)) = path.split_once("/src/") else { continue };
+        *lines.entry(folder.to_owned()).or_default() += text.lines().count();
+    }
+    assert!(lines.len() > 10, "{lines:?}");
+    for (folder, lines) in lines {
+        let most = if folder == "proxy" { PROGRAM_LINES_MAX } else { CRATE_LINES_MAX };
+        assert!(lines <= most, "{folder} has {lines} lines, more than {most}");
+    }
+}
+
+#[test]
+fn every_folder_of_the_proxy_is_a_crate_of_the_map() {
+    let files = files();
+    let inside = files.iter().filter_map(|path| path.strip_prefix("proxy/")?.split_once('/'));
+    let found: BTreeSet<&str> = inside.map(|(folder, _)| folder).collect();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), PROXY_FOLDERS);
+}
+
+#[test]
+fn no_two_folders_of_a_crate_import_each_other_but_one_room() {
+    let circles = imports::folder_circles(&sources());
+    assert_eq!(circles, [ONE_ROOM.join(" ↔ ")]);
 }
 
 #[test]
@@ -173,6 +267,29 @@ fn the_top_level_of_the_repository_is_the_map() {
     let first: BTreeSet<&str> = files.iter().filter_map(|path| path.split('/').next()).collect();
     let found: Vec<&str> = first.into_iter().filter(|name| !name.starts_with('.')).collect();
     assert_eq!(found, TOP_LEVEL);
+}
+
+/// The rest of a file's first line that starts with a prefix.
+fn rest_of_line(path: &str, prefix: &str) -> String {
+    let text = std::fs::read_to_string(root().join(path)).expect(path);
+    let found = text.lines().find_map(|line| line.strip_prefix(prefix));
+    found.unwrap_or_else(|| panic!("{path} has no line `{prefix}…`")).trim_matches('"').to_owned()
+}
+
+#[test]
+fn every_file_that_names_a_rust_version_names_the_pinned_one() {
+    let pinned = rest_of_line("rust-toolchain.toml", "channel = ");
+    assert_eq!(pinned.split('.').count(), 3, "{pinned} names one release of Rust");
+    let least = rest_of_line("Cargo.toml", "rust-version = ");
+    assert!(pinned.starts_with(&format!("{least}.")), "{least} is not of {pinned}");
+    let image = format!("docker.io/library/rust:{pinned}-bookworm");
+    let base = rest_of_line("deploy/image/Dockerfile", "FROM ");
+    assert_eq!(base, format!("{image} AS build"));
+    for workflow in ["ci", "release"] {
+        let container =
+            rest_of_line(&format!(".github/workflows/{workflow}.yaml"), "      image: ");
+        assert_eq!(container, image, "{workflow}");
+    }
 }
 
 #[test]
@@ -214,7 +331,9 @@ fn one_file_reads_the_clock() {
 fn no_statement_asks_the_clock_of_a_store() {
     // Whose clock differs from ours: times come from entries, and are compared with each other.
     let clocks = ["current_timestamp", "clock_timestamp", "localtimestamp", "'now'", " now()"];
-    for (path, text) in sources().into_iter().filter(|(path, _)| path.contains("/edge/store/")) {
+    for (path, text) in
+        sources().into_iter().filter(|(path, _)| path.starts_with("proxy/store/src/"))
+    {
         let text = text.to_lowercase();
         let asked = clocks.iter().find(|clock| text.contains(**clock));
         assert_eq!(asked, None, "{path} asks a store what time it is");

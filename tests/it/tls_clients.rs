@@ -172,6 +172,30 @@ fn a_stream_by_tls_is_metered_as_any_other() {
 }
 
 #[test]
+fn by_tls_too_a_request_that_cannot_be_read_is_refused_behind_those_before_it() {
+    let (engine, papers) = (Engine::start(), Papers::new());
+    let gateway = papers.gateway(&engine, "");
+    let good = bare("GET", "/nowhere", "");
+    for (before, bad) in
+        [(0, "\u{16}\u{3}\u{1}"), (2, "\n"), (2, "GET / HTTP/1.1\r\nHost: a\r\nX : 1\r\n\r\n")]
+    {
+        let all = [good.repeat(before), bad.into()].concat();
+        let mut client = papers.connect(&gateway);
+        client.stream.write_all(&all).expect("send to the gateway");
+        for _ in 0..before {
+            assert_eq!(client.answer().status(), 404);
+        }
+        let refused = client.answer();
+        assert_eq!((refused.status(), refused.header("connection")), (400, Some("close")));
+        assert_eq!(refused.json()["error"]["code"], "bad_framing");
+        // An end that TLS has announced, so that nothing can be missing.
+        assert_eq!(client.stream.read(&mut [0]).expect("an announced end"), 0);
+    }
+    gateway.await_metric("taximeter_bad_framing_total{taximeter_cause=\"line_end\"} 1");
+    engine.assert_untouched();
+}
+
+#[test]
 fn http2_is_spoken_with_those_who_want_it() {
     let (engine, papers) = (Engine::start(), Papers::new());
     let gateway = papers.gateway(&engine, "");

@@ -130,10 +130,11 @@ fn a_terminal_shows_what_runs_and_is_given_back_when_q_is_pressed() {
     let (gateway, _client, _connection) = busy(&engine);
     let tmux = Tmux::start();
     tmux.top("", gateway.admin_address());
-    let lines = tmux.await_all(&["acme", "gpt-4o", "generating", "answering", "rates of the last"]);
+    let lines =
+        tmux.await_all(&["acme", "gpt-4o", "generating", "answering", "rates over the last"]);
     assert_eq!(lines.len(), 24, "{lines:#?}");
     let begins = |at: usize, text: &str| assert!(lines[at].starts_with(text), "{text}: {lines:#?}");
-    begins(23, "q quit  Tab overview  ? help  p pause  s by spend");
+    begins(23, "q quit  Tab overview  ? help  p pause  s sort: spend");
     assert!(lines[0].contains("serving") && lines[1].contains("1 running"), "{lines:#?}");
     for head in ["tenants 1 ", "models 1 ", "running 1 ", "upstreams 1 "] {
         assert!(lines.iter().any(|line| line.starts_with(head)), "{head}: {lines:#?}");

@@ -47,7 +47,7 @@ class Gateway:
         self.file.write_text(
             f"listen: {HOST}:{LISTEN}\nadmin: {HOST}:{ADMIN}\ndata_dir: {self.folder.name}/data\n"
             f'upstreams: [{{name: e, url: "http://{HOST}:{ENGINE}", dialect: vllm}}]\n'
-            f"limits: {{connections_max: 20000, connections_per_peer_max: 20000, {limits}}}\n{tenants}\n"
+            f"limits: {{connections_max: 20000, {limits}}}\n{tenants}\n"
         )
         self.engine_options = engine
 

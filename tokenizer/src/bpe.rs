@@ -1,8 +1,8 @@
-//! How many tokens a piece is, by byte-pair encoding.
+//! Counts the tokens of a piece by byte-pair encoding.
 //!
-//! Most pieces of prose are tokens as they are and cost one look-up. The others begin as symbols –
-//! bytes, or characters – of which two that are neighbours merge into one, the lowest symbol first,
-//! until no pair merges.
+//! Most pieces of prose are tokens themselves and cost one look-up. Other pieces begin as symbols:
+//! bytes or characters. Two neighbouring symbols merge into one, the lowest symbol first, until no
+//! pair merges.
 
 mod alphabet;
 mod learning;

@@ -1,8 +1,8 @@
-//! Counting a text that arrives in parts.
+//! Counts a text that arrives in parts.
 //!
-//! What has come is counted up to the last place where every split of the text begins a new piece,
-//! whatever follows; the rest waits. So each byte is counted about once, however the text was cut,
-//! and the sum is that of the whole text.
+//! The counter counts what has arrived up to the last place where every split of the text begins a
+//! new piece, whatever follows. The rest waits. So each byte is counted about once, however the
+//! text was cut, and the sum is that of the whole text.
 
 use crate::{Count, Tokenizer};
 
@@ -60,19 +60,19 @@ impl Counter {
         }
     }
 
-    /// Tokens that are counted for sure: never more than [`Counter::finish`] will say.
+    /// Tokens that are counted for certain: never more than [`Counter::finish`] will return.
     #[must_use]
     pub const fn so_far(&self) -> u64 {
         self.counted.tokens
     }
 
-    /// Bytes that wait for [`Counter::finish`]: what it has to do.
+    /// Bytes that wait for [`Counter::finish`].
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.tail.len()
     }
 
-    /// Tokens of the whole text; what waited beyond the tokenizer's maximum is estimated.
+    /// Tokens of the whole text. What exceeds the tokenizer's maximum is estimated.
     ///
     /// Counts what still waits: for a text without blanks this may be all of it, so keep it off the
     /// threads that carry streams.

@@ -1,7 +1,7 @@
-//! Vocabularies from files: `tokenizer.json` of any model, `tekken.json` of Mistral's.
+//! Reads vocabularies from files: `tokenizer.json` of any model, and Mistral's `tekken.json`.
 //!
-//! What our own scanner and merges do exactly, they do; that is checked over a built-in text each
-//! time a file is read. Whatever is beyond them is left to Hugging Face's library, which is slower.
+//! Our own scanner and merges do what they can do exactly. Each time a file is read, a built-in
+//! text checks this. Hugging Face's library does the rest, and is slower.
 
 mod added;
 mod beside;
@@ -31,14 +31,14 @@ use beside::beside;
 use head::Head;
 use hugging_face::HuggingFace;
 use json::RawFile;
-use merges::{Merges, Shelf, Shelving};
+use merges::{MergeGroups, Shelf, Shelving};
 use model::{Known, Learned, Model};
 use ours::Ours;
 use preparation::Preparation;
 use recipe::{Recipe, Unsupported};
 use trial::Expected;
 
-/// Why a file is no vocabulary.
+/// Why a file cannot be used as a vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -137,7 +137,7 @@ fn learn<'a>(
     bytes: &[u8],
     head: &'a OnceLock<Head>,
     to_know: Sender<(&'a Head, Recipe)>,
-    read: Receiver<&'a Merges>,
+    read: Receiver<&'a MergeGroups>,
 ) -> Result<Learned, Unsupported> {
     let found = Head::read(bytes)?;
     let recipe = Recipe::read(&found.normalizer, &found.pre_tokenizer)?;
@@ -152,7 +152,7 @@ fn ours(bytes: &[u8]) -> Result<(Ours, u64), Unsupported> {
     let (head, merges) = (OnceLock::new(), Shelf::for_file(bytes.len()));
     let (to_learn, read) = channel();
     let (to_know, known) = channel();
-    // Merges are learned while they are read: so both threads have about as much to do.
+    // MergeGroups are learned while they are read: so both threads have about as much to do.
     let (others, learned) = beside(
         || {
             let raw = RawFile::read(bytes, Shelving::new(&merges, to_learn))?;

@@ -1,8 +1,30 @@
-//! Text → token count.
+//! Text in, token count out.
 //!
-//! Counts as the model would where its vocabulary is known, with the nearest one and a mark where
-//! it is not, and by bytes where counting would take too long. Marks of special tokens in a text
-//! are ordinary text. Never fails, never panics. Refuses to know HTTP, prices and tenants.
+//! Begin with `vocabulary.rs`: `scan` splits a text, and `bpe` counts what each piece merges into.
+//!
+//! # Invariants
+//!
+//! - With the model's own vocabulary the count is exactly the model's. With the nearest vocabulary,
+//!   or by bytes where counting takes too long, the count is marked as an estimate.
+//! - Marks of special tokens in a text are ordinary text.
+//! - It never fails and never panics.
+//!
+//! This crate knows no HTTP, prices or tenants.
+//!
+//! # How it counts
+//!
+//! `scan` splits a text as the regex of its vocabulary would, in one pass. `bpe` needs one look-up
+//! if the piece is a token. Otherwise it merges pairs of symbols, and of a long piece window by
+//! window. It makes no list of tokens. `counter` counts a stream as it arrives, up to the last
+//! place where every split agrees whatever follows.
+//!
+//! # Vocabularies
+//!
+//! `build.rs` packs OpenAI's vocabularies, each token as two earlier ones, and the classes of
+//! characters. A vocabulary takes memory only after something was counted with it. `file` reads
+//! `tokenizer.json` and `tekken.json`. When a file is loaded, a built-in text is counted by this
+//! crate and by Hugging Face's library. If the counts differ, the library counts from then on. One
+//! thread learns the merges while another reads them. `template` renders chats as engines do.
 
 mod bpe;
 mod built_in;
@@ -38,9 +60,9 @@ pub struct Tokenizer {
 
 #[derive(Clone)]
 enum Source {
-    /// Loaded when it is first counted with, once per process.
+    /// Loaded at the first count, once per process.
     BuiltIn { name: &'static str, built_in: &'static BuiltIn },
-    /// Loaded when it was made.
+    /// Loaded when the tokenizer was made.
     Given(Arc<Given>),
 }
 
@@ -54,8 +76,8 @@ struct Given {
 pub struct Loaded {
     /// What to count with.
     pub tokenizer: Tokenizer,
-    /// What in the file is beyond our own scanner and merges, so that Hugging Face's library
-    /// counts: exact as well, and slower. `None` when we count.
+    /// What in the file this crate cannot do exactly, so that Hugging Face's library counts: also
+    /// exact, but slower. `None` if this crate counts.
     pub fallback: Option<String>,
 }
 
@@ -108,15 +130,15 @@ impl Tokenizer {
         Self { source, bytes_max: COUNT_BYTES_MAX }
     }
 
-    /// The same tokenizer, of which one call counts at most so many bytes; the tokens of what exceeds
-    /// them are estimated. Otherwise 4 MiB.
+    /// The same tokenizer with another maximum of bytes that one call counts. The tokens of further
+    /// bytes are estimated. The default is 4 MiB.
     #[must_use]
     pub fn within(self, bytes_max: usize) -> Self {
         Self { bytes_max, ..self }
     }
 
-    /// Name of the vocabulary: of a built-in one, what OpenAI's tiktoken calls it; of a file, what it
-    /// was given.
+    /// Name of the vocabulary: tiktoken's name for a built-in one, or the name that was given to a
+    /// file.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.source {
@@ -137,7 +159,7 @@ impl Tokenizer {
         self.vocabulary();
     }
 
-    /// Tokens of `texts`, each counted by itself; what exceeds the maximum together is estimated.
+    /// Tokens of `texts`, each counted separately. What exceeds the maximum in total is estimated.
     ///
     /// Loads the vocabulary; takes milliseconds for long texts: keep it off the threads that carry
     /// streams.
@@ -158,7 +180,8 @@ impl Tokenizer {
         count
     }
 
-    /// Tokens of `text`, or `None` when there are more than `limit`; stops as soon as that is sure.
+    /// Tokens of `text`, or `None` if there are more than `limit`. It stops as soon as that is
+    /// certain.
     ///
     /// Loads the vocabulary. Takes time by the limit, not by the text: at most 128 bytes a token.
     #[must_use]
@@ -229,7 +252,8 @@ impl Count {
     }
 }
 
-/// Tokens that a text of so many bytes is likely to have: four bytes each, as in English prose.
+/// The number of tokens that a text of this many bytes probably has: four bytes each, as in English
+/// prose.
 #[must_use]
 pub const fn estimate(bytes: u64) -> u64 {
     bytes.div_ceil(4)

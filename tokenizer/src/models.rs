@@ -1,6 +1,6 @@
-//! Which vocabulary is a model's, by OpenAI's own table.
+//! Chooses the vocabulary of a model, by OpenAI's own table.
 //!
-//! Source: `tiktoken/model.py`, 0.14.0; `gpt-3.5` and `codex-mini` as tiktoken-rs adds them.
+//! Source: `tiktoken/model.py`, 0.14.0; `gpt-3.5` and `codex-mini` as in tiktoken-rs.
 
 use crate::built_in::{BuiltIn, CL100K_BASE, O200K_BASE, P50K_BASE, R50K_BASE};
 

@@ -1,7 +1,7 @@
-//! Splitting a text into the pieces that are merged each by itself.
+//! Splits a text into the pieces that are merged separately.
 //!
-//! Vocabularies publish their split as a regex. These scanners give the same pieces in one pass,
-//! without a regex and without going back: tests hold them against the regexes.
+//! Vocabularies publish their split as a regex. These scanners find the same pieces in one pass,
+//! without a regex and without going back. Tests compare them with the regexes.
 
 mod class;
 mod deep_seek;

@@ -1,12 +1,13 @@
-//! Chat templates in Hugging Face's dialect of Jinja: a chat request → the text that its model
-//! reads.
+//! Renders chat templates in Hugging Face's dialect of Jinja: from a chat request to the text that
+//! its model reads.
 //!
-//! What `transformers` and vLLM do is the measure: Python's `str`, `json.dumps` and string methods,
-//! messages brought into the shape that vLLM hands to a template. Pure: the time is an argument.
+//! The result must equal that of `transformers` and vLLM: Python's `str`, `json.dumps` and string
+//! methods, and messages in the shape that vLLM passes to a template. The module is pure: the time
+//! is an argument.
 //!
-//! A request cannot make rendering long or large: its size, its messages, the template's steps and
-//! what it writes have limits. The template itself is the operator's; one that doubles a text in a
-//! loop can still fill the memory.
+//! A request cannot make rendering long or large: the request's size, its messages, the steps of
+//! the template and its output have limits. The template itself comes from the operator. A template
+//! that doubles a text in a loop can still fill the memory.
 
 mod config;
 mod content;
@@ -63,12 +64,12 @@ struct Template {
     shape: content::Shape,
 }
 
-/// What a template made of a request.
+/// A request that a template has rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The prompt, marks of special tokens included.
     pub text: String,
-    /// Whether messages have parts that are no text (images, audio): their tokens are not in
+    /// Whether messages have parts that are not text (images, audio). Their tokens are not in
     /// `text`.
     pub media: bool,
 }
@@ -87,7 +88,7 @@ impl ChatTemplate {
     /// The template of a model folder: `config` is its `tokenizer_config.json`, `jinja` its
     /// `chat_template.jinja`, which wins. `None` where the model has none.
     ///
-    /// Errors: `Config`, `Source`.
+    /// Errors: `TemplateConfig`, `Source`.
     pub fn from_config(config: &str, jinja: Option<&str>) -> Result<Option<Self>, TemplateError> {
         let config = config::read(config)?;
         match jinja {

@@ -1,3 +1,5 @@
+//! Tests of the public functions of this crate.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,4 +1,4 @@
-//! One vocabulary: how it splits a text, and how it merges the pieces.
+//! One vocabulary: how it splits a text and how it merges the pieces.
 
 use crate::Count;
 use crate::bpe::{Bpe, Scratch};

@@ -18,7 +18,7 @@ fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
     }
 }
 
-fn emission(yaml: &str, variables: &[(&str, &str)]) -> (Emission, Vec<Ignored>) {
+fn emission(yaml: &str, variables: &[(&str, &str)]) -> (Emission, Vec<IgnoredVariable>) {
     config(yaml, &|_| None).emission(&environment(variables))
 }
 
@@ -87,10 +87,10 @@ fn the_environment_says_whether_calls_are_events() {
 
 #[test]
 fn a_variable_of_the_standard_that_changes_nothing_is_told_with_what_stands_in_its_place() {
-    for (name, instead) in UNHEEDED {
+    for (name, instead) in UNSUPPORTED {
         let (_, ignored) = emission("", &[(name, "1")]);
-        let why = Invalid::new("changes nothing here", *instead);
-        assert_eq!(ignored, [Ignored { variable: (*name).to_owned(), why }]);
+        let why = Invalid::new("is not supported", *instead);
+        assert_eq!(ignored, [IgnoredVariable { variable: (*name).to_owned(), why }]);
         assert_eq!(emission("", &[(name, "")]).1, []);
     }
     for (propagators, ignored) in [("tracecontext,baggage", 0), ("tracecontext", 0), ("b3", 1)] {

@@ -148,6 +148,53 @@ impl Grouping {
         (start, self.0.iter().map(|dimension| dimension.value(key, zone)).collect())
     }
 
+    /// By the dimensions of these names, in that order.
+    ///
+    /// Errors: as [`GroupError`] says.
+    pub fn named<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Result<Self, GroupError> {
+        let mut dimensions = Vec::new();
+        for name in names {
+            let dimension = name.as_ref().parse()?;
+            if dimensions.contains(&dimension) {
+                return Err(GroupError::Repeated(dimension));
+            }
+            dimensions.push(dimension);
+        }
+        Ok(Self(dimensions))
+    }
+
+    /// The names in a text like `tenant,model`. Spaces around a name do not count. A backslash
+    /// before a comma, a space or a backslash makes that character a part of the name.
+    #[must_use]
+    pub fn names(text: &str) -> Vec<String> {
+        let (mut names, mut name) = (Vec::new(), String::new());
+        // The length of `name` without the spaces at its end.
+        let mut length = 0;
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            let escaped = if character == '\\' { characters.next() } else { None };
+            match escaped.unwrap_or(character) {
+                ',' if escaped.is_none() => {
+                    name.truncate(length);
+                    names.push(std::mem::take(&mut name));
+                    length = 0;
+                }
+                space if escaped.is_none() && space.is_whitespace() => {
+                    if length > 0 {
+                        name.push(space);
+                    }
+                }
+                other => {
+                    name.push(other);
+                    length = name.len();
+                }
+            }
+        }
+        name.truncate(length);
+        names.push(name);
+        names
+    }
+
     /// The dimensions, in order.
     #[must_use]
     pub fn dimensions(&self) -> &[Dimension] {
@@ -168,28 +215,30 @@ impl Default for Grouping {
     }
 }
 
-/// Names with commas between them, `tenant,model`.
+/// Names with commas between them, `tenant,model`; see [`Grouping::names`].
 impl FromStr for Grouping {
     type Err = GroupError;
 
     fn from_str(text: &str) -> Result<Self, GroupError> {
-        let mut dimensions = Vec::new();
-        for name in text.split(',') {
-            let dimension = name.trim().parse()?;
-            if dimensions.contains(&dimension) {
-                return Err(GroupError::Repeated(dimension));
-            }
-            dimensions.push(dimension);
-        }
-        Ok(Self(dimensions))
+        Self::named(Self::names(text))
     }
 }
 
+/// The text that reads back as the same grouping.
 impl fmt::Display for Grouping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, dimension) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{dimension}")?;
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            let name = dimension.to_string();
+            for (at, character) in name.char_indices() {
+                let is_last = at + character.len_utf8() == name.len();
+                if matches!(character, ',' | '\\') || (is_last && character.is_whitespace()) {
+                    f.write_str("\\")?;
+                }
+                write!(f, "{character}")?;
+            }
         }
         Ok(())
     }
@@ -204,6 +253,16 @@ mod tests {
         let all = "tenant,model,provider,upstream,operation,route,key,month,day,hour,label:team,label:a:b";
         assert_eq!(all.parse::<Grouping>().unwrap().to_string(), all);
         assert_eq!(Grouping::default().to_string(), "tenant,model");
+    }
+
+    #[test]
+    fn a_label_may_have_any_name() {
+        for name in ["a,b", " team ", "\\", "a\\,day", "Größe, in cm", "\u{a0}x"] {
+            let by = Grouping::by(Dimension::Label(name.to_owned()));
+            assert_eq!(by.to_string().parse(), Ok(by), "{name:?}");
+        }
+        let spaced = " tenant , label:a\\,b c ,day ".parse::<Grouping>().unwrap();
+        assert_eq!(spaced.to_string(), "tenant,label:a\\,b c,day");
     }
 
     #[test]

@@ -1,8 +1,23 @@
 //! Journal entries, their framing, and what they add up to.
 //!
-//! Append-only: reserve → progress… → post | void. An entry is never changed; a correction is an
-//! entry of its own, ids make retries harmless. Every request that was reserved ends in exactly one
-//! post or void. Refuses to know files, provider dialects and export formats.
+//! Begin with `entry.rs` (what an entry is) and `record.rs` (what is kept of a request), then
+//! `frame.rs` and `reader.rs` (its bytes).
+//!
+//! # Invariants
+//!
+//! - The ledger is append-only: reserve → progress… → post or void. An entry never changes. A
+//!   correction is an entry of its own.
+//! - Each request that was reserved ends in exactly one post or void.
+//! - Ids make retries harmless.
+//! - Each entry has a CRC and a place in the chain of CRCs. Each segment contains the SHA-256 of
+//!   the segment before it (`digest`).
+//!
+//! This crate knows no files, provider dialects or export formats. `journal` writes and recovers
+//! the files. Its front page explains marks, digests, damage and retention.
+//!
+//! `tally` keeps the sums of a journal, and a checkpoint writes them down. `fold` replays entries:
+//! open requests, balances, and contradictions. `mark` says up to which entry everything is on
+//! disk. `resume` finds where to read on after damage.
 
 mod compact;
 mod digest;

@@ -21,11 +21,11 @@ pub enum Stage {
     Admit,
     /// Up to the first byte that is sent upstream, attempts that brought it nowhere included.
     Connect,
-    /// Of a stream: in the engine, up to the first event.
+    /// Of a stream: in the engine, up to the first token.
     Prefill,
-    /// From the first event to the end.
+    /// From the first token to the end.
     Stream,
-    /// In place of these two, where no event came: all that the engine took.
+    /// In place of these two, where no first token is known: all that the engine took.
     Answer,
     /// What was not reported is counted, and all of it is priced.
     Settle,
@@ -70,9 +70,9 @@ impl Stage {
             Self::Route => "choosing an upstream",
             Self::Admit => "putting it onto the ledger",
             Self::Connect => "reaching the engine, failed attempts included",
-            Self::Prefill => "the engine’s queue and prefill, up to a stream’s first event",
-            Self::Stream => "from the first event to the end",
-            Self::Answer => "the engine’s whole answer, where no first event is told",
+            Self::Prefill => "the engine’s queue and prefill, up to a stream’s first token",
+            Self::Stream => "from the first token to the end",
+            Self::Answer => "the engine’s whole answer, where no first token is known",
             Self::Settle => "counting what was not reported, and pricing; behind the duration",
         }
     }

@@ -1,4 +1,4 @@
-//! What an answer has said so far.
+//! Collects what one answer says, event by event.
 
 use taximeter_pricing::{Flag, Member, Usage};
 

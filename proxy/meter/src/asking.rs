@@ -1,4 +1,5 @@
-//! What an engine is asked to say about usage, and what of its answer the client must not see.
+//! How much usage the gateway asks an engine for, and which parts of the answer it then hides from
+//! the client.
 
 use crate::Dialect;
 

@@ -1,10 +1,10 @@
-//! What a stream is cut into: blocks of server-sent events, lines of JSON, messages of AWS's, or
+//! Cuts a stream into blocks: server-sent events, lines of JSON, messages of AWS event streams, or
 //! elements of a JSON list.
 
 use crate::elements::Elements;
 use crate::frames::Frames;
 use crate::lines::Lines;
-use crate::sniff::Kind;
+use crate::sniff::BodyKind;
 use crate::sse::{Block, Event, Splitter};
 
 /// Cuts a stream by one of these rules.
@@ -29,12 +29,12 @@ impl Blocks {
     }
 
     /// Tells what it is, before anything but blanks has come.
-    pub(crate) fn are(&mut self, kind: Kind) {
+    pub(crate) fn are(&mut self, kind: BodyKind) {
         match kind {
-            Kind::Lines => self.cutter = Cutter::Lines(Lines::new(self.bytes_max)),
-            Kind::Frames => self.cutter = Cutter::Frames(Frames::new(self.bytes_max)),
-            Kind::Elements => self.cutter = Cutter::Elements(Elements::new(self.bytes_max)),
-            Kind::Unsure | Kind::Events | Kind::Document | Kind::Opaque => {}
+            BodyKind::Lines => self.cutter = Cutter::Lines(Lines::new(self.bytes_max)),
+            BodyKind::Frames => self.cutter = Cutter::Frames(Frames::new(self.bytes_max)),
+            BodyKind::Elements => self.cutter = Cutter::Elements(Elements::new(self.bytes_max)),
+            BodyKind::Unsure | BodyKind::Events | BodyKind::Document | BodyKind::Opaque => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! A body that is read as one document.
+//! Gathers the body of an answer that is one document.
 
 use bytes::{Bytes, BytesMut};
 

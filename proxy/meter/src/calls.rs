@@ -1,4 +1,4 @@
-//! Calls of tools that a provider runs itself, and charges beside the tokens.
+//! Counts the tool calls that a provider runs itself and charges beside the tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
-//! What a request and its answer say, as the messages of OpenTelemetry's GenAI conventions.
+//! The content of a request and its answer, as messages of OpenTelemetry's GenAI conventions.
 //!
-//! Images, sound and files are named and never carried. What cannot be read is left out.
+//! A message names images, audio and files, and does not carry them. The reader leaves out what it
+//! cannot read.
 //!
 //! Source: the conventions' JSON schemas of messages, system instructions and tool definitions, as
 //! of 2026-05-11.

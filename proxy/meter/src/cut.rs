@@ -1,4 +1,5 @@
-//! Taking members out of an event, so that it reads as if nobody had asked for them.
+//! Removes members from the JSON of an event, so that the client does not see what only the gateway
+//! asked for.
 
 /// A stretch of an event's data that gives way to `instead`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

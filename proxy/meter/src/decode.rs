@@ -1,7 +1,6 @@
-//! Encoded bodies, read beside what passes: bytes in, decoded pieces out.
+//! Decodes compressed bodies: takes bytes, and hands out decoded pieces.
 //!
-//! Whatever a decoder is fed, what it keeps is bounded by its window, and what it gives out by the
-//! bytes that came: a small body that swells is not followed.
+//! A decoder keeps at most its window. It stops where a small body grows beyond the limits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

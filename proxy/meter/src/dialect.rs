@@ -1,6 +1,6 @@
-//! An engine's habits within the wire formats: one file an engine.
+//! The habits of each engine within the wire formats. Each engine has one file.
 //!
-//! To add one: its file, its line in the table, and a fixture.
+//! A new engine needs a file, a line in the table, and a fixture.
 
 mod anthropic;
 mod auto;
@@ -211,8 +211,8 @@ mod tests {
                 habits.provider(),
                 match habits.stream_usage() {
                     StreamUsage::Always => "always",
-                    StreamUsage::WhenAsked => "when asked, so it is",
-                    StreamUsage::Unknown => "perhaps; it is not asked",
+                    StreamUsage::WhenAsked => "when asked; Taximeter asks",
+                    StreamUsage::Unknown => "not known; Taximeter does not ask",
                 },
                 yes(habits.takes_continuous_usage()),
                 yes(habits.takes_token_ids()),
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_page_of_dialects_says_what_is_known_of_each() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dialects.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/dialects.md");
         let page = std::fs::read_to_string(path).unwrap();
         let (text, stands) = page.split_once("| --- |\n").unwrap();
         let text = format!("{text}| --- |\n");

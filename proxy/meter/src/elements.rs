@@ -1,5 +1,5 @@
-//! The elements of one JSON list (Gemini's streams that are not asked for as events), from reads that
-//! may begin and end anywhere.
+//! Cuts one JSON list into its elements. Gemini streams such a list where the client does not ask
+//! for events. A read may begin and end anywhere.
 
 use taximeter_json::Nesting;
 

@@ -1,5 +1,5 @@
-//! Samples in buckets whose bounds grow by a factor, so that nobody has to choose them: Prometheus'
-//! native histograms.
+//! A histogram with exponential buckets, as in Prometheus' native histograms. Nobody has to choose
+//! its bounds.
 
 /// Buckets at most; where samples lie so far apart that they would be more, the buckets get wider.
 const BUCKETS_MAX: usize = 160;

@@ -1,4 +1,4 @@
-//! The few facts that every wire format boils down to.
+//! The facts that every wire format translates its events into.
 
 use crate::asking::Hidden;
 use crate::calls::Calls;

@@ -1,11 +1,12 @@
-//! What a form (`multipart/form-data`, RFC 7578) asks for, read from its bytes as they pass.
+//! Reads the body of a form (`multipart/form-data`, RFC 7578) while it passes.
 //!
-//! Reads the names of its parts and the few short values that we act on; files pass unread. Strict
-//! where readers differ: a part without one clear name, a value that we act on given twice.
+//! The reader looks at the names of the parts and at a few short values, and skips files. It
+//! refuses what two readers could read differently: a part without one clear name, or a field given
+//! twice.
 
 use memchr::memchr;
 
-use crate::request::{RequestFacts, RequestFault};
+use crate::request::{Limit, MODEL_REQUIREMENT, RequestFacts, RequestFault};
 use crate::wire::Wire;
 
 /// Longest head of a part, in bytes.
@@ -31,11 +32,11 @@ pub(crate) struct FormReader {
     /// The next byte may be the first of a value, and the line end before it the delimiter's.
     is_first: bool,
     offset: u64,
-    place: Place,
+    state: FormState,
     /// Head of the current part, or what follows a delimiter.
     head: Vec<u8>,
     /// The field that the current part is, if it is one that we act on.
-    field: Option<Field>,
+    field: Option<FormField>,
     value: Vec<u8>,
     /// Fields that were there, one bit each.
     seen: u8,
@@ -44,7 +45,7 @@ pub(crate) struct FormReader {
 
 /// Where in the form the next byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FormState {
     Start,
     BehindDelimiter,
     Head,
@@ -54,7 +55,7 @@ enum Place {
 
 /// Fields that we act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum FormField {
     Model,
     Stream,
     Choices,
@@ -87,7 +88,7 @@ impl FormReader {
             matched: LINE_END_BYTES,
             is_first: false,
             offset: 0,
-            place: Place::Start,
+            state: FormState::Start,
             head: Vec::new(),
             field: None,
             value: Vec::new(),
@@ -102,21 +103,21 @@ impl FormReader {
         let mut rest = bytes;
         while let Some((&byte, tail)) = rest.split_first() {
             let at = end - rest.len() as u64;
-            match self.place {
-                Place::Start if self.delimiter.get(self.matched) != Some(&byte) => {
+            match self.state {
+                FormState::Start if self.delimiter.get(self.matched) != Some(&byte) => {
                     return Err(invalid(at, "it does not begin with its boundary"));
                 }
-                Place::Start => {
+                FormState::Start => {
                     self.step_delimiter();
                 }
-                Place::BehindDelimiter => self.behind_delimiter(at, byte)?,
-                Place::Head => self.head(at, byte)?,
-                Place::Value => {
+                FormState::BehindDelimiter => self.behind_delimiter(at, byte)?,
+                FormState::Head => self.head(at, byte)?,
+                FormState::Value => {
                     rest = self.value(at, rest)?;
                     continue;
                 }
-                Place::End if matches!(byte, b'\r' | b'\n') => {}
-                Place::End => return Err(invalid(at, "bytes behind its last boundary")),
+                FormState::End if matches!(byte, b'\r' | b'\n') => {}
+                FormState::End => return Err(invalid(at, "bytes behind its last boundary")),
             }
             rest = tail;
         }
@@ -126,7 +127,7 @@ impl FormReader {
 
     /// Close the body; `InvalidForm` when it ends too early.
     pub(crate) fn finish(self) -> Result<RequestFacts, RequestFault> {
-        if self.place != Place::End {
+        if self.state != FormState::End {
             return Err(invalid(self.offset, "it ends before its last boundary"));
         }
         Ok(self.facts)
@@ -139,17 +140,17 @@ impl FormReader {
         if is_whole {
             self.matched = 0;
             self.head.clear();
-            self.place = Place::BehindDelimiter;
+            self.state = FormState::BehindDelimiter;
         }
         is_whole
     }
 
     fn behind_delimiter(&mut self, at: u64, byte: u8) -> Result<(), RequestFault> {
         self.head.push(byte);
-        self.place = match self.head.as_slice() {
+        self.state = match self.head.as_slice() {
             [_] => return Ok(()),
-            b"\r\n" => Place::Head,
-            b"--" => Place::End,
+            b"\r\n" => FormState::Head,
+            b"--" => FormState::End,
             _ => return Err(invalid(at, "bytes behind a boundary")),
         };
         self.head.clear();
@@ -171,7 +172,7 @@ impl FormReader {
                 self.seen |= bit;
             }
             self.value.clear();
-            self.place = Place::Value;
+            self.state = FormState::Value;
             self.matched = LINE_END_BYTES;
             self.is_first = true;
         }
@@ -179,7 +180,7 @@ impl FormReader {
     }
 
     /// The field that the head names, if it is one that we act on.
-    fn named(&self) -> Result<Option<Field>, &'static str> {
+    fn named(&self) -> Result<Option<FormField>, &'static str> {
         const UNCLEAR: &str = "a part without one clear name";
         let head = String::from_utf8_lossy(&self.head);
         let mut disposition = None;
@@ -212,7 +213,7 @@ impl FormReader {
             }
         }
         let name = name.filter(|name| is_form && !name.contains('\\')).ok_or(UNCLEAR)?;
-        match Field::named(name) {
+        match FormField::named(name) {
             Some(_) if !is_plain => Err("a field that is no plain text"),
             field => Ok(field),
         }
@@ -258,22 +259,29 @@ impl FormReader {
         let text = std::str::from_utf8(&self.value);
         let text = text.map_err(|_| invalid(at, "not UTF-8; send the fields as UTF-8"))?;
         let is_kept = text.len() <= VALUE_BYTES_MAX;
-        let wrong = RequestFault::InvalidValue { param: field.name(), what: field.requirement() };
+        let wrong = |what| RequestFault::InvalidValue { param: field.name(), what };
         match field {
-            Field::Model if text.is_empty() => {}
-            Field::Model if is_kept && !text.chars().any(char::is_control) => {
+            FormField::Model if text.is_empty() => {}
+            FormField::Model if is_kept && !text.chars().any(char::is_control) => {
                 self.facts.model = Some(text.to_owned());
             }
-            Field::Stream => self.facts.stream = flag(text).ok_or(wrong)?,
-            Field::Choices => self.facts.choices = Some(text.parse().map_err(|_| wrong)?),
-            Field::User => self.facts.user = is_kept.then(|| text.to_owned()),
-            Field::Model => return Err(wrong),
+            FormField::Model => return Err(wrong(MODEL_REQUIREMENT)),
+            FormField::Stream => {
+                self.facts.stream = flag(text).ok_or_else(|| wrong("true or false"))?;
+            }
+            // The engine judges any other value. The gateway makes no limit of it.
+            FormField::Choices => {
+                if let Some(limit) = Limit::read(text) {
+                    self.facts.count_choices(limit);
+                }
+            }
+            FormField::User => self.facts.user = is_kept.then(|| text.to_owned()),
         }
         Ok(())
     }
 }
 
-impl Field {
+impl FormField {
     fn named(name: &str) -> Option<Self> {
         [Self::Model, Self::Stream, Self::Choices, Self::User]
             .into_iter()
@@ -286,15 +294,6 @@ impl Field {
             Self::Stream => "stream",
             Self::Choices => "n",
             Self::User => "user",
-        }
-    }
-
-    const fn requirement(self) -> &'static str {
-        match self {
-            Self::Model => "a text of at most 256 bytes without control characters",
-            Self::Stream => "true or false",
-            Self::Choices => "a whole number from 0 to 18446744073709551615",
-            Self::User => "a text",
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Messages of AWS's event streams (`application/vnd.amazon.eventstream`), from reads that may begin
+//! Cuts AWS event streams (`application/vnd.amazon.eventstream`) into messages. A read may begin
 //! and end anywhere.
 //!
-//! A message is its length and that of its headers, four bytes each, a checksum of both, headers,
-//! a payload, and a checksum of all. Checksums are for the client to look at.
+//! A message has two lengths of four bytes (its own and that of its headers), a checksum of both,
+//! the headers, a payload, and a checksum of all. The client checks the checksums.
 
 use flate2::Crc;
 

@@ -1,7 +1,38 @@
-//! Bytes and times of one exchange in, one `Measurement` out.
+//! The meter: bytes and times of one exchange in, one `Measurement` out. It also reads the facts of
+//! a request from its body.
 //!
-//! No socket, no clock, no async: time and bytes are arguments. A fault in here never reaches the
-//! client. Refuses to know tenants and prices.
+//! Begin with `meter.rs` (the answer) and `request.rs` (the request).
+//!
+//! # Invariants
+//!
+//! - Time and bytes are arguments. There is no socket, no clock, no async and no logging.
+//! - Where one read ends and the next begins never changes the result.
+//! - A fault in here never reaches the client. The bytes go on, and the usage becomes unknown.
+//! - Memory is bounded: each limit is in `ReadLimits` or is a named constant.
+//! - Only `timing.rs` looks at the times that the caller passes.
+//!
+//! This crate knows no tenants, prices or sockets.
+//!
+//! # Wire formats and dialects
+//!
+//! A wire format (`wire/`, one file each) is the shape of a route's requests and answers. A dialect
+//! (`dialect/`, one file each) is the habits of one engine or provider within a wire format: when
+//! it reports usage, and what it accepts. A provider is the name that telemetry and prices use. To
+//! add an engine, add its file in `dialect/`, its line in the table of `dialect.rs`, and a fixture.
+//! Usage objects are read by the names of their members (`usage/`), so that a provider behind
+//! another dialect is read correctly.
+//!
+//! # How an answer is read
+//!
+//! `sniff` decides the kind of the body, `blocks` cuts a stream into events, and each wire format
+//! turns an event into a few facts (`facts`): content began, usage is this, the stream is over.
+//! `passage` says which bytes may go on at once and which wait because something must be removed.
+//! An encoded answer passes as it came while `decode` reads a copy, and stops at damage or at its
+//! limits. `template` is a shortcut for chunks that differ only in their text. `content` turns a
+//! request and its answer into messages of the GenAI conventions, for traces.
+//!
+//! Requests are read strictly where readers differ, because an engine reads them too. Answers are
+//! read leniently, because their bytes have already gone to the client.
 
 mod answer;
 mod asking;

@@ -1,4 +1,4 @@
-//! Lines of JSON (`application/x-ndjson`), from reads that may begin and end anywhere.
+//! Cuts lines of JSON (`application/x-ndjson`). A read may begin and end anywhere.
 
 use memchr::memchr;
 

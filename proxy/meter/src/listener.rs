@@ -1,4 +1,4 @@
-//! What one answer's events say, one after another.
+//! Reads the events of one answer, one after another, and decides what the client sees of each.
 
 use std::time::Instant;
 
@@ -157,7 +157,7 @@ impl Listener {
             reported_cost: answer.reports.cost().map(str::to_owned),
             counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
             calls: answer.calls.units(),
-            reported: answer.reports.settle(dialect.reasoning()).or(by_ids),
+            reported: answer.reports.settle(dialect.reasoning(), by_ids),
             response_model: answer.model,
             response_id: answer.id,
             service_tier: answer.service_tier,

@@ -1,4 +1,4 @@
-//! What the meter found out about one exchange.
+//! The result of metering one exchange.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,8 @@ pub struct Measurement {
     pub ending: Ending,
     /// Who answered: as was known before, or as the answer has shown.
     pub dialect: Dialect,
-    /// Usage as the engine reported it; `None` when it reported none.
+    /// Usage as the engine reported it; `None` when it reported none. The usage has no number where
+    /// the gateway can read none of those that the engine reported.
     pub reported: Option<Reported>,
     /// What is no token and was counted from what passed, in place of tokens, by its name in
     /// [`Usage::units`](taximeter_pricing::Usage::units): `images`.
@@ -57,6 +58,14 @@ pub struct Measurement {
     pub counts: Counts,
     /// What the answer says, where that was kept.
     pub transcript: Option<Box<Transcript>>,
+}
+
+impl Measurement {
+    /// Whether the engine reported a number that can be read.
+    #[must_use]
+    pub fn reports_usage(&self) -> bool {
+        self.reported.as_ref().is_some_and(|reported| reported.usage != Usage::default())
+    }
 }
 
 /// What else than plain text was generated.

@@ -1,4 +1,4 @@
-//! The meter of one exchange.
+//! The meter of one answer.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
 use crate::listener::{Listener, Setup};
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::passage::{Gate, Passage, Verdict};
-use crate::sniff::{Kind, Sniffer};
+use crate::sniff::{BodyKind, Sniffer};
 use crate::sse::{Event, SSE_LINE_BYTES_MAX};
 use crate::usage;
 use crate::wire::Wire;
@@ -54,13 +54,13 @@ pub struct Meter {
     is_success: bool,
     /// The status says that no body follows.
     is_bodiless: bool,
-    kind: Kind,
+    kind: BodyKind,
     sniffer: Sniffer,
     blocks: Blocks,
     gate: Gate,
     /// What to take out of the current event.
     cuts: Vec<Cut>,
-    coding: Coding,
+    coding: BodyCoding,
     body: Body,
     limits: DecodeLimits,
     listener: Listener,
@@ -70,7 +70,7 @@ pub struct Meter {
 
 /// How the body is encoded.
 #[derive(Debug, Default)]
-enum Coding {
+enum BodyCoding {
     #[default]
     Plain,
     /// Read through a decoder; what passes is the body as it came.
@@ -88,12 +88,12 @@ impl Meter {
             wire: setup.wire,
             is_success: true,
             is_bodiless: false,
-            kind: Kind::Unsure,
+            kind: BodyKind::Unsure,
             sniffer: Sniffer::new(setup.wire.streams_lists()),
             blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
             gate: Gate::new(setup.hidden.is_any()),
             cuts: Vec::new(),
-            coding: Coding::default(),
+            coding: BodyCoding::default(),
             body: Body::default(),
             limits: limits.decode,
             listener: Listener::new(setup),
@@ -140,10 +140,10 @@ impl Meter {
         if codings.split(',').all(is_identity) {
             return;
         }
-        self.coding = Coding::Unread;
-        if self.listener.format.is_some() && self.kind != Kind::Opaque {
+        self.coding = BodyCoding::Unread;
+        if self.listener.format.is_some() && self.kind != BodyKind::Opaque {
             match Decoder::new(codings, self.limits) {
-                Ok(decoder) => self.coding = Coding::Encoded(Box::new(decoder)),
+                Ok(decoder) => self.coding = BodyCoding::Encoded(Box::new(decoder)),
                 Err(_) => self.stop_decoding(),
             }
         }
@@ -167,12 +167,12 @@ impl Meter {
         if self.is_encoded() {
             return self.on_encoded(read);
         }
-        if self.kind == Kind::Unsure {
+        if self.kind == BodyKind::Unsure {
             self.sniff(&read);
         }
         match self.kind {
             kind if kind.is_in_blocks() => self.on_events(read),
-            Kind::Document => {
+            BodyKind::Document => {
                 if self.listener.format.is_some() {
                     self.body.push(&read, self.limits.bytes_max);
                 }
@@ -223,22 +223,22 @@ impl Meter {
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
         let kind = match self.kind {
-            Kind::Unsure => self.sniffer.declared()?,
+            BodyKind::Unsure => self.sniffer.declared()?,
             kind => kind,
         };
         match kind {
             _ if self.is_encoded() => None,
-            Kind::Events => Some(Framing::Events),
-            Kind::Lines => Some(Framing::Lines),
-            Kind::Frames => Some(Framing::Frames),
-            Kind::Unsure | Kind::Elements | Kind::Document | Kind::Opaque => None,
+            BodyKind::Events => Some(Framing::Events),
+            BodyKind::Lines => Some(Framing::Lines),
+            BodyKind::Frames => Some(Framing::Frames),
+            BodyKind::Unsure | BodyKind::Elements | BodyKind::Document | BodyKind::Opaque => None,
         }
     }
 
     /// Whether nothing can be taken out of this answer or added to it: its body is encoded.
     #[must_use]
     pub const fn is_encoded(&self) -> bool {
-        !matches!(self.coding, Coding::Plain)
+        !matches!(self.coding, BodyCoding::Plain)
     }
 
     /// The client has left, and what still comes is read for its usage alone: it is not sent to
@@ -257,7 +257,7 @@ impl Meter {
         let mut listener = self.listener.clone();
         let answer = &mut listener.answer;
         answer.complete();
-        answer.has_unread = self.kind == Kind::Document
+        answer.has_unread = self.kind == BodyKind::Document
             || self.blocks.too_long() > 0
             || answer.counts.decode_stopped > 0;
         listener.measure(now, Ending::Cut(StreamEnd::ClientLeft))
@@ -271,12 +271,12 @@ impl Meter {
         }
         self.listener.answer.complete();
         let is_whole = self.is_whole(end);
-        let is_half = self.kind == Kind::Document && (!is_whole || self.listener.unheard);
+        let is_half = self.kind == BodyKind::Document && (!is_whole || self.listener.unheard);
         let answer = &mut self.listener.answer;
         answer.counts.lines_too_long += self.blocks.too_long();
         let counts = &answer.counts;
         answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
-        answer.counts.usage_invalid = answer.reports.invalid;
+        answer.counts.usage_invalid = answer.reports.invalid();
         answer.counts.usage_fell = answer.reports.fell;
         let ending = match end {
             left if self.listener.unheard => Ending::Cut(left),
@@ -315,10 +315,12 @@ impl Meter {
     /// Reads what can be decoded by now. The end mark is somewhere in the read behind which the
     /// answer is over: all of that read waits.
     fn on_encoded(&mut self, read: Bytes) -> Passage {
-        if let Coding::Encoded(mut decoder) = std::mem::replace(&mut self.coding, Coding::Unread) {
+        if let BodyCoding::Encoded(mut decoder) =
+            std::mem::replace(&mut self.coding, BodyCoding::Unread)
+        {
             match decoder.feed(&read, &mut |piece| self.on_decoded(piece)) {
-                Ok(()) if self.kind == Kind::Opaque => {}
-                Ok(()) => self.coding = Coding::Encoded(decoder),
+                Ok(()) if self.kind == BodyKind::Opaque => {}
+                Ok(()) => self.coding = BodyCoding::Encoded(decoder),
                 Err(_) => self.stop_decoding(),
             }
         }
@@ -330,7 +332,7 @@ impl Meter {
     }
 
     fn on_decoded(&mut self, piece: &[u8]) -> Result<(), DecodeFault> {
-        if self.kind == Kind::Unsure {
+        if self.kind == BodyKind::Unsure {
             self.sniff(piece);
         }
         match self.kind {
@@ -341,7 +343,7 @@ impl Meter {
                     block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
                 }
             }
-            Kind::Document => {
+            BodyKind::Document => {
                 self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
                 self.body.bytes().ok_or(DecodeFault::TooLarge)?;
             }
@@ -351,7 +353,7 @@ impl Meter {
     }
 
     fn stop_decoding(&mut self) {
-        self.coding = Coding::Unread;
+        self.coding = BodyCoding::Unread;
         self.listener.answer.counts.decode_stopped += 1;
     }
 
@@ -371,15 +373,15 @@ impl Meter {
     fn is_whole(&mut self, end: StreamEnd) -> bool {
         let Listener { answer, recogniser, format, .. } = &mut self.listener;
         let Some(format) = format else { return true };
-        let is_unread = matches!(self.coding, Coding::Unread);
+        let is_unread = matches!(self.coding, BodyCoding::Unread);
         match self.kind {
-            Kind::Opaque => true,
+            BodyKind::Opaque => true,
             kind if kind.is_in_blocks() && is_unread => true,
-            Kind::Unsure => self.is_bodiless || self.sniffer.expects_nothing(),
-            Kind::Events | Kind::Lines | Kind::Frames | Kind::Elements => {
+            BodyKind::Unsure => self.is_bodiless || self.sniffer.expects_nothing(),
+            BodyKind::Events | BodyKind::Lines | BodyKind::Frames | BodyKind::Elements => {
                 !answer.finish_reasons.is_empty() || answer.reports.has_final()
             }
-            Kind::Document => {
+            BodyKind::Document => {
                 let Some(body) = self.body.bytes() else {
                     answer.counts.lines_too_long += u32::from(!is_unread);
                     return true;

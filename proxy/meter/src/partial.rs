@@ -1,4 +1,4 @@
-//! A block of a stream, of which a part came with earlier reads.
+//! Holds the beginning of a block until the rest of it arrives.
 
 /// What has come of a block that is not whole, up to a limit; then the last one that crossed reads.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Which bytes of a read go on at once, and which wait.
+//! Decides which bytes of a read go to the client at once, and which wait.
 
 use bytes::Bytes;
 

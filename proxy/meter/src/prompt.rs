@@ -1,4 +1,4 @@
-//! The text of a prompt, or the chat that it is, for counting.
+//! Reads the text of a prompt, or its chat, so that a tokenizer can count it.
 
 mod chat;
 mod cloud;
@@ -86,7 +86,7 @@ pub struct Prompt {
 /// that cannot be read is one text as a whole; an opaque wire has no text.
 #[must_use]
 pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
-    let mut prompt = Reader::default();
+    let mut prompt = PromptReader::default();
     match members(body) {
         Some(request) => {
             let named = request.get("model").copied().map(Node::of);
@@ -102,7 +102,7 @@ pub fn prompt_text(wire: Wire, model: Option<&str>, body: &[u8]) -> Prompt {
             prompt.add_text(String::from_utf8_lossy(body));
         }
     }
-    let Reader { texts, tokens, image_tokens, estimated, .. } = prompt;
+    let PromptReader { texts, tokens, image_tokens, estimated, .. } = prompt;
     Prompt { texts, tokens, image_tokens, estimated }
 }
 
@@ -135,7 +135,7 @@ enum Node<'a> {
 
 /// A prompt being read; what it becomes is said there.
 #[derive(Default)]
-struct Reader {
+struct PromptReader {
     texts: Vec<String>,
     tokens: u64,
     image_tokens: u64,
@@ -143,7 +143,7 @@ struct Reader {
     model: Model,
 }
 
-impl Reader {
+impl PromptReader {
     fn read(&mut self, wire: Wire, request: &Members<'_>) {
         match wire {
             Wire::ChatCompletions => self.read_chat(request),

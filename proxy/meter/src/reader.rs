@@ -1,4 +1,4 @@
-//! A request's body, JSON or a form, read from its bytes as they pass.
+//! Reads the body of a request, JSON or a form, while it passes.
 
 use crate::form::FormReader;
 use crate::request::{JsonReader, RequestFacts, RequestFault};
@@ -7,13 +7,12 @@ use crate::wire::Wire;
 /// Reads one request body.
 #[derive(Debug)]
 pub struct RequestReader {
-    body: Body,
-    model_optional: bool,
+    body: BodyReader,
     fault: Option<RequestFault>,
 }
 
 #[derive(Debug)]
-enum Body {
+enum BodyReader {
     Json(JsonReader),
     Form(FormReader),
 }
@@ -22,31 +21,24 @@ impl RequestReader {
     /// A reader for a body in JSON on `wire`.
     #[must_use]
     pub fn json(wire: Wire) -> Self {
-        Self::new(Body::Json(JsonReader::new(wire)))
+        Self::new(BodyReader::Json(JsonReader::new(wire)))
     }
 
     /// A reader for a body of `content_type` on `wire`; `None` when that is no form, or one whose
     /// boundary or text is not clear.
     #[must_use]
     pub fn form(wire: Wire, content_type: &str) -> Option<Self> {
-        FormReader::new(wire, content_type).map(Body::Form).map(Self::new)
+        FormReader::new(wire, content_type).map(BodyReader::Form).map(Self::new)
     }
 
-    const fn new(body: Body) -> Self {
-        Self { body, model_optional: false, fault: None }
-    }
-
-    /// The same, where the route names the model and the body need not.
-    #[must_use]
-    pub const fn model_optional(mut self) -> Self {
-        self.model_optional = true;
-        self
+    const fn new(body: BodyReader) -> Self {
+        Self { body, fault: None }
     }
 
     /// The same, for a body in JSON that is nested no deeper than this, the outermost object included.
     #[must_use]
     pub const fn nested(mut self, depth_max: usize) -> Self {
-        if let Body::Json(reader) = &mut self.body {
+        if let BodyReader::Json(reader) = &mut self.body {
             reader.nest(depth_max);
         }
         self
@@ -55,7 +47,7 @@ impl RequestReader {
     /// The same, which also notes the request's parameters; a form has none.
     #[must_use]
     pub const fn with_parameters(mut self) -> Self {
-        if let Body::Json(reader) = &mut self.body {
+        if let BodyReader::Json(reader) = &mut self.body {
             reader.note_parameters();
         }
         self
@@ -69,8 +61,8 @@ impl RequestReader {
             return Err(fault.clone());
         }
         let result = match &mut self.body {
-            Body::Json(reader) => reader.read(bytes),
-            Body::Form(reader) => reader.read(bytes),
+            BodyReader::Json(reader) => reader.read(bytes),
+            BodyReader::Form(reader) => reader.read(bytes),
         };
         self.fault = result.clone().err();
         result
@@ -79,19 +71,15 @@ impl RequestReader {
     /// Close the body.
     ///
     /// Errors: the fault that `push` told; `InvalidJson` or `InvalidForm` when the body ends too
-    /// early; `ModelRequired`.
+    /// early.
     pub fn finish(self) -> Result<RequestFacts, RequestFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let facts = match self.body {
-            Body::Json(reader) => reader.finish(),
-            Body::Form(reader) => reader.finish(),
-        }?;
-        if facts.lacks_model() && !self.model_optional {
-            return Err(RequestFault::ModelRequired);
+        match self.body {
+            BodyReader::Json(reader) => reader.finish(),
+            BodyReader::Form(reader) => reader.finish(),
         }
-        Ok(facts)
     }
 }
 
@@ -109,16 +97,5 @@ mod tests {
             assert_eq!(reader.push(br#""model":"m"}"#), Err(fault.clone()));
             assert_eq!(reader.finish(), Err(fault));
         }
-    }
-
-    #[test]
-    fn a_model_is_required_unless_the_route_names_it() {
-        let read = |mut reader: RequestReader| {
-            reader.push(b"{}").unwrap();
-            reader.finish()
-        };
-        let reader = || RequestReader::json(Wire::ChatCompletions);
-        assert_eq!(read(reader()), Err(RequestFault::ModelRequired));
-        assert_eq!(read(reader().model_optional()).map(|facts| facts.model), Ok(None));
     }
 }

@@ -1,7 +1,7 @@
-//! Who answers, by what the answer gives away.
+//! Recognises the engine that answers, by marks in the answer.
 //!
-//! Only marks that no other engine makes are looked for, and where two contradict each other
-//! nothing is decided.
+//! Each mark belongs to one engine only. Where two marks contradict each other, the recogniser
+//! decides nothing.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! All usage that one answer reported, and what counts of it.
+//! Collects the usage objects of one answer, and decides which numbers count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub(crate) struct Reports {
     /// Reports with smaller numbers than the one before.
     pub(crate) fell: u32,
     /// Members that were no whole number in range.
-    pub(crate) invalid: u32,
+    invalid: u32,
     /// The same by number.
     flagged: BTreeMap<Member, BTreeSet<Flag>>,
 }
@@ -43,10 +43,7 @@ impl Reports {
     }
 
     fn put(&mut self, report: Box<Report>, running_choice: Option<u64>) {
-        self.invalid = self.invalid.saturating_add(report.invalid);
-        for member in &report.invalid_members {
-            self.flag(*member, Flag::Invalid);
-        }
+        self.note_invalid(&report);
         if report.is_silent() {
             return;
         }
@@ -110,7 +107,7 @@ impl Reports {
     }
 
     pub(crate) fn add_timings(&mut self, timings: Box<Report>) {
-        if !timings.is_silent() {
+        if !timings.is_empty() {
             self.timings = Some(timings);
         }
     }
@@ -138,10 +135,21 @@ impl Reports {
         }
     }
 
-    /// The measurement's usage; `None` when nothing was reported.
-    pub(crate) fn settle(mut self, placed: Reasoning) -> Option<Reported> {
+    /// The usage that the engine reported, or else `counted`; `None` when there is neither. Where the
+    /// engine reported values and none of them is a number, the flags say so.
+    pub(crate) fn settle(
+        mut self,
+        placed: Reasoning,
+        counted: Option<Reported>,
+    ) -> Option<Reported> {
         let parts = std::mem::take(&mut self.parts).into_iter().reduce(Report::plus).map(Box::new);
-        let report = self.latest.take().or(parts).or(self.timings.take())?;
+        let Some(report) = self.latest.take().or(parts).or_else(|| self.take_timings()) else {
+            return if self.invalid > 0 {
+                Some(self.flags_on(counted.unwrap_or_default()))
+            } else {
+                counted
+            };
+        };
         let mut flags = Vec::new();
         let usage = report.settle(placed, &mut flags);
         if flags.contains(&Flag::Hidden) {
@@ -150,14 +158,48 @@ impl Reports {
         for member in usage.inconsistent() {
             self.flag(member, Flag::Inconsistent);
         }
-        if self.fell > 0 {
-            flags.push(Flag::Changed);
+        // A sum is invalid where one of its parts is.
+        for (member, reported, settled) in [
+            (Member::InputTokens, report.input, usage.input_tokens),
+            (Member::OutputTokens, report.output, usage.output_tokens),
+        ] {
+            if reported.is_some() && settled.is_none() {
+                self.flag(member, Flag::Invalid);
+            }
         }
-        if self.invalid > 0 {
-            flags.push(Flag::Invalid);
+        Some(self.flags_on(Reported { usage, flags, flagged: BTreeMap::new() }))
+    }
+
+    /// Members that are no whole number in range. llama.cpp's timings count where nothing else does.
+    pub(crate) fn invalid(&self) -> u32 {
+        let is_alone = self.latest.is_none() && self.parts.is_empty();
+        let timings = self.timings.as_ref().filter(|_| is_alone);
+        self.invalid.saturating_add(timings.map_or(0, |timings| timings.invalid))
+    }
+
+    /// llama.cpp's timings. They count where the engine reports nothing else.
+    fn take_timings(&mut self) -> Option<Box<Report>> {
+        let timings = self.timings.take()?;
+        self.note_invalid(&timings);
+        (!timings.is_silent()).then_some(timings)
+    }
+
+    fn note_invalid(&mut self, report: &Report) {
+        self.invalid = self.invalid.saturating_add(report.invalid);
+        for member in &report.invalid_members {
+            self.flag(*member, Flag::Invalid);
         }
-        flags.sort_unstable();
-        flags.dedup();
-        Some(Reported { usage, flags, flagged: self.flagged })
+    }
+
+    /// Adds the flags of all reports.
+    fn flags_on(self, mut reported: Reported) -> Reported {
+        for (member, flags) in self.flagged {
+            reported.flagged.entry(member).or_default().extend(flags);
+        }
+        reported.flags.extend((self.fell > 0).then_some(Flag::Changed));
+        reported.flags.extend((self.invalid > 0).then_some(Flag::Invalid));
+        reported.flags.sort_unstable();
+        reported.flags.dedup();
+        reported
     }
 }

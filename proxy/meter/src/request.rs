@@ -1,9 +1,10 @@
-//! What a request asks for, read from the bytes of its JSON as they pass.
+//! Reads a request body in JSON while it passes.
 //!
-//! Strict where readers differ (encodings, keys given twice, bytes behind the end), blind to all
-//! else: nothing is written anew, and nothing is kept but the few values that we act on.
+//! The reader refuses what two readers could read differently: other encodings, keys given twice,
+//! bytes behind the end. It keeps the few values that the gateway acts on, and ignores the rest.
 
 mod fault;
+mod limit;
 mod parameter;
 mod splice;
 
@@ -16,6 +17,7 @@ pub use splice::{Question, Splice};
 
 use crate::asking::UsageAsk;
 use crate::{Dialect, Wire};
+pub(crate) use limit::Limit;
 use parameter::{Parent, state};
 use splice::{Flag, Options, Places};
 use taximeter_json::{Container, Event, Piece, Scalar, StreamReader};
@@ -26,7 +28,7 @@ pub(crate) struct JsonReader {
     json: StreamReader,
     offset: u64,
     /// The member whose value comes next.
-    member: Option<Member>,
+    member: Option<BodyMember>,
     /// The parameter whose value comes next; of a list of them, until its end.
     parameter: Option<Parameter>,
     /// What the container is that comes next, if one does.
@@ -43,16 +45,17 @@ pub(crate) struct JsonReader {
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFacts {
-    /// `model`; `None` only on a wire that does not require it.
+    /// `model`.
     pub model: Option<String>,
     /// `stream`, or what its absence means.
     pub stream: bool,
     /// `stream_options.include_usage`; `None` when absent or null.
     pub include_usage: Option<bool>,
-    /// `n`.
+    /// `n`, where it is at least one.
     pub choices: Option<u64>,
-    /// The largest of `max_tokens`, `max_completion_tokens` and `max_output_tokens`: engines differ
-    /// in which they obey.
+    /// The most tokens that each answer may have: the largest of `max_tokens`,
+    /// `max_completion_tokens`, `max_output_tokens` and `n_predict`, as engines differ in which of
+    /// them they obey. `None` where the request has none of them, or one of them is below one.
     pub max_output_tokens: Option<u64>,
     /// `user`, when it is a text of at most 256 bytes.
     pub user: Option<String>,
@@ -60,20 +63,27 @@ pub struct RequestFacts {
     pub service_tier: Option<String>,
     /// Parameters that it states, where they are asked for: numbers as they are written.
     pub parameters: Vec<(Parameter, String)>,
+    /// The most answers that the engine generates, by `n` and `best_of`; `None` where either is below
+    /// one.
+    answers_max: Option<u64>,
+    /// Whether a limit of the output is below one, which some engines take for no limit.
+    is_unlimited: bool,
     wire: Wire,
     places: Places,
 }
 
 /// Members that we act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Member {
+enum BodyMember {
     Model,
     Stream,
     StreamOptions,
     Choices,
+    BestOf,
     MaxTokens,
     MaxCompletionTokens,
     MaxOutputTokens,
+    Predict,
     User,
     ServiceTier,
     IncludeUsage,
@@ -133,7 +143,7 @@ impl JsonReader {
     fn on_key(&mut self) -> Result<(), RequestFault> {
         let (key, depth, parent) = (self.json.text(), self.json.depth(), self.parent);
         let is_read = matches!(parent, None | Some(Parent::StreamOptions));
-        self.member = key.filter(|_| is_read).and_then(|key| Member::named(depth, key));
+        self.member = key.filter(|_| is_read).and_then(|key| BodyMember::named(depth, key));
         let stated = key.filter(|_| self.states);
         self.parameter = stated.and_then(|key| Parameter::named(parent, key));
         self.opens = stated.and_then(|key| Parent::named(parent, key));
@@ -154,33 +164,60 @@ impl JsonReader {
         let Some(member) = self.member else { return Ok(()) };
         let places = &mut self.facts.places;
         match member {
-            Member::Model => self.facts.model = model(kind, self.json.text())?,
-            Member::Stream => {
-                let default = self.facts.wire.streams_by_default();
-                self.facts.stream = flag(member, kind)?.unwrap_or(default);
-            }
-            Member::StreamOptions => {
+            BodyMember::Model => self.facts.model = model(kind, self.json.text())?,
+            BodyMember::Stream => match kind {
+                Scalar::True => self.facts.stream = true,
+                Scalar::False => self.facts.stream = false,
+                Scalar::Null => {}
+                Scalar::String | Scalar::Number => self.unclear(member)?,
+            },
+            BodyMember::StreamOptions => {
                 places.options = match kind {
                     Scalar::Null => Options::Null { start, end },
                     _ => Options::Odd,
                 };
             }
-            Member::IncludeUsage => {
+            BodyMember::IncludeUsage => {
                 places.include_usage = asked(kind, start, end);
-                self.facts.include_usage = flag(member, kind)?;
+                self.facts.include_usage = match kind {
+                    Scalar::True => Some(true),
+                    Scalar::False => Some(false),
+                    Scalar::Null | Scalar::String | Scalar::Number => None,
+                };
             }
-            Member::Choices => self.facts.choices = whole(member, kind, self.json.text())?,
-            Member::MaxTokens | Member::MaxCompletionTokens | Member::MaxOutputTokens => {
-                let bound = whole(member, kind, self.json.text())?;
-                self.facts.max_output_tokens = self.facts.max_output_tokens.max(bound);
-            }
-            Member::User => self.facts.user = text(kind, self.json.text()),
-            Member::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
-            Member::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
-            Member::ReturnTokenIds => places.token_ids = asked(kind, start, end),
-            Member::IncludeObfuscation => {}
+            BodyMember::Choices
+            | BodyMember::BestOf
+            | BodyMember::MaxTokens
+            | BodyMember::MaxCompletionTokens
+            | BodyMember::MaxOutputTokens
+            | BodyMember::Predict => self.on_limit(member, kind)?,
+            BodyMember::User => self.facts.user = text(kind, self.json.text()),
+            BodyMember::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
+            BodyMember::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
+            BodyMember::ReturnTokenIds => places.token_ids = asked(kind, start, end),
+            BodyMember::IncludeObfuscation => {}
         }
         Ok(())
+    }
+
+    fn on_limit(&mut self, member: BodyMember, kind: Scalar) -> Result<(), RequestFault> {
+        let limit = match kind {
+            Scalar::Null => return Ok(()),
+            Scalar::Number => self.json.text().and_then(Limit::read),
+            Scalar::String | Scalar::True | Scalar::False => None,
+        };
+        let Some(limit) = limit else { return self.unclear(member) };
+        match member {
+            BodyMember::Choices => self.facts.count_choices(limit),
+            BodyMember::BestOf => self.facts.generate(limit),
+            _ => self.facts.limit_output(limit),
+        }
+        Ok(())
+    }
+
+    /// Refuses a value that two readers could read differently, if the gateway acts on it.
+    fn unclear(&self, member: BodyMember) -> Result<(), RequestFault> {
+        if member.is_acted_on(self.facts.wire) { Err(invalid(member)) } else { Ok(()) }
     }
 
     fn on_open(&mut self, container: Container, inside: u64) -> Result<(), RequestFault> {
@@ -193,26 +230,29 @@ impl JsonReader {
             return Ok(());
         };
         match (member, container) {
-            (Member::StreamOptions, Container::Object) => {
+            (BodyMember::StreamOptions, Container::Object) => {
                 self.parent = Some(Parent::StreamOptions);
                 self.facts.places.options = Options::Object { inside, empty: false };
                 self.json.follow();
                 Ok(())
             }
-            (Member::StreamOptions, Container::Array) => {
+            (BodyMember::StreamOptions, Container::Array) => {
                 self.facts.places.options = Options::Odd;
                 Ok(())
             }
-            (Member::ContinuousUsageStats, _) => {
+            (BodyMember::IncludeUsage, _) => {
+                self.facts.places.include_usage = Flag::Odd;
+                Ok(())
+            }
+            (BodyMember::ContinuousUsageStats, _) => {
                 self.facts.places.continuous_usage = Flag::Odd;
                 Ok(())
             }
-            (Member::ReturnTokenIds, _) => {
+            (BodyMember::ReturnTokenIds, _) => {
                 self.facts.places.token_ids = Flag::Odd;
                 Ok(())
             }
-            _ if member.requirement().is_some() => Err(invalid(member)),
-            _ => Ok(()),
+            _ => self.unclear(member),
         }
     }
 
@@ -255,14 +295,37 @@ impl RequestFacts {
             user: None,
             service_tier: None,
             parameters: Vec::new(),
+            answers_max: Some(1),
+            is_unlimited: false,
             wire,
             places: Places::default(),
         }
     }
 
-    /// Whether it names no model on a wire that requires one.
-    pub(crate) fn lacks_model(&self) -> bool {
-        self.model.is_none() && self.wire.requires_model()
+    /// Notes `n`.
+    pub(crate) fn count_choices(&mut self, limit: Limit) {
+        self.choices = limit.at_most();
+        self.generate(limit);
+    }
+
+    /// Notes how many answers the engine generates. It need not send all of them.
+    fn generate(&mut self, limit: Limit) {
+        let most = self.answers_max.zip(limit.at_most());
+        self.answers_max = most.map(|(most, more)| most.max(more));
+    }
+
+    /// Notes a limit of the output of each answer.
+    fn limit_output(&mut self, limit: Limit) {
+        self.is_unlimited |= limit == Limit::Open;
+        let largest = self.max_output_tokens.max(limit.at_most());
+        self.max_output_tokens = largest.filter(|_| !self.is_unlimited);
+    }
+
+    /// The most tokens that the engine may generate for all answers together; `None` where the request
+    /// sets no limit.
+    #[must_use]
+    pub fn output_tokens_max(&self) -> Option<u64> {
+        self.max_output_tokens?.checked_mul(self.answers_max?)
     }
 
     /// What to change in the body so that an engine of this dialect tells of usage, as far as it
@@ -282,7 +345,7 @@ impl RequestFacts {
     }
 }
 
-impl Member {
+impl BodyMember {
     /// The member with this key, at the top (depth 1) or inside `stream_options` (depth 2).
     fn named(depth: usize, key: &str) -> Option<Self> {
         match (depth, key) {
@@ -290,9 +353,11 @@ impl Member {
             (1, "stream") => Some(Self::Stream),
             (1, "stream_options") => Some(Self::StreamOptions),
             (1, "n") => Some(Self::Choices),
+            (1, "best_of") => Some(Self::BestOf),
             (1, "max_tokens") => Some(Self::MaxTokens),
             (1, "max_completion_tokens") => Some(Self::MaxCompletionTokens),
             (1, "max_output_tokens") => Some(Self::MaxOutputTokens),
+            (1, "n_predict") => Some(Self::Predict),
             (1, "user") => Some(Self::User),
             (1, "service_tier") => Some(Self::ServiceTier),
             (1, "return_token_ids") => Some(Self::ReturnTokenIds),
@@ -309,9 +374,11 @@ impl Member {
             Self::Stream => "stream",
             Self::StreamOptions => "stream_options",
             Self::Choices => "n",
+            Self::BestOf => "best_of",
             Self::MaxTokens => "max_tokens",
             Self::MaxCompletionTokens => "max_completion_tokens",
             Self::MaxOutputTokens => "max_output_tokens",
+            Self::Predict => "n_predict",
             Self::User => "user",
             Self::ServiceTier => "service_tier",
             Self::IncludeUsage => "stream_options.include_usage",
@@ -321,46 +388,51 @@ impl Member {
         }
     }
 
-    /// What the value must be; `None` where only the engine cares.
-    const fn requirement(self) -> Option<&'static str> {
+    /// Whether the gateway acts on the value on this wire format. If not, the engine judges it.
+    const fn is_acted_on(self, wire: Wire) -> bool {
         match self {
-            Self::Model => Some("a text of at most 256 bytes without control characters"),
-            Self::Stream | Self::IncludeUsage => Some("true or false"),
-            Self::Choices | Self::MaxTokens | Self::MaxCompletionTokens | Self::MaxOutputTokens => {
-                Some("a whole number from 0 to 18446744073709551615")
-            }
+            Self::Model => true,
+            Self::Stream => !matches!(wire, Wire::Embeddings | Wire::Opaque),
+            Self::Choices
+            | Self::BestOf
+            | Self::MaxTokens
+            | Self::MaxCompletionTokens
+            | Self::MaxOutputTokens
+            | Self::Predict => wire.obeys_max_tokens(),
             Self::StreamOptions
             | Self::User
             | Self::ServiceTier
+            | Self::IncludeUsage
             | Self::IncludeObfuscation
             | Self::ContinuousUsageStats
-            | Self::ReturnTokenIds => None,
+            | Self::ReturnTokenIds => false,
+        }
+    }
+
+    /// What the value must be, where the gateway acts on it.
+    const fn requirement(self) -> &'static str {
+        match self {
+            Self::Model => MODEL_REQUIREMENT,
+            Self::Stream => "true or false",
+            _ => "a number from -18446744073709551615 to 18446744073709551615",
         }
     }
 }
 
-fn invalid(member: Member) -> RequestFault {
-    let what = member.requirement().unwrap_or_default();
-    RequestFault::InvalidValue { param: member.path(), what }
+/// What a model's name must be.
+pub(crate) const MODEL_REQUIREMENT: &str = "a text of 1 to 256 bytes without control characters";
+
+fn invalid(member: BodyMember) -> RequestFault {
+    RequestFault::InvalidValue { param: member.path(), what: member.requirement() }
 }
 
 fn model(kind: Scalar, text: Option<&str>) -> Result<Option<String>, RequestFault> {
     match (kind, text) {
         (Scalar::Null, _) => Ok(None),
-        (Scalar::String, Some("")) => Err(RequestFault::ModelRequired),
-        (Scalar::String, Some(text)) if !text.chars().any(char::is_control) => {
+        (Scalar::String, Some(text)) if !text.is_empty() && !text.chars().any(char::is_control) => {
             Ok(Some(text.to_owned()))
         }
-        _ => Err(invalid(Member::Model)),
-    }
-}
-
-fn flag(member: Member, kind: Scalar) -> Result<Option<bool>, RequestFault> {
-    match kind {
-        Scalar::True => Ok(Some(true)),
-        Scalar::False => Ok(Some(false)),
-        Scalar::Null => Ok(None),
-        Scalar::String | Scalar::Number => Err(invalid(member)),
+        _ => Err(invalid(BodyMember::Model)),
     }
 }
 
@@ -370,14 +442,6 @@ fn asked(kind: Scalar, start: u64, end: u64) -> Flag {
         Scalar::True => Flag::On,
         Scalar::False | Scalar::Null => Flag::Off { start, end },
         Scalar::String | Scalar::Number => Flag::Odd,
-    }
-}
-
-fn whole(member: Member, kind: Scalar, literal: Option<&str>) -> Result<Option<u64>, RequestFault> {
-    match (kind, literal) {
-        (Scalar::Null, _) => Ok(None),
-        (Scalar::Number, Some(literal)) => literal.parse().map(Some).map_err(|_| invalid(member)),
-        _ => Err(invalid(member)),
     }
 }
 

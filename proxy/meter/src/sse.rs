@@ -1,7 +1,7 @@
-//! Server-sent events by the WHATWG rules, from reads that may begin and end anywhere.
+//! Reads server-sent events by the WHATWG rules. A read may begin and end anywhere.
 //!
-//! An event that lies whole inside one read is handed out in place; only what crosses a read is
-//! copied, up to a limit with a name.
+//! The reader hands out an event without a copy where one read holds all of it. It copies only an
+//! event that crosses reads, up to a limit.
 
 use memchr::memchr2;
 

@@ -1,9 +1,8 @@
-//! A short cut: the chunks of one stream differ in little but their text.
+//! A short cut for the chunks of one stream, which differ in little but their text.
 //!
-//! An event that is, byte for byte, the one before it but for its text (for running totals that
-//! grow, token ids, and members that say nothing, such as a sequence number) says what that one
-//! said, with another text. Comparing costs a tenth of reading, and gives the same by construction:
-//! whatever differs elsewhere is read in full.
+//! The template remembers one event and where its text, running totals, token ids and padding
+//! stand. An event that is equal everywhere else says the same with another text. Comparing costs a
+//! tenth of reading. The meter reads any other event in full, so the result is the same.
 
 use memchr::{memchr, memchr2};
 
@@ -32,11 +31,11 @@ pub(crate) struct Template {
 struct Gap {
     from: usize,
     to: usize,
-    kind: Kind,
+    kind: GapKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum GapKind {
     /// A place: what is taken out ends.
     CutEnds,
     /// A place: the usage object begins.
@@ -85,10 +84,10 @@ impl Template {
             // What lies between is the same, or will turn out not to be.
             let place = data.len() - rest.len() + (gap.from - at);
             match gap.kind {
-                Kind::CutBegins(instead) => cuts.push(Cut { from: place, to: place, instead }),
-                Kind::CutEnds => cuts.last_mut()?.to = place,
-                Kind::UsageBegins => usage_from = place,
-                Kind::UsageEnds => found.usage = data.get(usage_from..place),
+                GapKind::CutBegins(instead) => cuts.push(Cut { from: place, to: place, instead }),
+                GapKind::CutEnds => cuts.last_mut()?.to = place,
+                GapKind::UsageBegins => usage_from = place,
+                GapKind::UsageEnds => found.usage = data.get(usage_from..place),
                 _ => {
                     rest = rest.strip_prefix(self.data.get(at..gap.from)?)?;
                     at = gap.to;
@@ -124,30 +123,30 @@ impl Template {
         cuts: &[Cut],
     ) -> Option<()> {
         let mut gap = |kind, (from, to)| self.gaps.push(Gap { from, to, kind });
-        gap(Kind::Text, text.place_in(data)?);
+        gap(GapKind::Text, text.place_in(data)?);
         for filler in facts.fillers.iter().flatten() {
-            gap(Kind::Filler, filler.place_in(data)?);
+            gap(GapKind::Filler, filler.place_in(data)?);
         }
         for ids in &facts.token_ids {
-            gap(Kind::Ids, ids.place_in(data)?);
+            gap(GapKind::Ids, ids.place_in(data)?);
         }
         if let Some(usage) = &facts.usage_text {
             let (from, to) = usage.place_in(data)?;
-            gap(Kind::UsageBegins, (from, from));
-            gap(Kind::UsageEnds, (to, to));
+            gap(GapKind::UsageBegins, (from, from));
+            gap(GapKind::UsageEnds, (to, to));
             for (total, from, to) in totals(data, from, to)? {
-                gap(Kind::Total(total), (from, to));
+                gap(GapKind::Total(total), (from, to));
             }
         }
         for cut in cuts {
-            gap(Kind::CutBegins(cut.instead), (cut.from, cut.from));
-            gap(Kind::CutEnds, (cut.to, cut.to));
+            gap(GapKind::CutBegins(cut.instead), (cut.from, cut.from));
+            gap(GapKind::CutEnds, (cut.to, cut.to));
         }
         Some(())
     }
 }
 
-impl Kind {
+impl GapKind {
     /// Length of what stands in the gap at the front of `rest`; `None` if that says something new.
     fn fill<'a>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Times of one exchange. Nothing else in this crate looks at the clock that is handed in.
+//! Measures the times of one exchange. Nothing else in this crate looks at the time.
 
 use std::time::{Duration, Instant};
 

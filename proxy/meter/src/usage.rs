@@ -1,22 +1,24 @@
-//! Usage as engines report it, and the rules that make one `Usage` of it.
+//! Reads usage objects.
 //!
-//! The shape is told by the names of the members, so that a provider behind another's dialect is
-//! read right.
+//! The names of the members tell the shape, so the reader needs no dialect.
 
 mod bedrock;
 mod cohere;
 mod google;
 mod names;
+mod number;
+mod settle;
+mod sum;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
-use taximeter_pricing::{ByModality, Condition, Flag, Member, Modalities, Pass, Usage};
+use taximeter_pricing::{ByModality, Condition, Member, Modalities};
 
-use crate::dialect::Reasoning;
-use crate::json::{Count, Malformed, Reader};
+use crate::json::{Malformed, Reader};
 use names::{condition, member, modality};
+use number::{put, sum};
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
@@ -86,7 +88,7 @@ impl Report {
         match value.peek() {
             Some(b'n') => return value.skip().map(|()| None),
             Some(b'{') => {}
-            _ => report.invalid = 1,
+            _ => report.mark_unreadable(),
         }
         value.object(|key, value| match key {
             b"iterations" => report.read_iterations(value),
@@ -108,16 +110,23 @@ impl Report {
 
     /// Reads llama.cpp's `timings`, which count what an absent usage object would have.
     pub(crate) fn read_timings(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
-        let mut timings = Box::<Self>::default();
-        value.object(|key, value| match key {
-            b"prompt_n" => timings.put(value, |report| &mut report.input),
-            b"cache_n" => timings.put(value, |report| &mut report.read_inside),
-            b"predicted_n" => timings.put(value, |report| &mut report.output),
-            _ => value.skip(),
+        let mut timings = Box::new(Self { includes_cache: true, ..Self::default() });
+        value.object(|key, value| {
+            let invalid = timings.invalid;
+            match key {
+                b"prompt_n" => timings.put(value, |report| &mut report.input),
+                b"cache_n" => timings.put(value, |report| &mut report.read_inside),
+                b"predicted_n" => timings.put(value, |report| &mut report.output),
+                _ => value.skip(),
+            }?;
+            timings.note_invalid(invalid, key);
+            Ok(())
         })?;
-        if let (Some(input), Some(read)) = (&mut timings.input, timings.read_inside) {
-            *input += read;
+        // The prompt is the sum of both numbers. It is unknown where one of them is.
+        if timings.lacks(Member::CacheReadInputTokens) {
+            timings.invalid_members.insert(Member::InputTokens);
         }
+        timings.input = timings.input.map(|input| input + timings.read_inside.unwrap_or(0));
         Ok(Some(timings))
     }
 
@@ -133,6 +142,52 @@ impl Report {
         Ok(())
     }
 
+    /// Marks a usage member that is no object, so that input and output are unknown.
+    fn mark_unreadable(&mut self) {
+        self.invalid = 1;
+        self.invalid_members.extend([Member::InputTokens, Member::OutputTokens]);
+    }
+
+    /// Whether the engine reported this, and the value is no number.
+    fn lacks(&self, member: Member) -> bool {
+        self.is_unknown(member) && self.invalid_members.contains(&member)
+    }
+
+    fn is_unknown(&self, member: Member) -> bool {
+        let value = match member {
+            Member::InputTokens => self.input,
+            Member::CacheReadInputTokens => self.cache_read(),
+            Member::CacheWriteInputTokens => self.cache_write(),
+            Member::OutputTokens => self.output,
+            Member::ReasoningOutputTokens => self.reasoning(),
+        };
+        value.is_none()
+    }
+
+    /// Cache reads, under any of their names.
+    fn cache_read(&self) -> Option<u64> {
+        self.read_outside.or(self.read_inside).or(self.read_inside_flat)
+    }
+
+    /// Cache writes of every time to live, under any of their names.
+    fn cache_write(&self) -> Option<u64> {
+        self.cache_write_outside().or(self.write_inside)
+    }
+
+    /// Cache writes under Anthropic's names: one number, or one for each time to live.
+    fn cache_write_outside(&self) -> Option<u64> {
+        self.write_outside.or_else(|| sum(self.write_outside_5m, self.write_outside_1h))
+    }
+
+    /// The part of the cache writes with the long time to live.
+    fn cache_write_long(&self) -> Option<u64> {
+        self.write_outside_1h.or(self.write_inside_12h)
+    }
+
+    fn reasoning(&self) -> Option<u64> {
+        self.reasoning.or(self.reasoning_flat)
+    }
+
     /// Notes which number `key` would have told, if it told none since so many were `invalid`.
     fn note_invalid(&mut self, invalid: u32, key: &[u8]) {
         if self.invalid > invalid {
@@ -142,11 +197,11 @@ impl Report {
 
     fn read_number(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
         match key {
-            b"prompt_tokens" => {
+            b"prompt_tokens" | b"tokens_evaluated" => {
                 self.includes_cache = true;
                 self.put(value, |report| &mut report.input)
             }
-            b"input_tokens" | b"prompt_eval_count" | b"tokens_evaluated" | b"input_length" => {
+            b"input_tokens" | b"prompt_eval_count" | b"input_length" => {
                 self.put(value, |report| &mut report.input)
             }
             b"completion_tokens" | b"output_tokens" | b"eval_count" | b"tokens_predicted"
@@ -154,22 +209,29 @@ impl Report {
             b"total_tokens" => self.put(value, |report| &mut report.total),
             b"cache_read_input_tokens" => self.put(value, |report| &mut report.read_outside),
             b"cache_creation_input_tokens" => self.put(value, |report| &mut report.write_outside),
-            b"cached_tokens" | b"cached_prompt_text_tokens" | b"prompt_cache_hit_tokens" => {
-                self.put(value, |report| &mut report.read_inside_flat)
-            }
+            b"cached_tokens"
+            | b"num_cached_tokens"
+            | b"cached_prompt_text_tokens"
+            | b"prompt_cache_hit_tokens" => self.put(value, |report| &mut report.read_inside_flat),
             b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
             // Of sound that is charged by its length.
             b"seconds" | b"prompt_audio_seconds" => self.read_quantity("audio_seconds", value),
             b"citation_tokens" => self.put(value, |report| &mut report.citations),
-            b"cache_creation" => value.object(|key, value| self.read_detail(key, value)),
-            b"prompt_tokens_details" | b"input_tokens_details" | b"input_token_details" => {
+            b"cache_creation" => value.object(|key, value| self.read_lifetime(key, value)),
+            b"prompt_tokens_details"
+            | b"prompt_token_details"
+            | b"input_tokens_details"
+            | b"input_token_details" => {
                 self.includes_cache |= value.peek() == Some(b'{');
                 value.object(|key, value| match modality(&mut self.modalities.input, key) {
                     Some(part) => put(value, part, &mut self.invalid),
                     None => self.read_detail(key, value),
                 })
             }
-            b"completion_tokens_details" | b"output_tokens_details" | b"output_token_details" => {
+            b"completion_tokens_details"
+            | b"completion_token_details"
+            | b"output_tokens_details"
+            | b"output_token_details" => {
                 value.object(|key, value| match modality(&mut self.modalities.output, key) {
                     Some(part) => put(value, part, &mut self.invalid),
                     None => self.read_detail(key, value),
@@ -190,15 +252,22 @@ impl Report {
     fn read_detail(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
         let invalid = self.invalid;
         match key {
-            b"cached_tokens" => self.put(value, |report| &mut report.read_inside),
+            b"cached_tokens" | b"cached_read_tokens" | b"cache_read_input_tokens" => {
+                self.put(value, |report| &mut report.read_inside)
+            }
             b"cached_tokens_details" => {
                 value.object(|key, value| match modality(&mut self.modalities.cache_read, key) {
                     Some(part) => put(value, part, &mut self.invalid),
                     None => value.skip(),
                 })
             }
-            b"cache_write_tokens" | b"created_cache_tokens" => {
-                self.put(value, |report| &mut report.write_inside)
+            b"cache_write_tokens"
+            | b"cached_write_tokens"
+            | b"created_cache_tokens"
+            | b"cache_creation_tokens"
+            | b"cache_creation_input_tokens" => self.put(value, |report| &mut report.write_inside),
+            b"cache_creation" | b"cache_creation_token_details" => {
+                value.object(|key, value| self.read_lifetime(key, value))
             }
             b"cache_write_tokens_details" => value.member(b"ttl_12h_tokens", |value| {
                 self.put(value, |report| &mut report.write_inside_12h)
@@ -206,6 +275,16 @@ impl Report {
             b"reasoning_tokens" | b"thinking_tokens" => {
                 self.put(value, |report| &mut report.reasoning)
             }
+            _ => value.skip(),
+        }?;
+        self.note_invalid(invalid, key);
+        Ok(())
+    }
+
+    /// Reads the cache writes of one time to live.
+    fn read_lifetime(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
+        let invalid = self.invalid;
+        match key {
             b"ephemeral_5m_input_tokens" => self.put(value, |report| &mut report.write_outside_5m),
             b"ephemeral_1h_input_tokens" => self.put(value, |report| &mut report.write_outside_1h),
             _ => value.skip(),
@@ -293,19 +372,12 @@ impl Report {
         self
     }
 
-    /// Adds what another part of the same request used.
-    pub(crate) fn plus(mut self, other: Self) -> Self {
-        self.input = sum(self.input, other.input);
-        self.output = sum(self.output, other.output);
-        self.read_inside_flat = sum(self.read_inside_flat, other.read_inside_flat);
-        self.reasoning_flat = sum(self.reasoning_flat, other.reasoning_flat);
-        self.is_partial |= other.is_partial;
-        self.invalid = self.invalid.saturating_add(other.invalid);
-        self.invalid_members.extend(other.invalid_members);
-        self
+    /// Whether it has no number and no value that ought to be one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_silent() && self.is_valid()
     }
 
-    /// Whether it counts anything at all: `{}` does not.
+    /// Whether it has no number, such as `{}`.
     pub(crate) fn is_silent(&self) -> bool {
         self.input.is_none()
             && self.output.is_none()
@@ -318,6 +390,9 @@ impl Report {
 
     /// Puts `self` over an earlier report, member by member.
     pub(crate) fn over(self, earlier: Self) -> Self {
+        let mut invalid_members = self.invalid_members.clone();
+        let is_still_lacking = |member: &Member| self.is_unknown(*member);
+        invalid_members.extend(earlier.invalid_members.iter().copied().filter(is_still_lacking));
         Self {
             is_partial: self.is_partial,
             includes_cache: self.includes_cache || earlier.includes_cache,
@@ -351,105 +426,9 @@ impl Report {
             } else {
                 self.iterations
             },
-            invalid: 0,
-            invalid_members: BTreeSet::new(),
+            invalid: self.invalid.saturating_add(earlier.invalid),
+            invalid_members,
         }
-    }
-
-    /// The numbers by the rules, and what to know about them.
-    pub(crate) fn settle(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Usage {
-        let write = self.write_outside.or_else(|| {
-            let parts = [self.write_outside_5m, self.write_outside_1h];
-            parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum())
-        });
-        let outside = if self.includes_cache {
-            0
-        } else {
-            self.read_outside.unwrap_or(0) + write.unwrap_or(0)
-        };
-        let usage = Usage {
-            input_tokens: self.input.map(|input| input + outside),
-            cache_read_input_tokens: self
-                .read_outside
-                .or(self.read_inside)
-                .or(self.read_inside_flat)
-                .filter(|_| !self.is_billed),
-            cache_write_input_tokens: write.or(self.write_inside),
-            cache_write_long_input_tokens: self.write_outside_1h.or(self.write_inside_12h),
-            output_tokens: self.settle_output(placed, flags),
-            reasoning_output_tokens: self.reasoning.or(self.reasoning_flat),
-            modalities: self.modalities.are_mixed().then(|| Box::new(self.modalities)),
-            units: self.units.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
-            conditions: self.conditions.clone(),
-            passes: self.settle_passes(flags),
-        };
-        if usage.inconsistent().next().is_some() {
-            flags.push(Flag::Inconsistent);
-        }
-        usage
-    }
-
-    /// All output: what is reported beside it, or only in the total, belongs to it.
-    fn settle_output(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Option<u64> {
-        let output = self.output?;
-        let reasoning = self.reasoning.or(self.reasoning_flat).unwrap_or(0);
-        if self.citations.is_some() || placed == Reasoning::BesideTotal {
-            return Some(output + reasoning + self.citations.unwrap_or(0));
-        }
-        let is_anthropic = self.read_outside.is_some() || self.write_outside.is_some();
-        if is_anthropic && !self.includes_cache {
-            return Some(output);
-        }
-        let untold = if placed == Reasoning::BesideOutput { output + reasoning } else { output };
-        let (Some(input), Some(total)) = (self.input, self.total) else { return Some(untold) };
-        if total == input + output {
-            return Some(output);
-        }
-        if total == input + output + reasoning {
-            return Some(output + reasoning);
-        }
-        if total > input + output + reasoning && placed == Reasoning::InTotalOnly {
-            flags.push(Flag::Hidden);
-            return Some(total - input);
-        }
-        flags.push(Flag::TotalMismatch);
-        Some(untold)
-    }
-
-    /// Iterations that the numbers at the top leave out: all but those of the answer itself, which
-    /// is the fall-back's where there was one.
-    fn settle_passes(&self, flags: &mut Vec<Flag>) -> Vec<Pass> {
-        let fell_back = self.iterations.iter().any(|pass| pass.kind == "fallback_message");
-        let answer = if fell_back { "fallback_message" } else { "message" };
-        let beside = self.iterations.iter().filter(|pass| pass.kind != answer);
-        beside
-            .map(|pass| Pass {
-                model: pass.model.clone(),
-                usage: pass.report.settle(Reasoning::InOutput, flags),
-            })
-            .collect()
-    }
-}
-
-/// Reads a count; what is none is not taken.
-fn put(
-    value: &mut Reader<'_>,
-    member: &mut Option<u64>,
-    invalid: &mut u32,
-) -> Result<(), Malformed> {
-    match value.count()? {
-        Count::Whole(count) => *member = Some(count),
-        Count::Absent => {}
-        Count::Invalid => *invalid = invalid.saturating_add(1),
-    }
-    Ok(())
-}
-
-/// Both numbers, or the one that there is.
-fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.saturating_add(b)),
-        (a, b) => a.or(b),
     }
 }
 

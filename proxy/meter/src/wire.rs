@@ -1,4 +1,4 @@
-//! Wire formats: the shape of a route's requests and answers. One file each.
+//! Wire formats: the shape of the requests and answers of a route. Each format has one file.
 
 mod chat_completions;
 mod choices;
@@ -67,9 +67,9 @@ wires! {
     /// `/completion` of llama.cpp
     LlamaCompletion: Some(&llama_completion::LlamaCompletion),
     /// `/api/chat` of Ollama
-    OllamaChat: Some(&ollama::Ollama),
+    OllamaChat: Some(&ollama::OllamaNative),
     /// `/api/generate` of Ollama
-    OllamaGenerate: Some(&ollama::Ollama),
+    OllamaGenerate: Some(&ollama::OllamaNative),
     /// `/v2/chat` of Cohere
     CohereChat: Some(&cohere_chat::CohereChat),
     /// `/v1beta/models/…:generateContent` of Gemini
@@ -105,9 +105,10 @@ impl Wire {
         }
     }
 
-    /// Whether a body must name a model: the engine's own routes serve what was loaded, and some
-    /// providers have a model for those who name none.
-    pub(crate) const fn requires_model(self) -> bool {
+    /// Whether requests usually name a model. On the other wire formats engines serve the model that
+    /// they have loaded, and providers have a default.
+    #[must_use]
+    pub const fn expects_model(self) -> bool {
         matches!(
             self,
             Self::ChatCompletions

@@ -1,8 +1,12 @@
-//! What of a running program stays in memory.
+//! Gives back to the kernel the memory that holds the program's code and constants, once a start is
+//! over.
 //!
-//! Most of the code that a start runs never runs again, and counts as memory of this process until
-//! the kernel is short of it. It lies in the program's file, as constants do: who gives it back loses
-//! nothing but the time to fetch again what is still needed, a few pages at a time.
+//! Most code that runs at a start never runs again. The kernel counts it as memory of the process
+//! until memory is short. It lies in the program's file, as constants do. So giving it back loses
+//! nothing. The kernel reads the few pages that are still needed from the file again.
+//!
+//! This is the only crate with `unsafe` code: one call, `madvise`. It knows nothing else of
+//! Taximeter.
 
 use std::ffi::c_void;
 use std::ops::Range;

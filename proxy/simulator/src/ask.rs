@@ -1,7 +1,7 @@
-//! What a request asks for, as far as an engine without a mind cares.
+//! Reads from a request what shapes the simulated answer.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Longest prompt that is read, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 64 << 20;
@@ -14,10 +14,10 @@ pub(crate) struct Ask {
     pub(crate) stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     return_token_ids: Option<bool>,
-    n: Option<u64>,
-    max_tokens: Option<u64>,
-    max_completion_tokens: Option<u64>,
-    max_output_tokens: Option<u64>,
+    n: Option<Number>,
+    max_tokens: Option<Number>,
+    max_completion_tokens: Option<Number>,
+    max_output_tokens: Option<Number>,
     pub(crate) dimensions: Option<usize>,
     encoding_format: Option<String>,
     system: Value,
@@ -97,13 +97,14 @@ impl Ask {
     }
 
     pub(crate) fn choices(&self) -> u64 {
-        self.n.unwrap_or(1).clamp(1, 128)
+        self.n.as_ref().and_then(Number::as_u64).unwrap_or(1).clamp(1, 128)
     }
 
-    /// The smallest of the maxima that the body gives.
+    /// The smallest of the maxima that the body gives; 0 and -1 are none, as to llama.cpp.
     pub(crate) fn output_tokens_max(&self) -> Option<u64> {
-        let maxima = [self.max_tokens, self.max_completion_tokens, self.max_output_tokens];
-        maxima.into_iter().flatten().min()
+        let maxima = [&self.max_tokens, &self.max_completion_tokens, &self.max_output_tokens];
+        let maxima = maxima.into_iter().flatten().filter_map(Number::as_u64);
+        maxima.filter(|most| *most > 0).min()
     }
 
     pub(crate) fn base64(&self) -> bool {

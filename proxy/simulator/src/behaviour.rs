@@ -1,4 +1,4 @@
-//! How the engine behaves: times, counts, failures.
+//! The settings of the engine: times, counts, failures.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -39,7 +39,8 @@ pub struct Behaviour {
     pub status: Option<u16>,
     /// Closes the connection in place of an answer.
     pub die_before_head: bool,
-    /// The same, but only if the connection has carried a request before.
+    /// Closes the connection in place of an answer, but only if the connection has carried a
+    /// request before.
     pub die_if_reused: bool,
     /// Closes the connection after the answer, without saying so in its head.
     pub close_after_response: bool,
@@ -53,7 +54,8 @@ pub struct Behaviour {
     pub owned_by: String,
 }
 
-/// What goes wrong after so many content chunks. Of an answer that is not a stream: see each.
+/// What goes wrong after a number of content chunks. Each variant says what it means for an answer
+/// that is not a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {

@@ -1,4 +1,4 @@
-//! How an answer breaks off.
+//! The error with which an answer breaks off.
 
 /// The connection breaks, as it was told to.
 #[derive(Debug)]

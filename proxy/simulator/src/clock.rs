@@ -1,4 +1,4 @@
-//! The simulator's one clock: monotonic, and tied to the wall once, at the start.
+//! The simulator's only clock. It is monotonic and is tied to the wall clock once, at the start.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! One answer, decided before its first byte: how many tokens, which text, how it ends.
+//! One answer, decided before its first byte: how many tokens, which text, and how it ends.
 
 use std::fmt::Write;
 use std::ops::Range;

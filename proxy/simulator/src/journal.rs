@@ -1,4 +1,4 @@
-//! What the engine really did: the truth that a ledger is held against.
+//! Records what the engine really did. Tests compare a ledger with it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

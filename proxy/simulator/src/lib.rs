@@ -1,13 +1,17 @@
-//! A simulated engine on a socket: the shapes of OpenAI and Anthropic, settable times, counts and
-//! failures.
+//! A simulated engine on a socket: the APIs of OpenAI and Anthropic, with settable times, counts
+//! and failures.
 //!
-//! For the demo, for `taximeter simulate`, for tests and benches. What it says is deterministic:
-//! the same request gets the same text, and one word of it is one token, so every count can be
-//! checked. What it did is on record ([`Simulator::journal`], `GET /simulate/served`): the truth to
-//! hold a ledger against. It knows nothing of the gateway.
+//! Begin with `behaviour.rs` (the settings) and `job.rs` (one answer, decided before its first
+//! byte).
 //!
-//! A request may change any setting for itself with the header `x-simulate`
-//! (`x-simulate: gap_ms=5,output_tokens=64,die_after=10`); [`Behaviour::with`] lists them all.
+//! The demo, `taximeter simulate`, tests and benches use it. It knows nothing of the gateway.
+//!
+//! - It is deterministic: the same request gets the same text, and each word is one token. So every
+//!   count can be checked.
+//! - It records what it did ([`Simulator::journal`], `GET /simulate/served`). Tests compare the
+//!   gateway's ledger with this record.
+//! - A request can change any setting for itself with the header `x-simulate`, for example
+//!   `x-simulate: gap_ms=5,output_tokens=64,die_after=10`. [`Behaviour::with`] lists all settings.
 
 mod ask;
 mod behaviour;

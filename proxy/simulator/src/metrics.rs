@@ -1,4 +1,4 @@
-//! The engine's own metrics, in vLLM's names.
+//! The engine's own metrics, with vLLM's names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The prefix cache: which beginnings of prompts were seen before.
+//! The prefix cache: remembers the beginnings of earlier prompts.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,4 @@
-//! Bodies of answers.
+//! The bodies of answers.
 
 use std::pin::Pin;
 use std::sync::Arc;

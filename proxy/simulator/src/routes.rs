@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Answers requests, by their route.
 
 use std::sync::Arc;
 

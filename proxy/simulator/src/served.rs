@@ -1,4 +1,4 @@
-//! An answer, as the engine saw it.
+//! The record of one answer, as the engine saw it.
 
 use serde::Serialize;
 

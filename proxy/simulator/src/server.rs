@@ -1,4 +1,4 @@
-//! The socket.
+//! Listens, accepts connections and serves them.
 
 use std::future::Future;
 use std::io;
@@ -26,7 +26,7 @@ use crate::reply::{HangUp, Reply};
 use crate::routes::{Engine, refusal};
 use crate::served::Served;
 
-/// Waits after an `accept` that failed (too many open files), so as not to spin.
+/// The pause after a failed `accept` (too many open files), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A simulated engine. Serves from [`Simulator::bind`] on; dropping it ends all its connections.

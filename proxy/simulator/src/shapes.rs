@@ -1,4 +1,4 @@
-//! How each API says what was generated: one API, one file, one [`Shape`].
+//! How each API writes what was generated: one API, one file, one [`Shape`].
 
 mod chat;
 mod choices;

@@ -1,4 +1,4 @@
-//! A stream of events: one timer, and one buffer that is used again and again.
+//! Sends a stream of events with one timer and one buffer that is reused.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Every route's shape, over a real socket with a client that knows only HTTP.
+//! Tests the format of every route over a real socket, with a client that knows only HTTP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -219,6 +219,12 @@ async fn the_requests_maximum_bounds_the_answer() {
     assert_eq!(answer["object"], "text_completion");
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
     assert_eq!(answer["usage"]["completion_tokens"], 4);
+    for none in ["-1", "0", "null"] {
+        let body = body.replace('4', none);
+        let answer = ask(&engine, "/v1/completions", "output_tokens=9", &body).await.json();
+        assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{none}");
+        assert_eq!(answer["usage"]["completion_tokens"], 9, "{none}");
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! What the engine says: common words, each one token in the vocabularies that people use.
+//! The text that the engine generates: common words, each of which is one token in widely used
+//! vocabularies.
 
 use std::fmt::Write;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! `taximeter backup`: a copy of the ledger that a gateway can start from, taken while one writes it.
+//! `taximeter backup`: copies the ledger, also while a gateway writes it. A gateway can start from
+//! the copy.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -8,44 +9,45 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use tar::{Builder, Header};
+use taximeter_store::{HeldStore, StoreError};
 
 use super::failure::Failure;
 use super::ledger::data_dir;
 use super::load;
-use crate::edge::store::{HeldStore, StoreError};
 
-/// What stands for the archive on stdout.
+/// The argument for a tar archive on stdout.
 const STDOUT: &str = "-";
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter backup /backups/monday --config taximeter.yaml     into an empty folder
   taximeter backup - --config taximeter.yaml > monday.tar      as a tar archive
-  taximeter verify --store sqlite --data-dir /backups/monday   is the copy whole?
+  taximeter verify --store sqlite --data-dir /backups/monday   check the copy
 
-Works while the gateway runs, which serves on while its store waits, and while it does not. A
-gateway starts from the copy as its data_dir. Of a store in PostgreSQL it has nothing: see pg_dump.";
+The command works while the gateway runs, and without it. The gateway serves requests meanwhile; only
+its store waits. To restore, start a gateway with the copy as its data_dir. The copy does not include
+a PostgreSQL store: use pg_dump for that.";
 
-/// Copies the ledger: journal, corrections and SQLite store, as of one moment
+/// Copies the ledger at one moment: journal, corrections and SQLite store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BackupArgs {
-    /// A folder that is empty or not there yet; - writes a tar archive to stdout
+    /// New or empty folder for the copy. - writes a tar archive to stdout
     #[arg(value_name = "DIR")]
     to: PathBuf,
 
-    /// The gateway's configuration: where it keeps its ledger
+    /// Configuration of the gateway, which has the path of the ledger
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
     config: Option<PathBuf>,
 
-    /// The gateway's data directory [default: data_dir of the configuration, else ./taximeter-data]
+    /// Data directory of the gateway [default: data_dir of the configuration, else ./taximeter-data]
     #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
     data_dir: Option<PathBuf>,
 }
 
-/// Copies, to where the arguments say or to `out`, and says on `err` how much that was.
+/// Copies the ledger to the folder or to `out`, and prints the number of files and bytes to `err`.
 ///
-/// Errors: the ledger cannot be read, or the copy not written; what is there then is no copy.
+/// Errors: the ledger cannot be read; the copy cannot be written. The copy is not complete then.
 pub(crate) fn run(
     args: &BackupArgs,
     out: &mut impl Write,
@@ -61,8 +63,8 @@ pub(crate) fn run(
     } else {
         Copy { to: To::folder(&args.to)?, files: 0, bytes: 0 }
     };
-    // Held first: what the store has is then in the journal, or is older than all of it, and no file
-    // of the journal goes meanwhile.
+    // The store is locked first. Its entries are then in the journal or older than it, and no journal
+    // file is deleted meanwhile.
     let store = HeldStore::begin(&dir).map_err(Failure::from)?;
     copy.all_below(&dir, "")?;
     for (name, file) in store.iter().flat_map(HeldStore::files) {
@@ -75,12 +77,12 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Whether a file is none of the ledger's, or one that is copied apart.
+/// Whether a file is not a part of the ledger, or is copied separately.
 fn is_left_out(name: &str) -> bool {
     name.starts_with("store.sqlite") || name == "journal.lock" || name.ends_with(".new")
 }
 
-/// Where a copy goes.
+/// The destination of a copy.
 enum To<'a, W: Write> {
     Folder(PathBuf),
     Archive(Builder<&'a mut W>),
@@ -94,7 +96,7 @@ struct Copy<'a, W: Write> {
 }
 
 impl<W: Write> Copy<'_, W> {
-    /// All files of a folder and those in it; `prefix` is what their names begin with.
+    /// Copies all files in a folder and its subfolders. `prefix` is the start of their names.
     fn all_below(&mut self, dir: &Path, prefix: &str) -> anyhow::Result<()> {
         let mut entries = fs::read_dir(dir)
             .and_then(Iterator::collect::<io::Result<Vec<_>>>)
@@ -102,7 +104,9 @@ impl<W: Write> Copy<'_, W> {
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let (path, name) = (entry.path(), entry.file_name());
-            let name = name.to_str().with_context(|| format!("{} is no text", path.display()))?;
+            let name = name
+                .to_str()
+                .with_context(|| format!("the file name {} is not UTF-8", path.display()))?;
             if is_left_out(name) {
                 continue;
             }
@@ -113,7 +117,7 @@ impl<W: Write> Copy<'_, W> {
             }
             match File::open(&path) {
                 Ok(file) => self.add(&whole, &file)?,
-                // Another one has its place.
+                // The file was deleted meanwhile. A later file has its content.
                 Err(fault) if fault.kind() == ErrorKind::NotFound => {}
                 Err(fault) => {
                     return Err(fault).with_context(|| format!("cannot read {}", path.display()));
@@ -123,7 +127,7 @@ impl<W: Write> Copy<'_, W> {
         Ok(())
     }
 
-    /// A file as long as it is now.
+    /// Copies a file with its current length.
     fn add(&mut self, name: &str, file: &File) -> anyhow::Result<()> {
         let metadata = file.metadata()?;
         let length = metadata.len();
@@ -133,14 +137,14 @@ impl<W: Write> Copy<'_, W> {
             To::Archive(archive) => archive.append_data(&mut header(&metadata), name, &mut bytes),
         };
         copied.with_context(|| format!("cannot copy {name}"))?;
-        ensure!(bytes.limit() == 0, "{name} has become shorter while it was copied");
+        ensure!(bytes.limit() == 0, "{name} became shorter during the copy");
         (self.files, self.bytes) = (self.files + 1, self.bytes + length);
         Ok(())
     }
 }
 
 impl<W: Write> To<'_, W> {
-    /// A folder in which nothing is yet.
+    /// A new or empty folder.
     fn folder(path: &Path) -> anyhow::Result<Self> {
         let told = || format!("cannot write to {}", path.display());
         fs::create_dir_all(path).with_context(told)?;
@@ -158,7 +162,7 @@ impl<W: Write> To<'_, W> {
     }
 }
 
-/// Copies into a file that is new, and on the disk when this returns.
+/// Copies into a new file and syncs it.
 fn into_file(path: &Path, bytes: &mut impl Read) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -168,7 +172,7 @@ fn into_file(path: &Path, bytes: &mut impl Read) -> io::Result<()> {
     file.sync_all()
 }
 
-/// What an archive says of a file: it is whose who unpacks it.
+/// The tar header of a file. It has no owner, so it belongs to the user who unpacks it.
 fn header(metadata: &Metadata) -> Header {
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let mut header = Header::new_gnu();

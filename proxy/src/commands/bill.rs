@@ -1,4 +1,4 @@
-//! `taximeter bill`: what each tenant used and owes.
+//! `taximeter bill`: bills and exports.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,48 +6,53 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use taximeter_billing::{Grouping, Zone};
+use taximeter_store::Feed;
+use taximeter_store::bills::{BillJob, Form, WIDTH};
+use taximeter_store::export::Job;
+use taximeter_store::format::{Format, Rendering};
+use taximeter_store::terms::Terms;
 
 use super::export::{self, ExportArgs};
 use super::failure::Failure;
 use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
 use super::period::PeriodArgs;
-use crate::bills::{BillJob, Form, WIDTH};
-use crate::edge::export::Job;
-use crate::edge::store::Feed;
-use crate::format::{Format, Written};
-use crate::terms::Terms;
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter bill                                     this month so far, as an invoice
-  taximeter bill --month 2026-10 --by tenant         last month, one line a tenant
-  taximeter bill --tenant acme --by day,model        what acme used, day by day
-  taximeter bill --month 2026-10 --zone Europe/Berlin --by day       months and days of Berlin
+  taximeter bill --month 2026-10 --by tenant         one month, one line per tenant
+  taximeter bill --tenant acme --by day,model        usage of acme, day by day
+  taximeter bill --month 2026-10 --zone Europe/Berlin --by day       months and days in Berlin
   taximeter bill --by label:team --format csv -o teams.csv
   taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
-  taximeter bill --config taximeter.yaml             of that file's gateway, with shares of GPUs
-                                                     and what is free
+  taximeter bill --config taximeter.yaml             the ledger of that configuration, with GPU
+                                                     shares and allowances
   taximeter bill --month 2026-10 --format focus -o october.csv       for FinOps tools
-  taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records, by tenant and hour
+  taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records by tenant and hour
 
-A request belongs to the month in which it was admitted, in the zone that --zone or the
-configuration names, or else in UTC. Costs in csv and json are exact; the table rounds them.
-Formats from focus on are exports, and by UTC whatever the zone, as FOCUS wants it: with -o they
-come with a manifest of rows, sums and checksums, NAME.manifest.json. A period that is over is the
-same bytes each time; of one that is not, what GPUs cost is what they cost so far. A folder or an
-object store (s3://, gs://, az://) gets files that are called after the period, and records in
-Parquet by tenant, date and hour; credentials are those of AWS_…, GOOGLE_… and AZURE_… variables.
-Works while the gateway runs and while it does not.";
+A request belongs to the month of its admission. The time zone is that of --zone, else billing.zone
+of the configuration, else UTC. Costs in csv and json are exact. The table rounds them.
 
-/// What each tenant used and owes
+All formats but table, csv and json are exports. Exports are always in UTC, as FOCUS requires. With
+-o, an export comes with a manifest of rows, sums and checksums: NAME.manifest.json. A finished
+period always gives the same bytes. In an unfinished period, GPUs cost what they cost so far.
+
+-o can name a file, a folder, or an object store (s3://, gs://, az://). In a folder or an object
+store, the period is in the file names, and Parquet records are split by tenant, date and hour. The
+credentials of object stores come from the variables AWS_…, GOOGLE_… and AZURE_….
+
+The command works while the gateway runs, and without it.";
+
+/// Shows or exports what each tenant used and owes
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BillArgs {
     #[command(flatten)]
     period: PeriodArgs,
 
-    /// One line for each: tenant, model, provider, upstream, operation, route, key, month, day,
-    /// hour, label:NAME [default: an invoice as a table, else tenant,model]
+    /// What the lines are split by: names with commas between them, out of tenant, model, provider,
+    /// upstream, operation, route, key, label:NAME, month, day, hour [default: an invoice as a
+    /// table, else tenant,model]
     #[arg(long, value_name = "NAMES")]
     by: Option<Grouping>,
 
@@ -55,7 +60,7 @@ pub(crate) struct BillArgs {
     #[arg(long)]
     tenant: Option<String>,
 
-    /// How to write it
+    /// Format of the bill or export
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
@@ -70,11 +75,11 @@ pub(crate) struct BillArgs {
     pub(crate) ledger: LedgerArgs,
 }
 
-/// Writes the bill to `out`, or to the file that was named.
+/// Writes the bill to `out`, or to the file in the arguments.
 ///
-/// `ledger` is what the arguments name, `feeds` are its own, for what the store lacks; `now` decides
-/// what the current month is.
-/// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
+/// `ledger` is the ledger in the arguments. `feeds` are its journals, for entries that the store
+/// does not have yet. `now` decides which month is the current one.
+/// Errors: as [`Failure`] says. A reader of `out` that leaves is no error.
 pub(crate) fn run(
     args: &BillArgs,
     ledger: &Ledger,
@@ -86,8 +91,8 @@ pub(crate) fn run(
     let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
     let form = match args.export.written(args.format)? {
-        Written::Bill(form) => form,
-        Written::Export(content) => {
+        Rendering::Bill(form) => form,
+        Rendering::Export(content) => {
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
                 return Err(Failure::ExportZone(zone.clone()));
             }

@@ -1,4 +1,4 @@
-//! `taximeter check FILE`: every mistake of a configuration. Starts nothing.
+//! `taximeter check FILE`: prints every mistake in a configuration. It starts nothing.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -12,19 +12,19 @@ use taximeter_pricing::PriceBook;
 use super::load;
 use crate::exit::Exit;
 
-/// Checks a configuration and starts nothing.
+/// Checks a configuration without starting anything
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   taximeter check taximeter.yaml
   POD_NAME=a POD_NAMESPACE=b taximeter check deploy/examples/vllm-sidecar.yaml
 
-Exit code: 0 when it is good, 64 when it is not; each mistake is on stderr.")]
+Exit code: 0 if the configuration is valid, else 64. Each mistake is on stderr, with its line.")]
 pub(crate) struct CheckArgs {
-    /// The configuration.
+    /// The configuration file
     file: PathBuf,
 }
 
-/// Tells every mistake on `err`, or on `out` what would run.
+/// Prints every mistake to `err`, or a summary of the configuration to `out`.
 ///
 /// Errors: only those of writing.
 pub(crate) fn run(
@@ -35,13 +35,13 @@ pub(crate) fn run(
 ) -> io::Result<ExitCode> {
     match load::config(&args.file).and_then(whole) {
         Ok((config, book)) => {
-            writeln!(out, "{}: good; {}", args.file.display(), summary(&config))?;
+            writeln!(out, "{}: valid; {}", args.file.display(), summary(&config))?;
             for currency in book.without_exchange(now) {
                 let bills_in = book.currency();
                 writeln!(
                     out,
-                    "models priced in {currency} alone cost unknown: `prices.exchange` has no \
-                     rate from it to {bills_in} today"
+                    "the cost of models with prices in {currency} alone is unknown: \
+                     `prices.exchange` has no rate from {currency} to {bills_in} today"
                 )?;
             }
             Ok(ExitCode::SUCCESS)
@@ -53,7 +53,7 @@ pub(crate) fn run(
     }
 }
 
-/// Reads what the configuration names, too.
+/// Also reads the files that the configuration names.
 fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
     let book = load::tariffs(&config)?.book;
     load::tokenizers(&config)?;
@@ -62,17 +62,17 @@ fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
     Ok((config, book))
 }
 
-/// What would run, in a line.
+/// A summary of the configuration in one line.
 fn summary(config: &Config) -> String {
     let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
     let tenants: BTreeSet<&str> =
         config.tenants.keys.iter().map(|key| key.tenant.as_str()).collect();
     let others = match &config.tenants.unknown {
-        UnknownCaller::Refuse => "other callers refused".to_owned(),
-        UnknownCaller::Tenant(tenant) => format!("other callers are {tenant}"),
+        UnknownCaller::Refuse => "other callers are refused".to_owned(),
+        UnknownCaller::Tenant(tenant) => format!("other callers are tenant {tenant}"),
     };
     format!(
-        "{} ({}), {} of {}, {others}; clients at {}, metrics at {}, data in {}",
+        "{} ({}), {} of {}, {others}; clients connect to {}, the admin address is {}, data is in {}",
         counted(names.len(), "upstream"),
         names.join(", "),
         counted(config.tenants.keys.len(), "key"),
@@ -91,7 +91,7 @@ fn counted(n: usize, what: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Exit code as shown, standard output and standard error for a file with `text`.
+    /// Exit code, standard output and standard error for a file with `text`.
     fn check(text: &str) -> (String, String, String) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("taximeter.yaml");
@@ -115,8 +115,9 @@ mod tests {
         let (code, out, err) = check("upstreams: [{name: local, url: 'http://127.0.0.1:8000'}]");
         assert_eq!((code, err.as_str()), (exit(0), ""));
         assert!(out.ends_with(
-            "good; 1 upstream (local), 0 keys of 0 tenants, other callers are default; clients at \
-             127.0.0.1:8080, metrics at 127.0.0.1:9464, data in ./taximeter-data\n"
+            "valid; 1 upstream (local), 0 keys of 0 tenants, other callers are tenant default; \
+             clients connect to 127.0.0.1:8080, the admin address is 127.0.0.1:9464, data is in \
+             ./taximeter-data\n"
         ));
         assert_eq!(out.lines().count(), 1);
     }
@@ -128,8 +129,8 @@ mod tests {
         assert_eq!(code, exit(0));
         assert!(
             out.ends_with(
-                "models priced in USD alone cost unknown: `prices.exchange` has no \
-            rate from it to EUR today\n"
+                "the cost of models with prices in USD alone is unknown: `prices.exchange` has no \
+                 rate from USD to EUR today\n"
             ),
             "{out}"
         );

@@ -1,4 +1,4 @@
-//! `taximeter count`: tokens of a text, or of a request body.
+//! `taximeter count`: counts the tokens of a text or of a request body.
 
 pub(crate) mod against;
 
@@ -12,12 +12,12 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use taximeter_config::UpstreamUrl;
+use taximeter_gateway::counting::{Counting, Form, input_tokens};
 use taximeter_meter::{Wire, prompt_chats};
 use taximeter_tokenizer::Count;
 
 use super::failure::Failure;
 use super::model_files;
-use crate::counting::{Counting, Form, input_tokens};
 use against::{Answer, Asked};
 
 const EXAMPLES: &str = "\
@@ -25,32 +25,32 @@ Examples:
   echo 'Hello, world' | taximeter count --model gpt-5.4
   taximeter count request.json                     a request body: messages, names, tools, images
   taximeter count --tokenizer /models/qwen3 request.json
-                                                   by the model's own files, chat template included
+                                                   with the model's own files and chat template
   taximeter count --tokenizer /models/qwen3 --against http://127.0.0.1:8000 request.json
-                                                   and what the engine says; exit 1 if it differs";
+                                                   compare with an engine; exit code 1 if it differs";
 
-/// Longest request body, in bytes; a longer input is a text.
+/// Longest request body, in bytes. A longer input counts as a text.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes of a text that are counted at once: the counter keeps what comes in larger parts.
+/// Bytes of one part of a text. The counter would keep a larger part in memory.
 const READ_BYTES: usize = 16 << 10;
 
-/// Tokens of a text or of a request body
+/// Counts the tokens of a text or of a request body
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CountArgs {
-    /// Model whose vocabulary counts; of a request body, also the form around its messages
-    /// [default: the one that the body names].
+    /// Model that decides the vocabulary, and the chat format of a request body [default: the model
+    /// in the request body]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The model's own vocabulary: a tokenizer.json or tekken.json, or the model's folder, whose
-    /// chat template then renders chats.
+    /// The model's own vocabulary: a tokenizer.json or tekken.json, or the model's folder. The chat
+    /// template in the folder renders chats
     #[arg(long, value_name = "PATH")]
     tokenizer: Option<PathBuf>,
-    /// Engine to compare with: vLLM, SGLang or llama.cpp.
+    /// Base URL of an engine to compare with: vLLM, SGLang or llama.cpp
     #[arg(long, value_name = "URL", value_parser = url)]
     against: Option<UpstreamUrl>,
-    /// Text or JSON request body [default: standard input].
+    /// File with a text or a JSON request body [default: standard input]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -59,9 +59,10 @@ fn url(text: &str) -> Result<UpstreamUrl, String> {
     UpstreamUrl::parse(text).map_err(|fault| fault.to_string())
 }
 
-/// Prints the count, and where it comes from; with an engine, what that says and the difference.
+/// Prints the number of tokens and how it was counted. With an engine, also prints the engine's
+/// number and the difference.
 ///
-/// Ends with 1 where the two differ.
+/// The exit code is 1 if the two differ.
 pub(crate) fn run(
     args: &CountArgs,
     now: Timestamp,
@@ -100,20 +101,20 @@ pub(crate) fn run(
     Ok(if difference == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is to be counted.
+/// The input.
 struct Given<'a> {
     /// A request body, or the beginning of a text.
     head: Vec<u8>,
     /// The rest of a text.
     rest: Option<Box<dyn Read + 'a>>,
-    /// Of a request body.
+    /// The wire format of a request body.
     wire: Option<Wire>,
-    /// As the arguments name it, or else the body.
+    /// The model in the arguments, else the one in the body.
     model: Option<String>,
 }
 
 impl<'a> Given<'a> {
-    /// Reads what could be a request body, or all that an engine is to be asked.
+    /// Reads a possible request body, or the whole input if an engine is asked.
     fn read(mut input: Box<dyn Read + 'a>, args: &CountArgs) -> io::Result<Self> {
         let mut head = Vec::new();
         input.by_ref().take(READ_BYTES as u64).read_to_end(&mut head)?;
@@ -126,7 +127,7 @@ impl<'a> Given<'a> {
         Ok(Self { head, rest: wire.is_none().then_some(input), wire, model })
     }
 
-    /// Tokens of the text, which need not fit in memory.
+    /// Counts the text, which need not fit in memory.
     fn count(&mut self, counting: &Counting) -> io::Result<Count> {
         let tokenizer = &counting.choice.tokenizer;
         tokenizer.load();
@@ -200,8 +201,8 @@ fn wire(body: &Map<String, Value>, model: Option<&str>) -> Option<Wire> {
     }
 }
 
-/// Whether a body with an `input` asks for embeddings, and not for a response: by what one of the two
-/// alone may have, and else by how the model is called.
+/// Whether a body with an `input` asks for embeddings, and not for a response. The members that only
+/// one of the two has decide, then the name of the model.
 fn embeds(body: &Map<String, Value>, input: &Value, model: Option<&str>) -> bool {
     const EMBEDDINGS: [&str; 3] = ["dimensions", "encoding_format", "input_type"];
     const RESPONSES: [&str; 8] = [
@@ -216,7 +217,7 @@ fn embeds(body: &Map<String, Value>, input: &Value, model: Option<&str>) -> bool
     ];
     let has = |names: &[&str]| names.iter().any(|name| body.contains_key(*name));
     match input {
-        // What was said is objects; texts and ids of tokens are not.
+        // Messages are objects. Texts and token ids are not.
         Value::Array(items) if !items.is_empty() => !items.iter().any(Value::is_object),
         _ if has(&RESPONSES) => false,
         _ => has(&EMBEDDINGS) || model.is_some_and(|model| model.contains("embed")),

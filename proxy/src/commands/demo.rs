@@ -1,4 +1,5 @@
-//! `taximeter demo`: a simulated engine, the gateway, three tenants; a live table, then the bill.
+//! `taximeter demo`: runs a simulated engine, the gateway and the clients of three tenants. It shows
+//! a live table, and the bill at the end.
 
 mod client;
 mod gateway;
@@ -14,59 +15,59 @@ use anyhow::Context;
 use clap::Args;
 use sha2::{Digest, Sha256};
 use taximeter_simulator::{Behaviour, Simulator};
+use taximeter_system::signals::Stop;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use self::gateway::Gateway;
 use self::live::Screen;
 use self::traffic::{HABITS, Traffic};
-use crate::edge::signals::Stop;
 
-/// How long clients may finish their answers when the time is over.
+/// Time for clients to read the rest of their answers at the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter demo                            ten seconds of traffic, then the bill
-  taximeter demo --keep                     the same, and then it stays for your own requests
-  taximeter demo --data-dir ./demo          keeps the ledger: taximeter records --data-dir ./demo";
+  taximeter demo --keep                     keep it running for your own requests
+  taximeter demo --data-dir ./demo          keep the ledger: taximeter records --data-dir ./demo";
 
-/// The whole ride, without any set-up: engine, gateway, three tenants, live table, bill
+/// Shows Taximeter at work, without any setup: engine, gateway, three tenants, live table, bill
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// How long the tenants call
+    /// Seconds of traffic
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
 
-    /// Leaves the gateway and the engine running afterwards, until Ctrl-C
+    /// Keep the gateway and the engine running until Ctrl-C
     #[arg(long)]
     keep: bool,
 
-    /// Where the ledger goes [default: a temporary directory, removed at the end]
+    /// Directory for the ledger [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
-/// The whole ride, until its time is over or the user stops it.
+/// Runs the demo until its time is over or the user stops it.
 ///
-/// Errors: what could not be started, and the first request that failed.
+/// Errors: something cannot start; a request fails.
 pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let home = Home::new(args)?;
-    // One thread for engine, clients and table is plenty. The gateway brings its own, so that it
-    // is started and stopped outside of this runtime.
+    // One thread is enough for engine, clients and table. The gateway has its own runtime, so it
+    // starts and stops outside of this one.
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let engine = runtime
         .block_on(Simulator::bind("127.0.0.1:0", Behaviour::default()))
         .context("cannot start the simulated engine")?;
     let gateway = Gateway::start(&configuration(engine.addr(), home.path()))?;
-    let outcome = ride(args, &home, &runtime, &gateway);
+    let outcome = show(args, &home, &runtime, &gateway);
     gateway.stop();
     outcome
 }
 
-/// All that happens while the gateway runs.
-fn ride(args: &DemoArgs, home: &Home, runtime: &Runtime, gateway: &Gateway) -> anyhow::Result<()> {
+/// Everything that happens while the gateway runs.
+fn show(args: &DemoArgs, home: &Home, runtime: &Runtime, gateway: &Gateway) -> anyhow::Result<()> {
     let mut out = io::stdout();
     let seconds = Duration::from_secs(args.seconds);
     writeln!(out, "{}", opening(gateway))?;
@@ -88,7 +89,7 @@ enum End {
     Stopped,
 }
 
-/// Lets the tenants call, and shows what the gateway measures of it.
+/// Runs the clients, and shows what the gateway measures.
 async fn drive(
     gateway: &Gateway,
     screen: &mut Screen<impl Write>,
@@ -114,7 +115,7 @@ async fn drive(
     Ok(end)
 }
 
-/// Done when the user ends the demo.
+/// Ready when the user ends the demo.
 async fn stopped() {
     match Stop::new() {
         Ok(mut stop) => stop.wait().await,
@@ -122,7 +123,7 @@ async fn stopped() {
     }
 }
 
-/// Where the ledger goes.
+/// The directory of the ledger.
 enum Home {
     Given(PathBuf),
     Temporary(TempDir),
@@ -136,7 +137,7 @@ impl Home {
         let mut directory = tempfile::Builder::new()
             .prefix("taximeter-demo-")
             .tempdir()
-            .context("cannot make a temporary directory; give one with --data-dir")?;
+            .context("cannot make a temporary directory; name a directory with --data-dir")?;
         directory.disable_cleanup(args.keep);
         Ok(Self::Temporary(directory))
     }
@@ -149,7 +150,7 @@ impl Home {
     }
 }
 
-/// The configuration file that a demo would have.
+/// The configuration of the demo.
 fn configuration(engine: SocketAddr, data_dir: &Path) -> String {
     let data_dir = serde_json::Value::from(data_dir.to_string_lossy());
     let mut text = format!(
@@ -174,8 +175,11 @@ tenants:
             told.push(habit.tenant);
             let hash = Sha256::digest(habit.key);
             let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            let tenant = habit.tenant;
-            text += &format!("    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\"}}\n");
+            let (tenant, team) = (habit.tenant, habit.team);
+            text += &format!(
+                "    - {{id: {tenant}-demo, tenant: {tenant}, sha256: \"{hash}\", \
+                 labels: {{team: {team}}}}}\n"
+            );
         }
     }
     text
@@ -183,8 +187,8 @@ tenants:
 
 fn opening(gateway: &Gateway) -> String {
     format!(
-        "A simulated engine behind a gateway on http://{}, and three tenants:\n\
-         acme streams chat and sometimes hangs up, globex caches its prompts, initech reasons.\n",
+        "The gateway runs on http://{}, with a simulated engine and three tenants:\n\
+         acme streams chat and sometimes hangs up, globex caches prompts, initech uses reasoning.\n",
         gateway.listen()
     )
 }
@@ -198,7 +202,7 @@ fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
             let key = HABITS.first().map_or("", |habit| habit.key);
             format!(
                 "Console: http://{admin}/\nMetrics: http://{admin}/metrics\n{ledger}\n\n\
-                 Still running, until Ctrl-C. Ask it something:\n  \
+                 The gateway runs until Ctrl-C. Send it a request:\n  \
                  curl http://{listen}/v1/chat/completions -H 'authorization: Bearer {key}' \\\n    \
                  -H 'content-type: application/json' \
                  -d '{{\"model\": \"gpt-5.4-mini\", \"messages\": \
@@ -206,11 +210,11 @@ fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
             )
         }
         Home::Given(_) => {
-            format!("{ledger}\nThe console was at http://{admin}/; with --keep it stays there.")
+            format!("{ledger}\nUse --keep to keep the console running at http://{admin}/.")
         }
         Home::Temporary(_) => "\
-The ledger was temporary: --data-dir DIR keeps it, for `taximeter records` and `taximeter bill`.
-The console went with the gateway: --keep leaves both running."
+Use --data-dir DIR to keep the ledger for `taximeter records` and `taximeter bill`.
+Use --keep to keep the gateway and its console running."
             .to_owned(),
     }
 }

@@ -1,26 +1,28 @@
-//! The exports of `taximeter bill`.
+//! Writes the exports of `taximeter bill`.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use taximeter_billing::export::{ExportError, FocusVersion};
+use taximeter_store::Store;
+use taximeter_store::export::{
+    Content, Destination, DestinationFault, ExportFault, Job, Objects, export, stream,
+};
+use taximeter_store::format::{self, Rendering};
 
 use super::failure::Failure;
 use super::ledger;
 use super::progress::Progress;
-use crate::edge::export::{Content, ExportFault, Job, Objects, Place, PlaceFault, export, stream};
-use crate::edge::store::Store;
-use crate::format::{self, Written};
 
-/// How exports are written.
+/// The arguments of exports.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ExportArgs {
-    /// Names of this version in the focus formats [default: 1.2]
+    /// Version of FOCUS, for focus and focus-parquet [default: 1.2]
     #[arg(long, value_name = "VERSION", value_enum)]
     focus_version: Option<Version>,
 
-    /// Who sends the invoices, in the focus formats
+    /// Invoice issuer, for focus and focus-parquet
     #[arg(long, value_name = "NAME", env = "TAXIMETER_ISSUER", default_value = Content::ISSUER)]
     issuer: String,
 }
@@ -36,10 +38,10 @@ enum Version {
 }
 
 impl ExportArgs {
-    /// What is written in `format`.
+    /// What `format` writes.
     ///
-    /// Errors: `FocusVersion` in one that is none of FOCUS.
-    pub(super) fn written(&self, format: format::Format) -> Result<Written, Failure> {
+    /// Errors: `FocusVersion` if the format is not one of FOCUS.
+    pub(super) fn written(&self, format: format::Format) -> Result<Rendering, Failure> {
         let version = match self.focus_version {
             Some(_) if !format.is_focus() => return Err(Failure::FocusVersion),
             Some(Version::V1_3) => FocusVersion::V1_3,
@@ -49,7 +51,7 @@ impl ExportArgs {
     }
 }
 
-/// Writes an export to `output`, or without one to `out`.
+/// Writes an export to `output`, or to `out` if there is no `output`.
 pub(super) fn run(
     store: &mut Store,
     job: &Job,
@@ -67,10 +69,10 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Writes a text to a file, in one step: whoever looks sees the old one or the new one.
+/// Replaces a file in one step. Readers see the old file or the new one.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     let (place, name) = local(path);
-    let fault = |fault: PlaceFault| Failure::Export(fault.into());
+    let fault = |fault: DestinationFault| Failure::Export(fault.into());
     let mut draft = place.draft().map_err(fault)?;
     let source = |source| Failure::File { path: path.to_owned(), source };
     draft.write_all(text.as_bytes()).map_err(source)?;
@@ -90,23 +92,23 @@ fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Resu
     }))
 }
 
-/// Where the files go, and what the file is called where that was said.
-fn place(output: &Path) -> Result<(Place, Option<String>), Failure> {
+/// The place of the files, and the name of the file if the argument has one.
+fn place(output: &Path) -> Result<(Destination, Option<String>), Failure> {
     let url = output.to_str().filter(|text| text.contains("://"));
     if let Some(url) = url {
-        let fault = |fault| Failure::Export(PlaceFault::Objects(fault).into());
-        return Ok((Place::Objects(Objects::open(url).map_err(fault)?), None));
+        let fault = |fault| Failure::Export(DestinationFault::Objects(fault).into());
+        return Ok((Destination::Objects(Objects::open(url).map_err(fault)?), None));
     }
     if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Ok((Place::Folder(output.to_owned()), None));
+        return Ok((Destination::Folder(output.to_owned()), None));
     }
     let (place, name) = local(output);
     Ok((place, Some(name)))
 }
 
 /// The folder of a file, and its name.
-fn local(path: &Path) -> (Place, String) {
+fn local(path: &Path) -> (Destination, String) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    (Place::Folder(folder.unwrap_or(Path::new(".")).to_owned()), name)
+    (Destination::Folder(folder.unwrap_or(Path::new(".")).to_owned()), name)
 }

@@ -1,52 +1,53 @@
-//! Why a command that asks the ledger fails, and with which exit code.
+//! The errors of commands, and their exit codes.
 
 use std::io;
 use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError, TooLarge, Zone};
 use taximeter_config::Invalid;
+use taximeter_store::StoreError;
+use taximeter_store::export::{DestinationFault, ExportFault, ObjectFault};
+use taximeter_top::{AdminFault, TopError};
 
 use super::count::against::AgainstError;
 use super::load::{LoadError, PriceFileError};
-use super::top::client::AdminFault;
-use crate::edge::export::{ExportFault, ObjectFault, PlaceFault};
-use crate::edge::store::StoreError;
 
-/// What went wrong; its text says what to do.
+/// Why a command failed. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Failure {
     /// The arguments do not fit together.
     #[error(transparent)]
     Period(#[from] PeriodError),
-    /// Exports know one zone.
+    /// Exports are always in UTC.
     #[error(
-        "exports are by UTC, and not by {0}: leave --zone out, or name --from and --to with their \
+        "an export is always in UTC, and --zone is {0}; remove --zone, or use --from and --to with \
          offsets"
     )]
     ExportZone(Zone),
-    /// Exports have lines of their own.
-    #[error("exports are not split: leave --by out, or choose --format table, csv or json")]
+    /// Exports cannot be split.
+    #[error("an export cannot be split; remove --by, or use --format table, csv or json")]
     ExportBy,
     /// Only FOCUS has versions.
     #[error(
-        "--focus-version is of the formats focus and focus-parquet: choose one, or leave it out"
+        "--focus-version works only with --format focus or focus-parquet; use one of them, or \
+         remove it"
     )]
     FocusVersion,
-    /// The configuration or what it names does not do.
+    /// The configuration, or a file that it names, cannot be used.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// No store to ask.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store's URL is none.
+    /// The URL of the store is not valid.
     #[error("--store {0}")]
     StoreUrl(Invalid),
-    /// What the data directory has may lack much of what the database has.
+    /// The data directory may lack many requests of the database.
     #[error(
-        "the gateway of {dir} feeds {store}, and {dir} alone may lack what other gateways have and \
-         what is older; name the database with --store, its URL, or take what is here with --store \
-         sqlite",
+        "the gateway of {dir} feeds {store}, so {dir} may lack older requests and those of other \
+         gateways; use --store with the URL of the database, or --store sqlite for the requests in \
+         the directory",
         dir = dir.display()
     )]
     Elsewhere {
@@ -55,10 +56,10 @@ pub(crate) enum Failure {
         /// Without the password.
         store: String,
     },
-    /// Corrections of one store would lie in the journal of another.
+    /// The journal of one store cannot have corrections of another.
     #[error(
-        "the gateway of {dir} feeds {feeds}, so no corrections of {asked} are written there: name \
-         the store that it feeds with --store, or another data directory with --data-dir",
+        "the gateway of {dir} feeds {feeds}, so corrections of {asked} cannot be written there; use \
+         --store with the store that it feeds, or --data-dir with another directory",
         dir = dir.display()
     )]
     Corrects {
@@ -69,29 +70,29 @@ pub(crate) enum Failure {
         /// The same.
         asked: String,
     },
-    /// Corrections are in the journal, and perhaps not in the store.
+    /// The corrections are in the journal, but maybe not in the store.
     #[error(
-        "the corrections are written in {dir}, and may not all be in the store yet: {fault}; run this \
-         again with the same data directory",
+        "the corrections are in {dir}, but maybe not all of them are in the store: {fault}; run the \
+         command again with the same data directory",
         dir = dir.display()
     )]
     Unfed {
         /// The data directory.
         dir: PathBuf,
-        /// What the store said.
+        /// The error of the store.
         fault: StoreError,
     },
-    /// Nobody else corrects here.
+    /// No other gateway shares this store.
     #[error(
-        "--lost is of a database that gateways share, and {dir} has a store of its own: leave it out, \
-         or name the database with --store or --config",
+        "--lost works only with a shared database, and {dir} has its own store; remove it, or name \
+         the database with --store or --config",
         dir = dir.display()
     )]
     NotShared {
         /// The data directory.
         dir: PathBuf,
     },
-    /// Which store is fed is not known.
+    /// It is unknown which store the gateway feeds.
     #[error(
         "cannot read which store the gateway of {} feeds: {source}; name it with --store",
         dir.display()
@@ -99,59 +100,51 @@ pub(crate) enum Failure {
     Word {
         /// The data directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The requests do not make one bill.
+    /// The costs cannot be added up.
     #[error(transparent)]
     Bill(#[from] BillError),
     /// The amounts of an invoice are too large.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// No export, or no whole one.
+    /// The export failed.
     #[error(transparent)]
     Export(#[from] ExportFault),
-    /// Bytes for programs, and a person's terminal.
-    #[error("Parquet is nothing for a terminal; name a file with -o")]
+    /// Binary output on a terminal.
+    #[error("cannot print Parquet on a terminal; name a file with -o")]
     Terminal,
-    /// A vocabulary is a model's.
-    #[error("the input names no model: name it with --model, or its files with --tokenizer")]
+    /// The model decides the vocabulary.
+    #[error("the input names no model; use --model, or --tokenizer with the files of the model")]
     NoModel,
-    /// No engine to compare with, or none that says.
+    /// The engine to compare with gives no count.
     #[error(transparent)]
     Against(#[from] AgainstError),
-    /// A file of prices that cannot be used.
+    /// A price file cannot be used.
     #[error(transparent)]
     PriceFile(#[from] PriceFileError),
-    /// No gateway to look at.
-    #[error("no answer from {url}: {fault}")]
-    Admin {
-        /// Of its admin address.
-        url: String,
-        /// What is wrong.
-        fault: AdminFault,
-    },
-    /// The terminal does not do as it is told.
-    #[error("cannot use the terminal: {0}; --once writes plain text")]
-    Screen(io::Error),
-    /// The answer cannot be written.
-    #[error("cannot write the answer: {0}")]
+    /// `top` cannot show the gateway.
+    #[error(transparent)]
+    Top(#[from] TopError),
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// The answer cannot be written to the file that was named.
+    /// The output file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     File {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system lacks something that waiting needs.
+    /// The system cannot wait.
     #[error("cannot wait for new records: {0}")]
     Wait(io::Error),
 }
 
 impl Failure {
-    /// The process's exit code (`spec.md` §1).
+    /// The exit code of the process.
     #[must_use]
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
@@ -164,12 +157,13 @@ impl Failure {
             | Self::Terminal
             | Self::NoModel
             | Self::Export(ExportFault::HalfHour(_))
-            | Self::Admin {
+            | Self::Top(TopError::Admin {
                 fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
                 ..
-            } => 2,
+            }) => 2,
             Self::Load(_) | Self::PriceFile(_) => 64,
-            Self::Export(ExportFault::Place(PlaceFault::Objects(fault))) => match fault {
+            Self::Export(ExportFault::Destination(DestinationFault::Objects(fault))) => match fault
+            {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
                 _ => 69,
             },
@@ -181,13 +175,13 @@ impl Failure {
             | Self::Unfed { .. }
             | Self::Word { .. }
             | Self::Against(_)
-            | Self::Admin { .. } => 69,
+            | Self::Top(TopError::Admin { .. }) => 69,
             Self::Bill(_)
             | Self::TooLarge(_)
             | Self::Export(_)
             | Self::Output(_)
             | Self::File { .. }
-            | Self::Screen(_)
+            | Self::Top(_)
             | Self::Wait(_) => 1,
         }
     }

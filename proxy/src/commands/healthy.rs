@@ -1,5 +1,5 @@
-//! `taximeter healthy`: asks a gateway on this machine how it is. An image FROM scratch has nothing
-//! else that a probe of the kind `exec` could run.
+//! `taximeter healthy`: a health check of a gateway on this machine. An image FROM scratch has no
+//! other program for an `exec` probe.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,46 +11,48 @@ use bytes::Bytes;
 use clap::Args;
 use http::StatusCode;
 use taximeter_config::{ADMIN_DEFAULT, UpstreamUrl};
+use taximeter_net::ask::{AskFault, ask_by};
+use taximeter_net::upstream::Dialer;
+use taximeter_top::address;
 
 use super::load;
-use super::top::address;
-use crate::edge::ask::{AskFault, ask_by};
-use crate::edge::upstream::Dialer;
 use crate::exit::{self, Exit};
 
-/// Time to connect.
+/// Longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter healthy                                  it answers: exit 0, else 1 and why on stderr
-  taximeter healthy --ready                          it serves: ledger open, not draining
-  taximeter healthy --config taximeter.yaml --ready  where that file's gateway has its admin address
+  taximeter healthy                                  check that the gateway is alive (/healthz)
+  taximeter healthy --ready                          check that it serves requests (/readyz)
+  taximeter healthy --config taximeter.yaml --ready  use the admin address of that configuration
 
-As a probe of Kubernetes: exec: {command: [/taximeter, healthy, --ready]}, timeoutSeconds: 5.";
+Exit code: 0 if the gateway is healthy, else 1, with the reason on stderr.
+A probe in Kubernetes: exec: {command: [/taximeter, healthy, --ready]}, timeoutSeconds: 5.";
 
-/// Whether the gateway on this machine answers, or is ready
+/// Checks whether the gateway on this machine is alive, or ready for requests
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HealthyArgs {
-    /// Configuration file of the gateway, which says where its admin address is
+    /// Configuration file of the gateway, which has the admin address
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
     config: Option<PathBuf>,
-    /// Admin address of the gateway, whatever a file says [default: 127.0.0.1:9464]; without a scheme
-    /// it may be http or https
+    /// Admin address of the gateway. It overrides the configuration. Without a scheme, http and https
+    /// are tried [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDR", env = "TAXIMETER_ADMIN", value_parser = address)]
     admin: Option<UpstreamUrl>,
-    /// Whether it serves requests, and not only answers
+    /// Check that the gateway serves requests, and not only that it is alive
     #[arg(long)]
     ready: bool,
-    /// Seconds to wait for an answer
+    /// Longest wait for an answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
     timeout: u64,
 }
 
-/// Asks once: success where all is well, 1 where not, 64 for a bad configuration.
+/// Checks once. The exit code is 0 if the gateway is healthy, 64 if the configuration has mistakes,
+/// else 1.
 ///
-/// Errors: this program cannot do what it needs to ask.
+/// Errors: this program cannot start a check.
 pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
     let url = match (&args.admin, &args.config) {
         (Some(url), _) => url.clone(),
@@ -76,14 +78,14 @@ pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
             format!("{path} answers {status}: {}", String::from_utf8_lossy(&body).trim())
         }
         Ok(Err(fault)) => fault.to_string(),
-        Err(_) => format!("{}{path} does not answer within {}s", url.authority(), args.timeout),
+        Err(_) => format!("{}{path} does not answer within {} s", url.authority(), args.timeout),
     };
     exit::complain(&why);
     Ok(ExitCode::FAILURE)
 }
 
-/// What the gateway says. Nothing is told to it, so it may be whoever shows any certificate; one that
-/// says nothing is asked by TLS, which an address without a scheme does not tell.
+/// Sends the request. It has no secrets, so any certificate of the gateway is accepted. If plain HTTP
+/// fails, TLS is tried, because an address without a scheme does not say which one it is.
 async fn answer(url: &UpstreamUrl, path: &str) -> Result<(StatusCode, Bytes), AskFault> {
     let dialer = Dialer::of_anyone(CONNECT_TIMEOUT);
     let fault = match ask_by(&dialer, url, path, None).await {
@@ -94,7 +96,7 @@ async fn answer(url: &UpstreamUrl, path: &str) -> Result<(StatusCode, Bytes), As
     ask_by(&dialer, &private, path, None).await.map_err(|_| fault)
 }
 
-/// Where this machine reaches what listens at `admin`.
+/// The URL on this machine for a gateway that listens on `admin`.
 fn here(admin: SocketAddr, tls: bool) -> anyhow::Result<UpstreamUrl> {
     let ip = match admin.ip() {
         ip if !ip.is_unspecified() => ip,

@@ -1,4 +1,4 @@
-//! `taximeter inject`: manifests with the gateway beside each engine, or each application.
+//! `taximeter inject`: adds the gateway as a sidecar to Kubernetes manifests.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use taximeter_sidecar::manifest::{self, Written};
 use super::sidecar::SidecarArgs;
 use crate::exit::Exit;
 
-/// A little more than is injected into, so that a longer input is seen to be one.
+/// Most bytes to read: one more than the longest valid input.
 const INPUT_BYTES_MAX: u64 = (16 << 20) + 1;
 
 const EXAMPLES: &str = "\
@@ -20,29 +20,29 @@ Examples:
   taximeter inject --beside application --tenant label:team app.yaml > metered.yaml
   helm template vllm ./chart | taximeter inject --image registry.example/taximeter:0.1.0
   taximeter inject --memory 1Gi --cpu 200m --drain-seconds 20 --journal-size 4Gi vllm.yaml
-  diff vllm.yaml <(taximeter inject vllm.yaml)          what would change
+  diff vllm.yaml <(taximeter inject vllm.yaml)          show what would change
 
-Reads one or many documents of YAML or JSON: Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet,
-ReplicationController, Job, CronJob, PodTemplate, and lists of them. Other documents pass as they
-are. Comments, order and quotes stay, but for a comment on a line that goes; what is added stands
-last in its map. A second run changes nothing; another image replaces the one that is there. A pod
-whose annotation or label `taximeter.io/inject` is \"false\" is left as it is.
+The input is YAML or JSON, with one or more documents: Pod, Deployment, StatefulSet, DaemonSet,
+ReplicaSet, ReplicationController, Job, CronJob, PodTemplate, and lists of them. Other documents stay
+as they are. Comments, order and quotes stay, except comments on removed lines. New keys come last in
+their map. A second run changes nothing, but a new --image replaces the old one. A pod with the
+annotation or label `taximeter.io/inject: \"false\"` gets no sidecar.
 
-Exit code: 0, or 64 when a document cannot be read or a pod cannot have a sidecar; each reason is on
-stderr, and nothing is written then.";
+Exit code: 0, or 64 if a document cannot be read or a pod cannot have a sidecar. The reasons are on
+stderr, and there is no output.";
 
-/// Adds the sidecar to manifests of Kubernetes
+/// Adds the gateway as a sidecar to Kubernetes manifests
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InjectArgs {
     #[command(flatten)]
     sidecar: SidecarArgs,
-    /// Manifests [default: standard input].
+    /// File with manifests [default: standard input]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// Writes the manifests to `out`; what to know about them, or what is in the way, to `err`.
+/// Writes the manifests to `out`, and notes or faults to `err`.
 ///
 /// Errors: only those of writing.
 pub(crate) fn run(
@@ -66,7 +66,7 @@ pub(crate) fn run(
                 writeln!(err, "{note}")?;
             }
             if injected == 0 {
-                writeln!(err, "no sidecar was added: there is no pod that takes one")?;
+                writeln!(err, "no sidecar was added: no pod in the input needs one")?;
             }
             Ok(ExitCode::SUCCESS)
         }

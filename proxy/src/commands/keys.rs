@@ -1,5 +1,5 @@
-//! `taximeter keys`: makes API keys, which are shown once and of which the configuration holds only
-//! the hash, and keys that statements are signed with.
+//! `taximeter keys`: makes API keys and signing keys. An API key is shown once; the configuration has
+//! only its hash. A signing key signs statements.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use std::process::ExitCode;
 
 use sha2::{Digest, Sha256};
 use taximeter_config::is_tenant_name;
+use taximeter_store::signing::SigningKey;
 
 use super::hex::hex;
-use crate::edge::signing::SigningKey;
 
-/// Exit code of arguments that do not do.
+/// Exit code for arguments that are not valid.
 const EXIT_USAGE: u8 = 2;
-/// Randomness in a key: too much to guess, so a plain hash keeps it.
+/// Random bytes in a key. Nobody can guess them, so a plain hash protects the key.
 const KEY_BYTES: usize = 32;
-/// What a key begins with, so that scanners for leaked secrets know it.
+/// The start of every key. Scanners for leaked secrets can recognise it.
 const KEY_PREFIX: &str = "tax-";
-/// Hexadecimal digits of the hash in an id that nobody chose.
+/// Hexadecimal digits of the hash in a default id.
 const ID_DIGITS: usize = 8;
 
-/// Makes keys: of tenants, and to sign statements
+/// Makes API keys for tenants, and keys to sign statements
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
@@ -33,38 +33,38 @@ enum KeysCommand {
     Signing(SigningArgs),
 }
 
-/// Makes a key to sign statements with; prints its public half, which tenants check with
+/// Makes a key to sign statements. Prints the public key, with which tenants check them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   taximeter keys signing -o signing.pem > public.pem
 
-Keep the file: statements can be made with it that tenants take for yours. See
+Keep the private key secret: anyone who has it can sign statements in your name. See
 `taximeter verify --help`.")]
 struct SigningArgs {
-    /// File for the private key, which must be new.
+    /// New file for the private key
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
-/// Prints a new key once, and its entry for the configuration.
+/// Makes an API key. Prints the key once, and its entry for the configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   taximeter keys new --tenant acme
   taximeter keys new --tenant acme --id acme-prod
 
-The key is nowhere kept: hand it to the tenant. The entry has only its hash.")]
+Taximeter does not store the key. Give it to the tenant. The configuration entry has only its hash.")]
 struct NewArgs {
-    /// Who pays for what is asked with the key.
+    /// Tenant that pays for requests with the key
     #[arg(long, value_parser = name)]
     tenant: String,
-    /// What records call the key; by default the tenant and the first digits of the hash.
+    /// Name of the key on records [default: the tenant and the first digits of the hash]
     #[arg(long, value_parser = name)]
     id: Option<String>,
 }
 
-/// Prints to `out`; says on `err` when the system has no randomness.
+/// Prints the key to `out`, or the reason why there is none to `err`.
 ///
-/// Errors: those of writing, of the key's file too.
+/// Errors: those of writing.
 pub(crate) fn run(
     args: &KeysArgs,
     out: &mut impl Write,
@@ -79,7 +79,7 @@ pub(crate) fn run(
     };
     let mut random = [0; KEY_BYTES];
     if let Err(error) = getrandom::fill(&mut random) {
-        writeln!(err, "no key was made: the system gives no randomness: {error}")?;
+        writeln!(err, "cannot make a key: the system has no random numbers: {error}")?;
         return Ok(ExitCode::FAILURE);
     }
     let key = format!("{KEY_PREFIX}{}", hex(&random));
@@ -87,16 +87,13 @@ pub(crate) fn run(
     let digits: String = sha256.chars().take(ID_DIGITS).collect();
     let id = args.id.clone().unwrap_or_else(|| format!("{}-{digits}", args.tenant));
     if !is_tenant_name(&id) {
-        writeln!(err, "no key was made: {id:?} is too long for an id; choose one with --id")?;
+        writeln!(err, "cannot make a key: the id {id:?} is too long; use --id for a shorter one")?;
         return Ok(ExitCode::from(EXIT_USAGE));
     }
     writeln!(out, "{key}")?;
     writeln!(out)?;
-    writeln!(
-        out,
-        "# The key above is shown only now. This goes under `tenants: keys:` in the file:"
-    )?;
-    // A string of JSON is one of YAML.
+    writeln!(out, "# Save the key above: it is shown only once. Add this under `tenants: keys:`:")?;
+    // A JSON string is valid YAML.
     let (id, tenant) = (serde_json::to_string(&id)?, serde_json::to_string(&args.tenant)?);
     writeln!(out, "    - {{id: {id}, tenant: {tenant}, sha256: \"{sha256}\"}}")?;
     Ok(ExitCode::SUCCESS)
@@ -106,8 +103,8 @@ fn name(text: &str) -> Result<String, String> {
     if is_tenant_name(text) {
         return Ok(text.to_owned());
     }
-    Err("a name has 1 to 128 bytes, no control character, no part of a path, and does not begin \
-         with one of = + - @"
+    Err("must have 1 to 128 bytes, no control or invisible character, no / \\ or .., no space at \
+         its ends, and must not start with one of = + - @"
         .to_owned())
 }
 

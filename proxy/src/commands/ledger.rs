@@ -1,4 +1,4 @@
-//! What the commands that ask the ledger share.
+//! The arguments that name a ledger, and how commands open it.
 
 use std::fs;
 use std::io;
@@ -6,59 +6,58 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
+use taximeter_store::{FedStore, Feed, Location, Store, StoreError};
 
 use super::failure::Failure;
 use super::load;
-use crate::edge::journal;
-use crate::edge::store::{FedStore, Feed, Location, Store, StoreError};
 
-/// What the store of a data directory is called, as in a configuration.
+/// The word for the store in the data directory, as in a configuration.
 const OWN: &str = "sqlite";
-/// Where a gateway keeps its ledger that is told nothing.
+/// The default data directory of a gateway.
 const DATA_DIR: &str = "./taximeter-data";
-/// Whom the store knows as the one who only asks.
+/// The name of a client of the store that feeds it nothing.
 const NO_GATEWAY: &str = "";
 
-/// Where a command finds what gateways have recorded
+/// The ledger to read
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LedgerArgs {
-    /// The gateway's configuration: where it keeps its ledger, and, as far as the command asks, what
-    /// GPUs cost and what is free for whom each month
+    /// Configuration of the gateway. It has the path of the ledger, and the GPU prices and allowances
+    /// for bills
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
     pub(super) config: Option<PathBuf>,
 
-    /// The gateway's data directory [default: data_dir of the configuration, else ./taximeter-data]
+    /// Data directory of the gateway [default: data_dir of the configuration, else ./taximeter-data]
     #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
     pub(super) data_dir: Option<PathBuf>,
 
-    /// The PostgreSQL database that gateways share, instead of a data directory:
-    /// postgres://USER:PASSWORD@HOST/DATABASE; or sqlite, the directory's own, also where its
-    /// gateway feeds a database [default: ledger.store of the configuration, else sqlite]
-    // A text until it is used: what complains about arguments would show the password.
+    /// PostgreSQL database that gateways share: postgres://USER:PASSWORD@HOST/DATABASE. Or sqlite:
+    /// the store in the data directory, even if its gateway feeds a database [default: ledger.store
+    /// of the configuration, else sqlite]
+    // It is parsed later, because an argument error would show the password.
     #[arg(long, value_name = "URL", env = "TAXIMETER_STORE", hide_env_values = true)]
     pub(super) store: Option<String>,
 }
 
-/// What gateways have recorded, where it is, and on which terms.
+/// The ledger in the arguments.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// The configuration that was named.
+    /// The configuration in the arguments.
     pub(super) config: Option<Config>,
     pub(super) data_dir: PathBuf,
     asks: Asks,
 }
 
-/// Which store is asked.
+/// Which store to read.
 #[derive(Debug)]
 enum Asks {
-    /// The data directory's own.
+    /// The store in the data directory.
     Own,
-    /// The same, unless its gateway has left word that it feeds another.
+    /// The same, unless its gateway feeds another store.
     OwnIfFed,
     Database(Box<PostgresUrl>),
 }
 
-/// A store that is open, and what people call it.
+/// An open store, and its name for people.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) store: Store,
@@ -66,9 +65,9 @@ pub(super) struct Asked {
 }
 
 impl LedgerArgs {
-    /// Finds the ledger: where the arguments say, or else where the configuration does.
+    /// Finds the ledger that the arguments name, or else the configuration.
     ///
-    /// Errors: the configuration has mistakes; the store's URL is none.
+    /// Errors: the configuration has mistakes; the URL of the store is not valid.
     pub(crate) fn find(&self) -> Result<Ledger, Failure> {
         let config = self.config.as_deref().map(load::config).transpose()?;
         let configured = config.as_ref().map(|config| &config.ledger.store);
@@ -82,33 +81,34 @@ impl LedgerArgs {
         Ok(Ledger { config, data_dir, asks })
     }
 
-    /// Whether they say where the data directory is.
+    /// Whether the arguments name a data directory.
     pub(super) const fn name_data_dir(&self) -> bool {
         self.data_dir.is_some() || self.config.is_some()
     }
 }
 
-/// The data directory that was named, or the configuration's, or that of a gateway without one.
+/// The data directory in the arguments, else that of the configuration, else the default one.
 pub(super) fn data_dir(named: Option<&Path>, config: Option<&Config>) -> PathBuf {
     let configured = || config.map(|config| config.data_dir.as_path());
     named.or_else(configured).unwrap_or(Path::new(DATA_DIR)).to_owned()
 }
 
 impl Ledger {
-    /// Whether a database is asked, which gateways may share.
+    /// Whether the store is a database that gateways can share.
     pub(super) const fn is_shared(&self) -> bool {
         matches!(self.asks, Asks::Database(_))
     }
 
-    /// The journals that the store may lack something of; none of a database that gateways feed.
+    /// The journals that can have entries that the store lacks. A database has none, because gateways
+    /// feed it.
     pub(crate) fn feeds(&self) -> Vec<Feed<'static>> {
         match self.asks {
             Asks::Database(_) => Vec::new(),
-            Asks::Own | Asks::OwnIfFed => journal::feeds(&self.data_dir).into(),
+            Asks::Own | Asks::OwnIfFed => taximeter_store::feeds(&self.data_dir).into(),
         }
     }
 
-    /// The data directory, if its journals feed the store that is asked.
+    /// The data directory, if its journals feed this store.
     ///
     /// Errors: as [`Failure`] says.
     pub(super) fn feeding(&self) -> Result<Option<&Path>, Failure> {
@@ -119,10 +119,10 @@ impl Ledger {
         Ok(feeds.then_some(&self.data_dir))
     }
 
-    /// Opens the store; the data directory's own is fed what `feeds` have.
+    /// Opens the store. The store in a data directory is fed from `feeds` first.
     ///
-    /// Errors: as [`Failure`] says; `Elsewhere` when no store is named and the directory's gateway
-    /// feeds a database, so that the directory may lack much of it.
+    /// Errors: as [`Failure`] says. `Elsewhere` if the arguments name no store and the gateway of the
+    /// directory feeds a database: the directory may lack many requests then.
     pub(super) fn open(&self, feeds: &mut [Feed<'_>]) -> Result<Asked, Failure> {
         if let Asks::Database(url) = &self.asks {
             return Ok(Asked { store: Store::connect(url, NO_GATEWAY)?, name: url.to_string() });
@@ -132,7 +132,7 @@ impl Ledger {
         Ok(Asked { store: open(&self.data_dir, feeds)?, name })
     }
 
-    /// Opens the store as the one whom the directory's gateway feeds.
+    /// Opens the store under the name of the directory's gateway.
     ///
     /// Errors: as [`open`](Self::open).
     pub(super) fn open_as_its_gateway(&self) -> Result<Store, Failure> {
@@ -147,11 +147,11 @@ impl Ledger {
         Ok(Store::connect(url, &gateway)?)
     }
 
-    /// Opens the store for corrections, which are written to the directory's journal of them: only
-    /// to that of who feeds this store, or nobody would know of them. A directory that is new, or
-    /// has nothing but corrections, feeds whatever is asked, as the gateway called `gateway`.
+    /// Opens the store for corrections. They go to the journal in the data directory, so that
+    /// directory must feed this store. A new directory, or one that has only corrections, can feed
+    /// any store, under the name `gateway`.
     ///
-    /// Errors: as [`Failure`] says; `Corrects` where the directory's gateway feeds another.
+    /// Errors: as [`Failure`] says. `Corrects` if the directory feeds another store.
     pub(super) fn open_to_correct(&self, gateway: &str) -> Result<Store, Failure> {
         let dir = &self.data_dir;
         let corrects = |feeds: String, asked: String| {
@@ -164,11 +164,11 @@ impl Ledger {
             (Asks::Database(url), Some(fed)) if fed.store == url.to_string() => {
                 Ok(Store::connect(url, &fed.gateway)?)
             }
-            (Asks::Database(url), None) if journal::read(dir, 0).next().is_none() => {
+            (Asks::Database(url), None) if taximeter_journal::read(dir, 0).next().is_none() => {
                 let file = |source| Failure::File { path: dir.clone(), source };
                 fs::create_dir_all(dir).map_err(file)?;
                 let location = Location::in_database(url, gateway, dir);
-                // One that cannot be had is fed by nobody.
+                // If the database cannot be opened, the directory does not feed it.
                 let store = location.open()?;
                 location.leave_word(dir).map_err(file)?;
                 Ok(store)
@@ -179,7 +179,7 @@ impl Ledger {
         }
     }
 
-    /// Errors: nobody said that it is to be the directory's own, and its gateway feeds another.
+    /// Errors: the arguments name no store, and the gateway of the directory feeds another one.
     fn check_own(&self) -> Result<(), Failure> {
         if matches!(self.asks, Asks::Own) {
             return Ok(());
@@ -189,34 +189,33 @@ impl Ledger {
         self.fed()?.map_or(Ok(()), |fed| Err(elsewhere(fed)))
     }
 
-    /// Which store the directory's gateway feeds, where that is not its own.
+    /// The store that the gateway of the directory feeds, if it is not the one in the directory.
     fn fed(&self) -> Result<Option<FedStore>, Failure> {
         let word = |source| Failure::Word { dir: self.data_dir.clone(), source };
         FedStore::of(&self.data_dir).map_err(word)
     }
 
-    /// What to say when no request was ever settled.
+    /// The message for a ledger without requests.
     pub(super) fn empty(&self, asked: &Asked) -> String {
         if asked.store.is_shared() {
-            return format!("{} is empty: no gateway has fed it a request yet.\n", asked.name);
+            return format!("{} is empty. No gateway has stored a request there.\n", asked.name);
         }
         format!(
-            "The ledger in {} is empty: no request has ended yet.\n\
-             Send one through the gateway, or name another data directory with --data-dir.\n",
+            "The ledger in {} is empty. No request has ended yet.\n\
+             Send a request through the gateway, or name another data directory with --data-dir.\n",
             self.data_dir.display()
         )
     }
 }
 
-/// Opens the store and feeds it what the journals have, so that answers are right whether or not
-/// the gateway runs.
+/// Opens the store and feeds it from the journals, so the result is right even if no gateway runs.
 fn open(data_dir: &Path, feeds: &mut [Feed<'_>]) -> Result<Store, Failure> {
     let mut store = Store::open(data_dir)?;
     store.catch_up(feeds)?;
     Ok(store)
 }
 
-/// A reader that goes away (`| head`) has what it wanted.
+/// Ignores the error if the reader of the output left, as in `| head`.
 pub(super) fn unless_reader_left(outcome: Result<(), Failure>) -> Result<(), Failure> {
     match outcome {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -231,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::commands::rerate::corrections::Corrections;
-    use crate::edge::store::samples::record;
+    use taximeter_store::samples::record;
 
     fn refused(dir: &Path, asks: Asks) -> String {
         let ledger = Ledger { config: None, data_dir: dir.to_owned(), asks };

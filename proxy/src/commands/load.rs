@@ -1,5 +1,4 @@
-//! Reading a configuration, and the prices and vocabularies that it names, with this process's
-//! environment and files.
+//! Reads a configuration, and the price files, vocabularies and certificates that it names.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -7,49 +6,49 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use taximeter_config::{Config, Mistakes, Tenant, Upstream};
+use taximeter_gateway::counting::Counting;
+use taximeter_gateway::tariffs::Tariffs;
+use taximeter_gateway::tokenizers::{Entry, Tokenizers};
+use taximeter_net::serving::PROTOCOLS;
+use taximeter_net::tls::{Files, Tls, TlsFault, Watch};
 use taximeter_pricing::{BookError, Contract, ImportError, PriceBook};
 
 use super::model_files::{self, ModelFiles, ModelFilesError};
-use crate::counting::Counting;
-use crate::edge::serving::PROTOCOLS;
-use crate::edge::tls::{Files, Tls, TlsFault, Watch};
-use crate::tariffs::Tariffs;
-use crate::tokenizers::{Entry, Tokenizers};
 
-/// Longest file that a configuration may refer to, in bytes; books of prices are the longest.
+/// Longest file that a configuration can name, in bytes. Price books are the longest files.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Why there is no configuration.
+/// Why the configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum LoadError {
-    /// The file itself.
+    /// The file cannot be read.
     #[error("{path}: cannot be read: {source}", path = path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What it holds.
+    /// The configuration has mistakes.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
-    /// The prices that it names.
+    /// A price file cannot be used.
     #[error(transparent)]
     Prices(#[from] PriceFileError),
-    /// A model's files that it names.
+    /// The files of a model cannot be used.
     #[error(transparent)]
     Model(#[from] ModelFilesError),
-    /// Certificates and keys that it names.
+    /// A certificate or key for clients cannot be used.
     #[error("tls: {0}")]
     Tls(#[source] TlsFault),
-    /// Those that it names for the admin address.
+    /// A certificate or key for the admin address cannot be used.
     #[error("admin_tls: {0}")]
     AdminTls(#[source] TlsFault),
 }
 
 impl LoadError {
-    /// What is wrong, a line for each mistake.
+    /// One line for each mistake.
     pub(crate) fn lines(&self) -> Vec<String> {
         match self {
             Self::Mistakes(mistakes) => mistakes.lines().collect(),
@@ -58,35 +57,34 @@ impl LoadError {
     }
 }
 
-/// Why a file of prices cannot be used.
+/// Why a price file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum PriceFileError {
-    /// The file itself.
+    /// The file cannot be read.
     #[error("{path}: cannot be read: {source}", path = path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What it holds, as a price file of ours.
+    /// The price file has mistakes.
     #[error(transparent)]
     Book(#[from] BookError),
-    /// What it holds, as another project's.
+    /// The price file of another project cannot be imported.
     #[error(transparent)]
     Import(#[from] ImportError),
 }
 
-/// The configuration in `path`, with this process's environment and files.
+/// Loads the configuration at `path`. It can use the environment and other files.
 ///
-/// Errors: `Unreadable` for the file itself, else every mistake in it.
+/// Errors: `Unreadable` if the file cannot be read, else every mistake in it.
 pub(crate) fn config(path: &Path) -> Result<Config, LoadError> {
     config_and_secrets(path, &mut Vec::new())
 }
 
-/// The same; the files of secrets that it looks into are added to `secrets`, also those that cannot
-/// be read.
+/// The same. Also adds the secret files that it reads to `secrets`, even if they cannot be read.
 ///
 /// Errors: as `config`.
 pub(crate) fn config_and_secrets(
@@ -104,8 +102,7 @@ pub(crate) fn config_and_secrets(
     Ok(Config::from_yaml(&text, &path.to_string_lossy(), &env, &secret)?)
 }
 
-/// What clients' connections are secured with, and what looks after it, where the configuration says
-/// so.
+/// TLS for clients, if the configuration has `tls`, and the watch for its files.
 ///
 /// Errors: `Tls`.
 pub(crate) fn tls(config: &Config) -> Result<Option<(Tls, Watch)>, LoadError> {
@@ -125,7 +122,7 @@ fn open(tls: &taximeter_config::Tls, is_client_optional: bool) -> Result<(Tls, W
     Tls::open(Files { certificate, key, client_ca, is_client_optional }, PROTOCOLS)
 }
 
-/// The files and folders that a configuration names and that are read with it.
+/// The files and folders that a configuration names.
 pub(crate) fn named_by(config: &Config) -> Vec<PathBuf> {
     let prices = config.prices.overrides.iter();
     let agreed = config.tenants.list.iter().filter_map(|tenant| tenant.prices.as_ref());
@@ -133,10 +130,10 @@ pub(crate) fn named_by(config: &Config) -> Vec<PathBuf> {
     prices.chain(agreed).chain(vocabularies).cloned().collect()
 }
 
-/// The prices of a configuration: the built-in book under the overrides, what is agreed with
-/// tenants, and whose requests owe GPUs.
+/// The prices of a configuration: the built-in book with its overrides, the prices of tenants, and
+/// the upstreams that are billed by GPU time.
 ///
-/// Errors: `Prices` for the first file of prices that cannot be used.
+/// Errors: `Prices` for the first price file that cannot be used.
 pub(crate) fn tariffs(config: &Config) -> Result<Tariffs, LoadError> {
     let builtin = PriceBook::builtin().map_err(PriceFileError::from)?;
     let book = laid_over(builtin, &config.prices.overrides)?;
@@ -162,9 +159,9 @@ fn in_currency(config: &Config, book: PriceBook) -> PriceBook {
     book.in_currency(config.prices.currency, config.prices.exchange.clone())
 }
 
-/// `book` under the files at `paths`: of a folder each `.yaml` or `.yml` in it.
+/// `book` with overrides from the files at `paths`. In a folder, every `.yaml` or `.yml` counts.
 ///
-/// Errors: the first that cannot be used.
+/// Errors: the first file that cannot be used.
 pub(crate) fn laid_over(
     mut book: PriceBook,
     paths: &[PathBuf],
@@ -180,14 +177,14 @@ pub(crate) fn laid_over(
     Ok(book)
 }
 
-/// The text of a file of prices.
+/// The text of a price file.
 ///
 /// Errors: `Unreadable`.
 pub(crate) fn price_file(path: &Path) -> Result<String, PriceFileError> {
     read(path).map_err(|source| PriceFileError::Unreadable { path: path.to_owned(), source })
 }
 
-/// The path itself, or the files of prices in the folder that it is, by name.
+/// The path itself, or the price files in that folder, in order of their names.
 fn price_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -204,10 +201,9 @@ fn price_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The vocabularies of a configuration and what was read for them, each on a thread of its own: they
-/// may be large.
+/// Loads the vocabularies of a configuration. Each one has its own thread, because it can be large.
 ///
-/// Errors: `Model` for the first that cannot be used.
+/// Errors: `Model` for the first one that cannot be used.
 pub(crate) fn tokenizers(config: &Config) -> Result<(Tokenizers, Vec<ModelFiles>), LoadError> {
     let read: Vec<_> = std::thread::scope(|scope| {
         let start = |path| scope.spawn(move || model_files::read(path));

@@ -1,4 +1,4 @@
-//! A model's files: its vocabulary and its chat template.
+//! Reads the files of a model: its vocabulary and its chat template.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use taximeter_tokenizer::{self as tokenizer, ChatTemplate, TemplateError, Tokenizer};
 
-/// Longest vocabulary, in bytes; that of Gemma 3 has 33 MB.
+/// Longest vocabulary, in bytes. The vocabulary of Gemma 3 has 33 MB.
 const VOCABULARY_BYTES_MAX: u64 = 256 << 20;
 
 /// Longest file with a template, in bytes.
 const TEMPLATE_BYTES_MAX: u64 = 64 << 20;
 
-/// What a model's folder calls its vocabulary; the first that is there is taken.
+/// Names of the vocabulary in a model's folder. The first one that exists is used.
 const VOCABULARIES: [&str; 2] = ["tokenizer.json", "tekken.json"];
 
-/// What a model's files say.
+/// The content of a model's files.
 #[derive(Debug)]
 pub(crate) struct ModelFiles {
     /// The file of the vocabulary.
     pub(crate) path: PathBuf,
     pub(crate) tokenizer: Tokenizer,
-    /// Only of a folder that has one.
+    /// The chat template, if the path is a folder that has one.
     pub(crate) template: Option<ChatTemplate>,
-    /// Why it is Hugging Face's library that counts, if it does.
+    /// Why Hugging Face's library counts instead of Taximeter's code, if it does.
     pub(crate) fallback: Option<String>,
 }
 
@@ -36,10 +36,10 @@ pub(crate) enum ModelFilesError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The vocabulary.
+    /// The vocabulary cannot be used.
     #[error("{path}: {source}", path = path.display())]
     Vocabulary {
         /// The file.
@@ -47,7 +47,7 @@ pub(crate) enum ModelFilesError {
         /// What is wrong with it.
         source: tokenizer::LoadError,
     },
-    /// The chat template.
+    /// The chat template cannot be used.
     #[error("{path}: {source}", path = path.display())]
     Template {
         /// The folder.
@@ -57,9 +57,9 @@ pub(crate) enum ModelFilesError {
     },
 }
 
-/// Reads a vocabulary, or a model's folder with a template beside it.
+/// Reads a vocabulary, or the folder of a model with its chat template.
 ///
-/// Errors: what cannot be read or used, with its path.
+/// Errors: a file cannot be read or used. The error has its path.
 pub(crate) fn read(path: &Path) -> Result<ModelFiles, ModelFilesError> {
     let file = vocabulary_in(path);
     let loaded = bytes(&file, VOCABULARY_BYTES_MAX).and_then(|bytes| {
@@ -71,7 +71,7 @@ pub(crate) fn read(path: &Path) -> Result<ModelFiles, ModelFilesError> {
     Ok(ModelFiles { path: file, tokenizer, template, fallback })
 }
 
-/// The file itself, or the one in a folder; of a folder without any, the first that should be there.
+/// The file itself, or the vocabulary in that folder. If the folder has none, the first name.
 fn vocabulary_in(path: &Path) -> PathBuf {
     if !path.is_dir() {
         return path.to_owned();
@@ -88,7 +88,7 @@ fn template(folder: &Path) -> Result<Option<ChatTemplate>, ModelFilesError> {
         .map_err(|source| ModelFilesError::Template { path: folder.to_owned(), source })
 }
 
-/// A file's text; `None` where there is no such file.
+/// The text of a file. `None` if the file does not exist.
 fn optional(path: &Path) -> Result<Option<String>, ModelFilesError> {
     match bytes(path, TEMPLATE_BYTES_MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -103,7 +103,7 @@ fn bytes(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ModelFilesError> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| {
-            // A vocabulary would be copied again and again into a Vec that grows.
+            // Without this, the growing Vec would copy a vocabulary many times.
             let len = file.metadata()?.len().min(bytes_max);
             bytes.reserve_exact(usize::try_from(len).unwrap_or_default());
             file.take(bytes_max).read_to_end(&mut bytes)

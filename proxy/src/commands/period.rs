@@ -1,4 +1,4 @@
-//! Which time a command is about, as its arguments say.
+//! The arguments that choose a period.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use taximeter_billing::{Moment, Month, Period, PeriodError, Zone, day};
 use taximeter_config::Config;
 
-/// Which time it is about
+/// The period
 #[derive(Debug, Clone, Args)]
 pub(super) struct PeriodArgs {
     /// Calendar month [default: the current one]
@@ -17,11 +17,11 @@ pub(super) struct PeriodArgs {
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day, conflicts_with = "from")]
     day: Option<Date>,
 
-    /// Start, included: a date or an RFC 3339 time
+    /// Start of the period, included: a date or an RFC 3339 time
     #[arg(long, value_name = "TIME")]
     from: Option<Moment>,
 
-    /// End, not included [default: now]
+    /// End of the period, not included [default: now]
     #[arg(long, value_name = "TIME", requires = "from")]
     to: Option<Moment>,
 
@@ -29,7 +29,7 @@ pub(super) struct PeriodArgs {
     pub(super) zone: ZoneArgs,
 }
 
-/// Whose clocks and calendar
+/// The time zone
 #[derive(Debug, Clone, Args)]
 pub(super) struct ZoneArgs {
     /// Time zone of months, days and hours, such as Europe/Berlin [default: billing.zone of the
@@ -39,9 +39,9 @@ pub(super) struct ZoneArgs {
 }
 
 impl PeriodArgs {
-    /// The period; without any argument, the current month.
+    /// The period. Without any argument, it is the current month.
     ///
-    /// Errors: it is empty, or there is none.
+    /// Errors: the period is empty or not valid.
     pub(super) fn period(&self, zone: &Zone, now: Timestamp) -> Result<Period, PeriodError> {
         match (self.month, self.day, self.from) {
             (Some(month), ..) => month.period(zone),
@@ -56,18 +56,18 @@ impl PeriodArgs {
 }
 
 impl ZoneArgs {
-    /// The zone that was named; `None` when none was.
+    /// The time zone in the arguments, if there is one.
     pub(super) const fn named(&self) -> Option<&Zone> {
         self.zone.as_ref()
     }
 
-    /// The zone: the one that was named, or the configuration's.
+    /// The time zone in the arguments, else that of the configuration.
     pub(super) fn zone(&self, config: Option<&Config>) -> Zone {
         self.zone.clone().unwrap_or_else(|| configured_zone(config))
     }
 }
 
-/// The zone that a configuration names, else UTC.
+/// The `billing.zone` of a configuration, else UTC.
 pub(super) fn configured_zone(config: Option<&Config>) -> Zone {
     config.and_then(|config| Zone::new(config.billing.zone.clone())).unwrap_or_default()
 }

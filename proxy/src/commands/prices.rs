@@ -1,4 +1,4 @@
-//! `taximeter prices`: the price book as it is in force, and other files beside it.
+//! `taximeter prices`: shows the price book, imports other price files, and compares them with it.
 
 mod diff;
 mod import;
@@ -19,20 +19,20 @@ use super::load;
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter prices list                       every model, USD per million tokens
-  taximeter prices list claude                those with `claude` in their name
-  taximeter prices show gpt-5.4               one model: tiers, context, caches, versions
+  taximeter prices list                       all models, in USD per million tokens
+  taximeter prices list claude                models with `claude` in their names
+  taximeter prices show gpt-5.4               all prices of one model
   taximeter prices --overrides prices.yaml show my-model
   taximeter prices import model_prices_and_context_window.json -o litellm.yaml
-  taximeter prices diff litellm.yaml          what another file would change
+  taximeter prices diff litellm.yaml          compare another file with the price book
 
-Exit code of `diff`: 0 where nothing differs, 1 where something does, 64 for a file that cannot be used.";
+Exit code of `diff`: 0 if nothing differs, 1 if something differs, 64 if the file cannot be used.";
 
-/// The price book
+/// Shows, imports and compares prices
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PricesArgs {
-    /// File laid over the built-in book, or a folder of them; several stand side by side.
+    /// File or folder with prices that override the built-in price book. May be repeated
     #[arg(long, value_name = "FILE")]
     overrides: Vec<PathBuf>,
     #[command(subcommand)]
@@ -41,37 +41,38 @@ pub(crate) struct PricesArgs {
 
 #[derive(Debug, Subcommand)]
 enum PricesCommand {
-    /// Every model with its standard prices.
+    /// Lists all models with their standard prices
     List {
-        /// Only models with this in their name.
+        /// Only models with this text in their names
         filter: Option<String>,
     },
-    /// Every price of one model, in all versions.
+    /// Shows all prices of one model, in all versions
     Show {
-        /// Model, as in a request.
+        /// Name of the model, as in a request
         model: String,
     },
-    /// LiteLLM's or genai-prices' JSON as a price file of ours; what was left out goes to stderr.
+    /// Converts a price file of LiteLLM or genai-prices. Prices that it leaves out are on stderr
     Import {
-        /// `model_prices_and_context_window.json`, or genai-prices' `data.json` or `data_slim.json`.
+        /// `model_prices_and_context_window.json` of LiteLLM, or `data.json` or `data_slim.json` of
+        /// genai-prices
         file: PathBuf,
-        /// Where the price file goes; standard output unless told.
+        /// File for the result [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// What a price file, ours or one that can be imported, has else than the book in force.
+    /// Compares a price file with the price book. The file may be one that `import` reads
     Diff {
-        /// The file.
+        /// The price file
         file: PathBuf,
-        /// How it is shown.
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: diff::Format,
     },
 }
 
-/// Prints prices.
+/// Runs the subcommand.
 ///
-/// Errors: a file cannot be read; the model is not in the book.
+/// Errors: a file cannot be read; the price book does not have the model.
 pub(crate) fn run(
     args: &PricesArgs,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! `taximeter records`: one JSON object a line per request.
+//! `taximeter records`: prints records as JSON, one per line.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -6,35 +6,36 @@ use std::time::Duration;
 use clap::Args;
 use taximeter_billing::{Moment, Zone};
 use taximeter_ledger::Record;
+use taximeter_store::{Feed, Filter, Store, StoreError};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::failure::Failure;
 use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
-use crate::edge::store::{Feed, Filter, Store, StoreError};
 
-/// How often `--follow` looks for new records.
+/// Time between two searches of `--follow` for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long after a database was lost it is looked for; twice as long each time that it is not
-/// there.
+/// First wait before a new connection to a lost database. It doubles with each failed attempt.
 const RETRY_MIN: Duration = Duration::from_millis(200);
-/// The longest that nobody looks.
+/// Longest wait between two attempts.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter records --limit 10                       the ten latest requests
-  taximeter records --tenant acme --from 2026-11-20  acme's since that day, oldest first
-  taximeter records --follow --limit 0               new ones only, as they end
-  taximeter records --config taximeter.yaml          of that file's gateway
+  taximeter records --tenant acme --from 2026-11-20  requests of acme since that day
+  taximeter records --follow --limit 0               each new request when it ends
+  taximeter records --config taximeter.yaml          the ledger of that configuration
   taximeter records | jq -r 'select(.end != \"complete\") | [.id, .end] | @tsv'
 
-Works while the gateway runs and while it does not. Without --follow, records come in the order of
-admission. Money is a decimal string, times are seconds, unknown is null. Where a number of tokens
-comes from is in usage.sources, what to know about it in usage.flagged. With --follow and --store, a
-database that is lost is looked for until it is back, and no record is left out or shown twice.";
+Each line is one record. Without --follow, the records are in order of admission. Money is a decimal
+string, times are in seconds, and null means unknown. usage.sources says where each number of tokens
+comes from, and usage.flagged says what to know about it.
 
-/// One JSON object a line per request
+With --follow and --store, the command reconnects to a lost database. It skips no record, and prints
+none twice. The command works while the gateway runs, and without it.";
+
+/// Prints records as JSON, one request per line
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordsArgs {
@@ -42,23 +43,23 @@ pub(crate) struct RecordsArgs {
     #[arg(long)]
     tenant: Option<String>,
 
-    /// Admitted at or after: a date or an RFC 3339 time
+    /// Only requests admitted at or after this date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
     from: Option<Moment>,
 
-    /// Admitted before
+    /// Only requests admitted before this date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
     to: Option<Moment>,
 
-    /// Time zone in which dates begin, such as Europe/Berlin
+    /// Time zone of dates, such as Europe/Berlin
     #[arg(long, value_name = "NAME", default_value_t)]
     zone: Zone,
 
-    /// Only the latest
+    /// Only the latest records
     #[arg(long, value_name = "NUMBER")]
     limit: Option<u32>,
 
-    /// Go on with new ones as requests end, until interrupted
+    /// Print each new record when its request ends, until Ctrl-C
     #[arg(long, short)]
     follow: bool,
 
@@ -66,10 +67,11 @@ pub(crate) struct RecordsArgs {
     pub(crate) ledger: LedgerArgs,
 }
 
-/// Writes the records to `out`, and to `notes` a sentence when the ledger has none at all.
+/// Writes the records to `out`. If the ledger is empty, writes a note to `notes`.
 ///
-/// `ledger` is what the arguments name, `feeds` are its own, for what the store lacks.
-/// Errors: as [`Failure`] says; a reader of `out` that leaves is none.
+/// `ledger` is the ledger in the arguments. `feeds` are its journals, for entries that the store
+/// does not have yet.
+/// Errors: as [`Failure`] says. A reader of `out` that leaves is no error.
 pub(crate) fn run(
     args: &RecordsArgs,
     ledger: &Ledger,
@@ -97,7 +99,7 @@ pub(crate) fn run(
             return Err(fault);
         }
         if retry == RETRY_MIN {
-            writeln!(notes, "taximeter: {fault}; trying again until it answers")?;
+            writeln!(notes, "taximeter: {fault}; reconnecting until it answers")?;
         }
         while pause.wait(retry) {
             retry = RETRY_MAX.min(retry * 2);
@@ -115,13 +117,13 @@ pub(crate) fn run(
     unless_reader_left(show(args, &mut asked.store, out, again))
 }
 
-/// Whether a later look may succeed.
+/// Whether a later attempt may succeed.
 const fn is_passing(fault: &Failure) -> bool {
     matches!(fault, Failure::Store(StoreError::Unavailable { .. }))
 }
 
-/// Shows what is there, then what is new, as often as `again` has waited and fed the store, or, where
-/// a look failed, opened it anew.
+/// Prints the records that are there, then new ones. `again` waits and feeds the store before each
+/// search, and opens the store again after a failed one.
 fn show(
     args: &RecordsArgs,
     store: &mut Store,
@@ -147,7 +149,7 @@ fn line(out: &mut dyn Write, record: &Record) -> Result<(), Failure> {
     Ok(out.write_all(b"\n")?)
 }
 
-/// Waits between two looks, and hears the interrupt in between as well.
+/// Waits between two searches. Ctrl-C ends the wait.
 struct Pause {
     runtime: Runtime,
     interrupt: Signal,
@@ -163,7 +165,7 @@ impl Pause {
         Ok(Self { runtime, interrupt })
     }
 
-    /// Whether to go on.
+    /// Waits. Returns whether to continue.
     fn wait(&mut self, time: Duration) -> bool {
         let look = tokio::time::timeout;
         let interrupt = &mut self.interrupt;

@@ -1,5 +1,5 @@
-//! `taximeter rerate`: prices the requests of a period again, and writes what changes as
-//! corrections. Nothing that was written is changed.
+//! `taximeter rerate`: prices the requests of a period again, and writes corrections to the ledger.
+//! It changes no record.
 
 pub(super) mod corrections;
 mod show;
@@ -12,8 +12,11 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 use taximeter_billing::{Period, Zone, costs_differ};
+use taximeter_gateway::tariffs::Tariffs;
+use taximeter_journal::JournalError;
 use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
+use taximeter_store::{Filter, Store};
 
 use self::corrections::Corrections;
 use self::show::{Outcome, Run};
@@ -23,30 +26,27 @@ use super::load::{self, PriceFileError};
 use super::period::PeriodArgs;
 use super::progress::Progress;
 use super::serve::gateway_id;
-use crate::edge::journal::{self, JournalError};
-use crate::edge::store::{Filter, Store};
 use crate::exit::{self, Exit};
-use crate::tariffs::Tariffs;
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter rerate --month 2026-10 --config taximeter.yaml --dry-run        what would change
+  taximeter rerate --month 2026-10 --config taximeter.yaml --dry-run        show what would change
   taximeter rerate --month 2026-10 --config taximeter.yaml --reason 'discount of acme was late'
   taximeter rerate --from 2026-11-01 --to 2026-11-08 --tenant acme --book new.yaml --reason typo
   taximeter rerate --month 2026-10 --config taximeter.yaml --reason late --store postgres://…
 
-Every request is priced at the prices that were in force when it was admitted, as the files have
-them now. One whose cost changes gets a correction in the ledger; its record stays as it is, and
-bills show the correction in the month of the request. One that these files cannot price keeps its
-cost. Run again with the same files, nothing changes. Works while the gateway runs.
+The command takes the prices that the files have now for the time of each request's admission. If
+the cost of a request changes, the ledger gets a correction. The record stays as it is, and bills
+show the correction in the month of the request. A request without a price in these files keeps its
+cost. A second run with the same files changes nothing. The command works while the gateway runs.
 
-Of a database that gateways share, the requests of all of them are priced again. The corrections
-are written to the data directory, which is that of a gateway that feeds it, or a new one to be
-kept, and from there into the database. One run corrects at a time. One that ends in the middle is
-to be run again with the same directory; until then no other one begins. Where that directory is
-lost, --lost names its gateway, as the refusal does: --lost pod-7/0.";
+With a shared database, the command prices the requests of all gateways again. It writes the
+corrections to the data directory, and from there to the database. Use the data directory of a
+gateway that feeds the database, or a new one that you keep. Only one run corrects at a time. If a
+run ends early, run it again with the same directory; no other run can start before that. If that
+directory is lost, use --lost with the gateway in the error message: --lost pod-7/0.";
 
-/// Prices a period again, and writes the differences as corrections
+/// Prices a period again, and writes the differences to the ledger as corrections
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = EXAMPLES,
@@ -61,12 +61,12 @@ pub(crate) struct RerateArgs {
     #[arg(long)]
     tenant: Option<String>,
 
-    /// Only this model: the answer's, or the request's when there was no answer
+    /// Only this model: that of the answer, or that of the request if there was no answer
     #[arg(long)]
     model: Option<String>,
 
-    /// A file of prices, or a folder of them, laid over the built-in book in place of those that
-    /// the configuration names; several stand side by side
+    /// File or folder with prices, instead of the overrides in the configuration. It overrides the
+    /// built-in price book. May be repeated
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
@@ -74,15 +74,15 @@ pub(crate) struct RerateArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Why, for those who read the corrections
+    /// Reason, for people who read the corrections
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     reason: Option<String>,
 
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// A gateway whose data directory is lost, and with it what a run in the middle has written there
+    /// Name of a gateway whose data directory is lost, after a run that ended early
     #[arg(long, value_name = "GATEWAY", conflicts_with = "dry_run")]
     lost: Option<String>,
 
@@ -99,20 +99,20 @@ enum Format {
     Json,
 }
 
-/// What was agreed.
+/// The ledger and the prices to use.
 struct Agreed {
     ledger: Ledger,
     tariffs: Tariffs,
-    /// Where the gateway runs.
+    /// Resource attributes of the gateway.
     resource: BTreeMap<String, String>,
-    /// Whose month or day it is about.
+    /// The time zone of months and days.
     zone: Zone,
 }
 
-/// Writes the corrections, and shows the differences on `out`.
+/// Writes the corrections, and prints the differences to `out`.
 ///
-/// Errors: files of prices that cannot be used (exit 64), another run that writes corrections (exit
-/// 75), a ledger that cannot be read or written.
+/// Errors: a price file cannot be used (exit code 64); another run writes corrections (exit code
+/// 75); the ledger cannot be read or written.
 pub(crate) fn run(
     args: &RerateArgs,
     now: Timestamp,
@@ -151,8 +151,8 @@ fn would_change(args: &RerateArgs, agreed: &Agreed, period: Period) -> anyhow::R
     outcome(args, period, tariffs, &mut store, in_force, |_, _, _| Ok(()))
 }
 
-/// Each correction is in the journal before it is in the store, and all of them are in the store
-/// before it is asked what the next one is to correct: by whomever, and wherever a run has died.
+/// Writes corrections. Each one is in the journal before it is in the store. All earlier ones are in
+/// the store before the next run reads it, even if a run ended early.
 fn correct(
     args: &RerateArgs,
     agreed: &Agreed,
@@ -167,9 +167,9 @@ fn correct(
     let mut store = ledger.open_to_correct(&gateway_id(resource))?;
     let dir = &ledger.data_dir;
     let mut corrections =
-        Corrections::open(&dir.join(journal::CORRECTIONS), resource, reason, now)?;
+        Corrections::open(&dir.join(taximeter_journal::CORRECTIONS), resource, reason, now)?;
     store.begin_correcting(now, args.lost.as_deref()).map_err(Failure::from)?;
-    let mut feeds = journal::feeds(dir);
+    let mut feeds = taximeter_store::feeds(dir);
     store.catch_up(&mut feeds).map_err(Failure::from)?;
     let in_force = InForce::of(args, period, &mut store)?;
     corrections.go_on_behind(in_force.newest);
@@ -182,11 +182,11 @@ fn correct(
     Ok(outcome)
 }
 
-/// What requests owe by their last corrections.
+/// The costs of requests after their last corrections.
 #[derive(Default)]
 struct InForce {
     costs: HashMap<RequestId, Option<RecordCost>>,
-    /// When the newest of those was made.
+    /// The time of the newest correction.
     newest: Option<Timestamp>,
 }
 
@@ -202,7 +202,7 @@ impl InForce {
     }
 }
 
-/// Prices again what the store has, and hands on what changes.
+/// Prices the requests in the store again, and calls `change` for each new cost.
 fn outcome(
     args: &RerateArgs,
     period: Period,
@@ -214,7 +214,7 @@ fn outcome(
     let filter =
         Filter { tenant: args.tenant.clone(), from: Some(period.from()), to: Some(period.to()) };
     let mut outcome = Outcome::default();
-    let mut progress = Progress::new("pricing again");
+    let mut progress = Progress::new("requests priced again");
     let newest = store.newest()?;
     store.records(&filter, newest, None, |record| {
         progress.advance();
@@ -239,7 +239,7 @@ fn outcome(
 }
 
 impl RerateArgs {
-    /// What the configuration says, as far as there is one.
+    /// The ledger and the prices in the arguments.
     fn agreed(&self) -> Result<Agreed, Failure> {
         let mut ledger = self.ledger.find()?;
         let zone = self.period.zone.zone(ledger.config.as_ref());

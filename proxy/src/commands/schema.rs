@@ -1,17 +1,18 @@
-//! `taximeter schema`: what a configuration may look like, for editors.
+//! `taximeter schema`: prints the JSON Schema of the configuration.
 
 use std::io::{self, Write};
 
 use taximeter_config::Config;
 
-/// JSON Schema of the configuration, for editors
+/// Prints the JSON Schema of the configuration, for editors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   taximeter schema > taximeter.schema.json
 
-  # yaml-language-server: $schema=taximeter.schema.json
-      as the first line of a configuration beside it: keys are completed and explained, and mistakes
-      marked, by editors with the YAML language server (VS Code, Neovim, Emacs, Helix)")]
+Editors with the YAML language server (VS Code, Neovim, Emacs, Helix) then complete and explain keys,
+and mark mistakes. Write this as the first line of a configuration in the same folder:
+
+  # yaml-language-server: $schema=taximeter.schema.json")]
 pub(crate) struct SchemaArgs {}
 
 /// Writes the schema.

@@ -1,4 +1,4 @@
-//! `taximeter serve`: the gateway, from start to drained.
+//! `taximeter serve`: starts the gateway, runs it, and drains it at the end.
 
 mod keeping;
 mod reload;
@@ -16,71 +16,79 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use taximeter_config::{Config, Overrides};
+use taximeter_gateway::gateway::{Current, Gateway, ProcessParts, Rules};
+use taximeter_gateway::listen::Workers;
+use taximeter_gateway::recognise;
+use taximeter_journal::{Event, Journal, JournalError, Options};
+use taximeter_net::tls::{Reload, Tls, Watch};
+use taximeter_store::feeder::Feeder;
+use taximeter_store::push::Delivery;
+use taximeter_store::set_rejected_aside;
+use taximeter_system::clock;
+use taximeter_system::look::Look;
+use taximeter_system::memory;
+use taximeter_system::panics;
+use taximeter_system::signals::{Hangup, Stop};
+use taximeter_telemetry::events::{CertificateReloaded, EntryRejected, JournalChanged, Panicked};
+use taximeter_telemetry::log::{Log, LogFormat};
+use taximeter_telemetry::pusher;
+use taximeter_telemetry::{LogEvent, Telemetry};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::load::{self, LoadError};
-use crate::edge::feeder::Feeder;
-use crate::edge::journal::{Event, Journal, JournalError, Options};
-use crate::edge::listen::Workers;
-use crate::edge::look::Look;
-use crate::edge::push::Delivery;
-use crate::edge::signals::{Hangup, Stop};
-use crate::edge::tls::{Tls, Told, Watch};
-use crate::edge::{admin, clock, journal, memory, otlp, panics, recognise};
 use crate::exit::{self, Exit};
-use crate::gateway::{Current, Gateway, Parts, Rules};
-use crate::telemetry::events::{EntryRejected, LedgerTold, Panicked};
-use crate::telemetry::log::{Format, Log};
-use crate::telemetry::{LogEvent, Telemetry};
 use reload::{Reloader, Source};
 use signals::Signals;
 
-/// Threads for counting and files, off the threads that carry requests.
+/// Threads for token counts and files. They carry no requests.
 const BLOCKING_THREADS_MAX: usize = 4;
-/// After it most of what has run never runs again: engines that are there have been recognised.
+/// Time after which the engines are recognised and most start-up code never runs again.
 const START_WAIT: Duration = Duration::from_secs(3);
-/// How long streams have to end after they were told to.
+/// Longest time for streams to end after the cut.
 const CUT_WAIT: Duration = Duration::from_secs(1);
-/// How long what they owe may take to be counted: the first count loads a vocabulary.
+/// Longest time to count their tokens. The first count loads a vocabulary.
 const SETTLE_WAIT: Duration = Duration::from_secs(10);
-/// How long all of the end may take, from the cut on: supervisors are told 15 s.
+/// Longest time from the cut to the end of the process. The documentation tells supervisors 15 s.
 const END_WAIT: Duration = Duration::from_secs(14);
-/// How long store, receiver and collectors have where we are told to hurry.
+/// Time for store, receiver and collectors after a second signal.
 const HURRIED_WAIT: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter serve --upstream http://127.0.0.1:8000        no file: one engine, tenant `default`
+  taximeter serve --upstream http://127.0.0.1:8000        one engine, all requests to one tenant
   taximeter serve --config taximeter.yaml                 tenants, prices, several engines
-  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 python app.py  any client, through the meter";
+  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 python app.py  send a client through the gateway
 
-/// Runs the gateway.
+SIGTERM or Ctrl-C drains the gateway. A second signal ends it at once. SIGHUP reloads the
+configuration.";
+
+/// Runs the gateway
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Configuration file; flags override it.
+    /// Configuration file. The other options override it
     #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
     config: Option<PathBuf>,
-    /// Engine to stand before, such as http://127.0.0.1:8000.
+    /// Base URL of the engine, such as http://127.0.0.1:8000
     #[arg(long, value_name = "URL", env = "TAXIMETER_UPSTREAM")]
     upstream: Option<String>,
-    /// Where clients connect [default: 127.0.0.1:8080].
+    /// Address for clients [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR", env = "TAXIMETER_LISTEN")]
     listen: Option<String>,
-    /// Metrics and health [default: 127.0.0.1:9464].
+    /// Admin address for metrics, health, usage API and console [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDR", env = "TAXIMETER_ADMIN")]
     admin: Option<String>,
-    /// Journal and store [default: ./taximeter-data].
+    /// Directory for the ledger and the SQLite store [default: ./taximeter-data]
     #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
     data_dir: Option<String>,
-    /// How log lines look on stderr.
+    /// Format of log lines on stderr
     #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
-    log_format: Format,
+    log_format: LogFormat,
 }
 
-/// Runs until told to stop.
+/// Runs the gateway until a signal ends it.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let mut signals = Signals::new(&runtime)?;
@@ -110,7 +118,7 @@ struct Begun {
     seen: Look,
 }
 
-/// Reads the configuration and starts, or says why not.
+/// Reads the configuration and starts the gateway, or prints why it cannot.
 fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exit>> {
     let overrides = Overrides {
         upstream: args.upstream.clone(),
@@ -126,7 +134,7 @@ fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exi
             (Vec::new(), config.map_err(LoadError::from))
         }
         (None, None) => {
-            exit::complain("nothing to stand before: give --upstream URL or --config FILE");
+            exit::complain("there is no upstream; use --upstream URL or --config FILE");
             return Ok(Err(Exit::Configuration));
         }
     };
@@ -155,10 +163,10 @@ fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exi
     }
 }
 
-/// What a person is told who wanted to start.
+/// The message for a start that failed.
 fn not_started(fault: &LoadError) -> String {
     match fault {
-        // They say it themselves.
+        // Their text ends with the same words.
         LoadError::Mistakes(mistakes) => mistakes.to_string(),
         other => format!("{other}; nothing was started"),
     }
@@ -167,28 +175,28 @@ fn not_started(fault: &LoadError) -> String {
 /// A running gateway.
 pub(crate) struct Running {
     pub(crate) current: Current,
-    /// Where the next one is put.
+    /// Puts another gateway in force.
     replace: watch::Sender<Arc<Gateway>>,
     workers: Workers,
     feeder: Feeder,
     delivery: Option<Delivery>,
-    otlp: Vec<otlp::Pusher>,
+    otlp: Vec<pusher::Pusher>,
     runtime: Runtime,
-    /// Where clients connect.
+    /// The address for clients.
     pub(crate) listen: SocketAddr,
-    /// Where metrics are.
+    /// The admin address.
     pub(crate) admin: SocketAddr,
 }
 
-/// Starts the gateway: ledger first, clients last.
+/// Starts the gateway. The ledger opens first, and the address for clients last.
 ///
-/// Errors: data directory in use or damaged, address in use, prices or vocabularies that cannot be
-/// read.
+/// Errors: the data directory is in use or damaged; an address is in use; prices or vocabularies
+/// cannot be read.
 pub(crate) fn start(config: Config, log: Log) -> anyhow::Result<Running> {
     start_on(runtime()?, config, log)
 }
 
-/// The runtime of all that is not on a request's path.
+/// The background runtime: everything that carries no requests.
 fn runtime() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -226,17 +234,18 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         &|record| tariffs.cost_again(record).ok().flatten(),
     )?;
     tell::recovery(&telemetry, &recovery);
-    journal::set_rejected_aside(&config.data_dir, &recovery, |fault, path| {
+    set_rejected_aside(&config.data_dir, &recovery, |fault, path| {
         telemetry.emit(&EntryRejected { fault, path });
     })
     .with_context(|| format!("cannot write to {}", config.data_dir.display()))?;
     let rules = Rules { config, tariffs, tokenizers };
     let background = runtime.handle().clone();
-    let gateway = Arc::new(Gateway::new(rules, Parts { id, journal, telemetry, background }));
+    let gateway =
+        Arc::new(Gateway::new(rules, ProcessParts { id, journal, telemetry, background }));
     let (replace, current) = Current::new(gateway.clone());
     let watched = |(tls, watch): (Tls, Watch)| {
-        let lasting = gateway.lasting().clone();
-        let tell = move |told: &Told<'_>| told.tell(&lasting.telemetry.log);
+        let process = gateway.process().clone();
+        let tell = move |told: &Reload<'_>| process.telemetry.emit(&CertificateReloaded(told));
         gateway.background.spawn(watch.run(tell));
         tls
     };
@@ -250,10 +259,10 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let feeder = keeping::feeder(&gateway)?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &emission)?;
-    // Whoever is told that we are ready can connect.
+    // The listener is open before `/readyz` says that the gateway is ready.
     let listener = TcpListener::bind(gateway.config.listen)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
-    let admin = admin::start(current.clone(), admin_tls)
+    let admin = taximeter_admin::start(current.clone(), admin_tls)
         .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
     let workers = Workers::start(listener, &current, tls.as_ref())?;
     recognise::start(&gateway);
@@ -262,15 +271,15 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {
-    Box::new(move |event| telemetry.emit(&LedgerTold(event)))
+    Box::new(move |event| telemetry.emit(&JournalChanged(event)))
 }
 
-/// Name of this gateway on records: the host's.
+/// The name of this gateway on records, made from the name of the host.
 pub(super) fn gateway_id(resource: &BTreeMap<String, String>) -> String {
     format!("{}/0", host(resource))
 }
 
-/// What those are called who write here.
+/// The name of the host, or of the pod.
 pub(super) fn host(resource: &BTreeMap<String, String>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = resource.get("k8s.pod.name").map_or(host.trim(), String::as_str);
@@ -278,7 +287,7 @@ pub(super) fn host(resource: &BTreeMap<String, String>) -> String {
 }
 
 impl Running {
-    /// From now on the configuration is read again when it changes, or when we are told to.
+    /// Starts to reload the configuration when its files change, and on SIGHUP.
     fn read_again(
         &self,
         source: Option<Source>,
@@ -297,7 +306,7 @@ impl Running {
                 self.runtime.spawn(async move {
                     loop {
                         hangup.wait().await;
-                        let hint = "start it with --config FILE to change it while it runs";
+                        let hint = "start with --config FILE to reload the configuration";
                         let log = &current.get().telemetry.log;
                         log.tell(LogEvent::ConfigWithoutFile, [("hint", hint.into())]);
                     }
@@ -306,13 +315,13 @@ impl Running {
         }
     }
 
-    /// Serves until SIGTERM or SIGINT and for the grace behind it, then drains; a second signal ends
-    /// at once.
+    /// Serves until SIGTERM or SIGINT and for the grace period after it, then drains. A second
+    /// signal ends the process at once.
     fn until_signal(self, mut stop: Stop) {
         self.say_listening();
         self.runtime.spawn(async {
             sleep(START_WAIT).await;
-            // Where it cannot be given back, it stays.
+            // If the kernel refuses, the memory stays in use.
             let _ = taximeter_resident::give_back();
         });
         self.runtime.block_on(stop.wait());
@@ -335,8 +344,8 @@ impl Running {
         });
     }
 
-    /// Serves on while those who balance load learn that nobody should come; whether a signal came
-    /// meanwhile.
+    /// Serves for the grace period, while load balancers learn that the gateway leaves. Returns
+    /// whether another signal came.
     fn leave(&self, grace: Duration, stop: &mut Stop) -> bool {
         if grace.is_zero() {
             return false;
@@ -349,7 +358,7 @@ impl Running {
         self.runtime.block_on(async { timeout(grace, stop.wait()).await.is_ok() })
     }
 
-    /// Who reads this may ask, and may tell us to stop.
+    /// Logs that the gateway listens. It serves requests and handles signals from here on.
     fn say_listening(&self) {
         let gateway = self.current.get();
         let config = &gateway.config;
@@ -365,7 +374,7 @@ impl Running {
         );
     }
 
-    /// Stops a gateway whose clients are done.
+    /// Drains the gateway and ends it.
     pub(crate) fn stop(self) {
         self.begin_drain();
         self.finish(std::future::pending());
@@ -378,24 +387,25 @@ impl Running {
         self.workers.drain();
     }
 
-    /// Cuts what still runs, settles it, and closes the ledger; then others get what they lack, as
-    /// long as there is time, of which there is little once `hurry` is ready.
+    /// Cuts the requests that still run, settles them, and closes the ledger. After that, store,
+    /// receiver and collectors get the rest, as long as there is time. Once `hurry` is ready, there
+    /// is little time.
     fn finish(self, hurry: impl Future<Output = ()>) {
         let began = clock::now();
         self.workers.cut();
         self.runtime.block_on(async {
             let _ = timeout(CUT_WAIT, self.idle()).await;
-            // Those who left are still being counted.
+            // Tokens of clients that left are still being counted.
             let _ = timeout(SETTLE_WAIT, self.settled()).await;
         });
         let Self { current, workers, feeder, delivery, otlp, runtime, .. } = self;
-        let lasting = current.get().lasting().clone();
-        // Before anything that may hang. The writer has told what it could not write.
-        let _ = lasting.journal.close();
-        // All at once: one that hangs takes no time from the others.
+        let process = current.get().process().clone();
+        // The journal closes before anything that may hang. The writer has logged its errors.
+        let _ = process.journal.close();
+        // All of them stop at the same time, so one that hangs does not delay the others.
         feeder.stop();
         delivery.iter().for_each(Delivery::stop);
-        otlp.iter().for_each(otlp::Pusher::stop);
+        otlp.iter().for_each(pusher::Pusher::stop);
         runtime.block_on(async {
             let all = async {
                 workers.ended().await;
@@ -417,10 +427,10 @@ impl Running {
                 () = hurry => {}
             }
         });
-        // What is left of it ends with the process.
+        // Threads that still run end with the process.
         runtime.shutdown_background();
-        lasting.telemetry.log.tell(LogEvent::Stopped, []);
-        lasting.telemetry.log.flush();
+        process.telemetry.log.tell(LogEvent::Stopped, []);
+        process.telemetry.log.flush();
     }
 
     async fn settled(&self) {

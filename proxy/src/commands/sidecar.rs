@@ -1,4 +1,4 @@
-//! What a sidecar should be, as flags: of `inject` and of `webhook`.
+//! The arguments for a sidecar, which `inject` and `webhook` share.
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::str::FromStr as _;
@@ -8,67 +8,67 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use taximeter_config::UpstreamUrl;
 use taximeter_sidecar::{Beside, Cpu, JournalSize, Memory, Sidecar, Tenant, drain_seconds};
 
-/// Of this version.
+/// The image of this version.
 const IMAGE: &str = concat!("taximeter:", env!("CARGO_PKG_VERSION"));
 
-/// Annotations of a pod, `taximeter.io/` and a flag's name, win over these.
+/// Annotations of a pod override these options: `taximeter.io/` and the name of the option.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sidecar")]
 pub(crate) struct SidecarArgs {
-    /// Image of the sidecar.
+    /// Image of the sidecar
     #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
     image: String,
-    /// When nodes ask the registry for it.
+    /// Pull policy of the image
     #[arg(long, value_name = "POLICY", default_value = "IfNotPresent",
           value_parser = ["Always", "IfNotPresent", "Never"])]
     image_pull_policy: String,
-    /// Whom it stands beside: an inference engine, whose callers come to it, or an application,
-    /// whose OPENAI_BASE_URL and ANTHROPIC_BASE_URL point at it.
+    /// What the pod runs: an inference engine, whose clients then connect to the sidecar, or an
+    /// application, whose OPENAI_BASE_URL and ANTHROPIC_BASE_URL then point to the sidecar
     #[arg(long, default_value = "engine",
           value_parser = PossibleValuesParser::new(["engine", "application"])
               .try_map(|word| Beside::from_str(&word)))]
     beside: Beside,
-    /// Container of the engine, or of the application [default: the one that looks like an engine;
-    /// all of an application's].
+    /// Container of the engine or the application [default: the container that looks like an engine;
+    /// all containers of an application]
     #[arg(long, value_name = "NAME")]
     container: Option<String>,
-    /// Port of the engine [default: its `--port`, the port that it declares, or its engine's].
+    /// Port of the engine [default: its `--port`, else its declared port, else the usual one of the
+    /// engine]
     #[arg(long, value_name = "PORT")]
     engine_port: Option<NonZeroU16>,
-    /// Port of the sidecar [default: 8080, or 18080, 28080, 38080 where that is taken].
+    /// Port of the sidecar [default: 8080, or 18080, 28080, 38080 if that is in use]
     #[arg(long, value_name = "PORT")]
     listen_port: Option<NonZeroU16>,
-    /// Who pays for callers without a key: `namespace`, `label:KEY` of the pod, or a name [default:
-    /// `default` beside an engine, `namespace` beside an application].
+    /// Tenant for callers without a key: `namespace`, `label:KEY` of the pod, or a name [default:
+    /// `default` for an engine, `namespace` for an application]
     #[arg(long, value_name = "TENANT", value_parser = Tenant::from_str)]
     tenant: Option<Tenant>,
-    /// What the sidecar asks for an application [default: what OPENAI_BASE_URL was, or OpenAI].
+    /// Upstream for an application [default: its old OPENAI_BASE_URL, else OpenAI]
     #[arg(long, value_name = "URL", value_parser = url)]
     upstream: Option<String>,
-    /// ConfigMap whose `taximeter.yaml` the sidecar reads [default: the annotation
-    /// `taximeter.io/config`, which is written for it]. Its `listen` is the sidecar's port. Its
-    /// `admin` is port 9464 with --admin-secret; beside an application without one it does not
-    /// count: TAXIMETER_ADMIN in the container says 127.0.0.1:9464, where its probes ask.
+    /// ConfigMap with a `taximeter.yaml` for the sidecar [default: a generated configuration in the
+    /// annotation `taximeter.io/config`]. Its `listen` must be the port of the sidecar. With
+    /// --admin-secret, its `admin` must be port 9464. For an application without --admin-secret, its
+    /// `admin` has no effect: the probes use 127.0.0.1:9464, which TAXIMETER_ADMIN sets
     #[arg(long, value_name = "NAME")]
     config_map: Option<String>,
-    /// Secret whose `token` opens the admin address (9464) to the cluster: metrics, and probes that
-    /// ask whether requests are served [default: it is open to the pod alone].
+    /// Secret with a `token` for the admin address. It opens port 9464 to the cluster, for metrics
+    /// and readiness probes [default: only the pod itself can use the admin address]
     #[arg(long, value_name = "NAME")]
     admin_secret: Option<String>,
-    /// Most memory that the sidecar may take, from 128Mi; a quarter of it is for bodies that are held at
-    /// once.
+    /// Memory limit of the sidecar, at least 128Mi. A quarter of it is for request bodies
     #[arg(long, value_name = "BYTES", default_value = Sidecar::MEMORY, value_parser = Memory::from_str)]
     memory: Memory,
-    /// What it is promised of processors. It has no limit of them, which would delay tokens.
+    /// CPU request of the sidecar. There is no CPU limit, because it would delay tokens
     #[arg(long, value_name = "CPUS", default_value = Sidecar::CPU, value_parser = Cpu::from_str)]
     cpu: Cpu,
-    /// How long requests have to end once the pod's other containers have gone: a part of the pod's
-    /// terminationGracePeriodSeconds.
+    /// Time for requests to end after the other containers have ended. It is a part of the pod's
+    /// terminationGracePeriodSeconds
     #[arg(long, value_name = "SECONDS", default_value = Sidecar::DRAIN_SECONDS,
           value_parser = drain_seconds)]
     drain_seconds: NonZeroU32,
-    /// Size of the journal's volume, from 128Mi, of which it takes nine tenths; a million short requests
-    /// want 2.4 GB without PostgreSQL.
+    /// Size of the journal volume, at least 128Mi. The journal uses at most nine tenths of it. A
+    /// million short requests need 2.4 GB without PostgreSQL
     #[arg(long, value_name = "BYTES", default_value = Sidecar::JOURNAL_SIZE,
           value_parser = JournalSize::from_str)]
     journal_size: JournalSize,
@@ -79,7 +79,7 @@ fn url(text: &str) -> Result<String, String> {
 }
 
 impl SidecarArgs {
-    /// What they say.
+    /// The sidecar in the arguments.
     pub(super) fn sidecar(&self) -> Sidecar {
         Sidecar {
             image: self.image.clone(),

@@ -1,4 +1,4 @@
-//! `taximeter simulate`: the simulated engine alone.
+//! `taximeter simulate`: runs the simulated engine.
 
 use std::future::Future;
 use std::io::Write;
@@ -7,23 +7,22 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use clap::Args;
 use taximeter_simulator::{Behaviour, Simulator};
-
-use crate::edge::signals::Stop;
+use taximeter_system::signals::Stop;
 
 const EXAMPLES: &str = "\
 Examples:
   taximeter simulate                                    an engine on 127.0.0.1:8000
-  taximeter simulate --prefill-ms 200 --gap-ms 20       one that takes its time
-  taximeter simulate --set die_after=10                 one whose streams break
-  curl 127.0.0.1:8000/simulate/served                   what it really served
+  taximeter simulate --prefill-ms 200 --gap-ms 20       a slow engine
+  taximeter simulate --set die_after=10                 an engine whose streams break off
+  curl 127.0.0.1:8000/simulate/served                   what the engine really served
 
-A request may change any setting for itself: `x-simulate: gap_ms=5,output_tokens=64,status=503`.";
+A request can change any setting for itself: `x-simulate: gap_ms=5,output_tokens=64,status=503`.";
 
-/// A simulated engine: chat, completions, responses, messages, embeddings
+/// Runs a simulated engine: chat, completions, responses, messages, embeddings
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
-    /// Where it listens
+    /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
 
@@ -31,19 +30,19 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "MS", default_value_t = 20.0)]
     prefill_ms: f64,
 
-    /// Milliseconds from one chunk to the next; 0 sends as fast as the client reads
+    /// Milliseconds between two chunks. 0 sends as fast as the client reads
     #[arg(long, value_name = "MS", default_value_t = 10.0)]
     gap_ms: f64,
 
-    /// Each gap is longer or shorter by up to this much
+    /// Largest random change of each gap, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0.0)]
     jitter_ms: f64,
 
-    /// Tokens of each answer, unless the request's own maximum is smaller
+    /// Output tokens of each answer, unless the request asks for fewer
     #[arg(long, value_name = "N", default_value_t = 64)]
     output_tokens: u64,
 
-    /// Of them, reasoning
+    /// Output tokens that are reasoning
     #[arg(long, value_name = "N", default_value_t = 0)]
     reasoning_tokens: u64,
 
@@ -51,15 +50,15 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     chunk_tokens: u64,
 
-    /// Beginnings of prompts that were seen before are cached
+    /// Report known beginnings of prompts as cached input
     #[arg(long)]
     prefix_cache: bool,
 
-    /// All streams send in the same instants, as engines do that decode in batches
+    /// Send the chunks of all streams at the same moments, as an engine with batches does
     #[arg(long)]
     in_step: bool,
 
-    /// Any other setting, as in `x-simulate`: die_after=10, status=503, no_usage …
+    /// Other settings, as in `x-simulate`: die_after=10, status=503, no_usage and so on
     #[arg(long, value_name = "SETTINGS", default_value = "", value_parser = settings)]
     set: String,
 }
@@ -80,7 +79,7 @@ impl SimulateArgs {
     }
 }
 
-/// Refuses at the command line what the engine would not understand.
+/// Checks the settings.
 fn settings(text: &str) -> Result<String, String> {
     match Behaviour::default().with(text) {
         Ok(_) => Ok(text.to_owned()),
@@ -88,7 +87,7 @@ fn settings(text: &str) -> Result<String, String> {
     }
 }
 
-/// Serves until told to stop.
+/// Runs the engine until a signal ends it.
 pub(crate) fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -97,9 +96,9 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Res
     })
 }
 
-/// Serves until `stop`.
+/// Runs the engine until `stop`.
 ///
-/// Errors: an address that cannot be listened on, a time that is none.
+/// Errors: it cannot listen on the address; a setting is not valid.
 async fn run(
     args: &SimulateArgs,
     stop: impl Future<Output = ()>,

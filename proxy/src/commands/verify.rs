@@ -1,13 +1,7 @@
-//! `taximeter verify`: is the ledger whole, and does all that was made of it agree with it?
+//! `taximeter verify`: checks the ledger, the store, exports and statements.
 
-mod account;
 mod export;
-mod findings;
-mod journal;
-mod standing;
 mod statement;
-mod store;
-mod tally;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,40 +9,41 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
+use taximeter_store::Store;
+use taximeter_store::terms::Terms;
+use taximeter_store::verify::Findings;
+use taximeter_store::{feeds, verify};
 
-use self::findings::Findings;
 use self::statement::StatementArgs;
 use super::ledger::{Ledger, LedgerArgs};
-use crate::edge::journal::feeds;
-use crate::edge::store::Store;
-use crate::terms::Terms;
+use super::progress::Progress;
 
 const EXAMPLES: &str = "\
 Examples:
-  taximeter verify                                   every entry, every sum
-  taximeter verify --config taximeter.yaml           of that file's gateway
-  taximeter verify --rebuild                         the store anew, from the journals
-  taximeter verify --store postgres://…              the directory's journal and that database
+  taximeter verify                                   check every entry and every sum
+  taximeter verify --config taximeter.yaml           check the ledger of that configuration
+  taximeter verify --rebuild                         rebuild the store from the journals first
+  taximeter verify --store postgres://…              check the local journal and that database
   taximeter verify --export october.csv.manifest.json
   taximeter verify --export acme.csv.manifest.json --config taximeter.yaml   with GPUs and credits
-  taximeter keys signing -o signing.pem              once: the key that statements are signed with
+  taximeter keys signing -o signing.pem              make a key for statements, once
   taximeter verify --statement acme --month 2026-10 --signing-key signing.pem -o acme.json
-  taximeter verify --statement acme.json --public-key public.pem     what the tenant does
-  taximeter verify --statement acme.json --public-key public.pem --data-dir DIR   and what it was
-      made of: whether the journal there is still what it was then
+  taximeter verify --statement acme.json --public-key public.pem     check a statement
+  taximeter verify --statement acme.json --public-key public.pem --data-dir DIR
+                                                     also check that the journal is unchanged
 
-Works while the gateway runs and while it does not. Ends with 1 when something is wrong, and says
-what and where.";
+The command works while the gateway runs, and without it. If something is wrong, it prints each
+fault with its place, and the exit code is 1.";
 
 /// Checks the whole ledger: gaps, repeats, broken chain, open reservations, sums
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// Build the store anew from the journals first; what they no longer have is kept
+    /// Rebuild the store from the journals first. Records that the journals no longer have stay
     #[arg(long, conflicts_with = "statement")]
     rebuild: bool,
 
-    /// Check an export too: its manifest, with the files beside it. May be repeated
+    /// Also check an export: its manifest, and the files beside it. May be repeated
     #[arg(long, value_name = "MANIFEST", conflicts_with = "statement")]
     export: Vec<PathBuf>,
 
@@ -59,9 +54,9 @@ pub(crate) struct VerifyArgs {
     ledger: LedgerArgs,
 }
 
-/// Verifies, and says on `out` what was read and what is wrong.
+/// Checks everything, and prints the report to `out`. With a fault, the exit code is 1.
 ///
-/// Errors: what cannot be read at all; what is wrong is no error but an exit code of 1.
+/// Errors: the ledger or the store cannot be read at all.
 pub(crate) fn run(
     args: &VerifyArgs,
     now: Timestamp,
@@ -88,7 +83,10 @@ fn whole(
     if args.rebuild {
         rebuild(ledger, &mut store, &mut findings)?;
     }
-    journal::verify(&ledger.data_dir, &mut store, &mut findings)?;
+    let mut progress = Progress::new("reading");
+    let mut steps = |what| progress.advance_in(what);
+    verify::verify(&ledger.data_dir, &mut store, &mut steps, &mut findings)?;
+    progress.end();
     let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
     for manifest in &args.export {
         export::verify(manifest, &mut store, &terms, now, &mut findings)?;
@@ -99,12 +97,12 @@ fn whole(
 
 fn rebuild(ledger: &Ledger, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
     let kept = store.rebuild(&mut feeds(&ledger.data_dir))?;
-    findings.hear("store: built anew from the journals".to_owned());
+    findings.hear("store: rebuilt from the journals".to_owned());
     let kept = [(kept.kept_records, "records"), (kept.kept_corrections, "corrections")];
     for (count, what) in kept.into_iter().filter(|(count, _)| *count > 0) {
         findings.note(format!(
-            "the store has {count} {what} that the journals do not have; they are kept: older \
-             segments are dropped once the store has them"
+            "the store keeps {count} {what} that are in no journal; the gateway deletes old journal \
+             segments once the store has them"
         ));
     }
     Ok(())

@@ -1,4 +1,6 @@
-//! `taximeter webhook`: sidecars for pods as they are created, asked by the API server.
+//! `taximeter webhook`: an admission webhook that adds sidecars to new pods in Kubernetes.
+
+mod server;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -7,20 +9,20 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use taximeter_net::serving::PROTOCOLS;
+use taximeter_net::tls::{Files, Tls};
 use taximeter_sidecar::Reviewer;
+use taximeter_system::signals::Stop;
+use taximeter_telemetry::events::CertificateReloaded;
+use taximeter_telemetry::log::{Log, LogFormat};
+use taximeter_telemetry::{Event as _, LogEvent};
 
 use super::sidecar::SidecarArgs;
-use crate::edge::serving::PROTOCOLS;
-use crate::edge::signals::Stop;
-use crate::edge::tls::{Files, Tls};
-use crate::edge::webhook;
 use crate::exit::{self, Exit};
-use crate::telemetry::LogEvent;
-use crate::telemetry::log::{Format, Log};
 
-/// The system's own pods must start whatever becomes of us.
+/// Pods of Kubernetes itself never get a sidecar, so they always start.
 const SYSTEM_NAMESPACE: &str = "kube-system";
-/// Threads for reading the files of certificates.
+/// Threads that read certificate files.
 const BLOCKING_THREADS_MAX: usize = 2;
 
 const EXAMPLES: &str = "\
@@ -28,44 +30,44 @@ Example:
   taximeter webhook --listen 0.0.0.0:8443 --cert /tls/tls.crt --key /tls/tls.key \\
     --image registry.example/taximeter:0.1.0
 
-Answers admission reviews (admission.k8s.io/v1) at POST /inject, and GET /healthz. A pod gets a
-sidecar when it asks for one by `taximeter.io/inject: \"true\"`, an annotation or a label; where both
-are there, the annotation holds. Pods of kube-system and of the webhook's own namespace never do.
+The webhook answers admission reviews (admission.k8s.io/v1) at POST /inject, and GET /healthz. A pod
+gets a sidecar if it has the annotation or label `taximeter.io/inject: \"true\"`. If it has both, the
+annotation decides. Pods in kube-system and in the webhook's own namespace never get one.
 
-No pod is held up: one that cannot have a sidecar is let through without, with a warning that says
-why. What is no review is answered 400. Certificate, key and client CA are read again when their
-files change; SIGTERM lets running reviews end.";
+The webhook blocks no pod. If a pod cannot have a sidecar, it starts without one, and the answer has a
+warning with the reason. A request that is no review gets status 400. Certificate, key and client CA
+are reloaded when their files change. SIGTERM lets running reviews end.";
 
-/// Adds the sidecar to pods that ask for it, as an admission webhook
+/// Runs an admission webhook that adds the sidecar to pods that ask for it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WebhookArgs {
-    /// Where the API server connects.
+    /// Address for the API server
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8443")]
     listen: SocketAddr,
-    /// Certificate in PEM, ours first, for the name of the Service.
+    /// PEM file with the certificate for the name of the Service, and its chain after it
     #[arg(long, value_name = "FILE")]
     cert: PathBuf,
-    /// Private key of the certificate, in PEM.
+    /// PEM file with the private key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Authorities, in PEM, one of which must have signed the caller's certificate [default: nobody
-    /// is asked for one].
+    /// PEM file with authorities, one of which must have signed the client certificate of the API
+    /// server [default: no client certificate is needed]
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// The webhook's own namespace.
+    /// The webhook's own namespace
     #[arg(long, value_name = "NAME", env = "K8S_NAMESPACE_NAME")]
     namespace: Option<String>,
-    /// How log lines look on stderr.
+    /// Format of log lines on stderr
     #[arg(long, value_enum, default_value_t, env = "TAXIMETER_LOG_FORMAT")]
-    log_format: Format,
+    log_format: LogFormat,
     #[command(flatten)]
     sidecar: SidecarArgs,
 }
 
-/// Answers until told to stop.
+/// Runs the webhook until a signal ends it. With bad certificate files, the exit code is 64.
 ///
-/// Errors: the address cannot be had; files of certificates that do not do end with 64.
+/// Errors: it cannot listen on the address.
 pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<ExitCode> {
     let files = Files {
         certificate: args.cert.clone(),
@@ -98,12 +100,12 @@ pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<ExitCode> {
         let stop = Stop::new().context("cannot listen for signals")?;
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
         let told = log.clone();
-        tokio::spawn(watch.run(move |event| event.tell(&told)));
+        tokio::spawn(watch.run(move |reload| CertificateReloaded(reload).line(&told)));
         log.tell(
             LogEvent::Listening,
             [("listen", address.to_string().into()), ("version", env!("CARGO_PKG_VERSION").into())],
         );
-        webhook::serve(listener, tls, reviewer, log.clone(), stop).await;
+        server::serve(listener, tls, reviewer, log.clone(), stop).await;
         anyhow::Ok(())
     })?;
     log.tell(LogEvent::Stopped, []);

@@ -5,13 +5,13 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../../proxy/src/edge"]
+#[path = "../../../proxy/net/src"]
 #[expect(dead_code, reason = "the gateway asks more of it")]
-mod edge {
+mod net {
     pub(crate) mod frames;
 }
 
-use edge::frames::{Frame, Frames, Kind};
+use net::frames::{Frame, Frames, Kind};
 
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;

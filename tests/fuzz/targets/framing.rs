@@ -5,13 +5,13 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../../proxy/src/edge"]
+#[path = "../../../proxy/net/src"]
 #[expect(dead_code, reason = "answers are read by it too")]
-mod edge {
+mod net {
     pub(crate) mod framing;
 }
 
-use edge::framing::{Broken, Framing, FramingFault};
+use net::framing::{Broken, Framing, FramingFault};
 
 const HEAD_BYTES_MAX: usize = 1 << 10;
 const FIELDS_MAX: usize = 10;

@@ -1,6 +1,8 @@
 //! The console: pages that are whole, keep to their own files, say what the API says, and show
 //! whatever names come as names.
 
+mod usage;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -28,6 +30,9 @@ fn pages(gateway: &Gateway) -> Vec<String> {
         "/live",
         "/requests",
         "/requests?tenant=acme&model=&end=complete&order=oldest",
+        "/usage",
+        "/usage?span=day&by=label%3Ateam&tenant=acme",
+        "/usage?by=upstream,model,tenant&zone=Asia%2FKolkata",
         "/bill",
         "/bill?month=2024-02&tenant=acme",
         "/prices",
@@ -225,7 +230,7 @@ fn the_unknown_is_said_and_is_no_zero() {
         }
     }
     let overview = page(&gateway.admin("/"));
-    assert!(overview.contains("The cost of <data value=\"1\">1</data> requests is unknown"));
+    assert!(overview.contains("Requests of unknown cost: <data value=\"1\">1</data>"));
 }
 
 #[test]
@@ -252,8 +257,14 @@ fn names_are_shown_as_names_whatever_they_are() {
     await_store(&gateway);
     let mut paths = pages(&gateway);
     paths.extend(
-        ["/?by=model", "/requests?model=%3Cimg+src%3Dx%3E", "/bill?tenant=%3Cb%3E"]
-            .map(str::to_owned),
+        [
+            "/?by=model",
+            "/usage?by=model",
+            "/usage?tenant=%3Cb%3E%3Ci%3E&by=label%3A%3Cscript%3E",
+            "/requests?model=%3Cimg+src%3Dx%3E&key=%3Ci%3E&label=%3Cu%3E%3D&without=key",
+            "/bill?tenant=%3Cb%3E",
+        ]
+        .map(str::to_owned),
     );
     for path in paths {
         let text = page(&gateway.admin(&path));
@@ -272,7 +283,7 @@ fn what_cannot_be_shown_is_said_on_a_page_to_people_and_as_a_problem_to_programs
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     for (path, status, said) in [
-        ("/nothing", 404, "there is no /nothing here"),
+        ("/nothing", 404, "the admin address has no /nothing"),
         ("/requests/1", 404, "there is no record"),
         ("/?zone=Mars", 400, "Europe/Berlin"),
         ("/?span=century", 400, "last-month"),
@@ -282,6 +293,8 @@ fn what_cannot_be_shown_is_said_on_a_page_to_people_and_as_a_problem_to_programs
         ("/?from=1990-01-01&to=2026-01-01", 422, "shorter period"),
         ("/bill?month=1", 400, "2026-11"),
         ("/requests?limit=101", 400, "from 1 to 100"),
+        ("/requests?label=team", 400, "team=search"),
+        ("/usage?by=colour", 400, "label:NAME"),
     ] {
         let shown = with(&gateway, path, BROWSER);
         assert_eq!(shown.status(), status, "{path}");
@@ -300,7 +313,9 @@ fn where_there_is_a_token_pages_need_it_and_say_so() {
     let token = "admin_token: correct-horse-battery";
     let gateway = Setup::before(&engine).upstream("dialect: openai").with(token).start();
     let basic = format!("{BROWSER}Authorization: Basic OmNvcnJlY3QtaG9yc2UtYmF0dGVyeQ==\r\n");
-    for path in ["/", "/live", "/requests", "/requests/1", "/bill", "/prices", "/upstreams"] {
+    for path in
+        ["/", "/live", "/requests", "/requests/1", "/usage", "/bill", "/prices", "/upstreams"]
+    {
         let refused = with(&gateway, path, BROWSER);
         assert_eq!(refused.status(), 401, "{path}");
         assert!(page(&refused).contains("admin_token"));

@@ -1,4 +1,4 @@
-//! `docs/api.md` is what the gateway says of its own answers, for people.
+//! `docs/reference/api.md` is what the gateway says of its own answers, for people.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,12 +22,12 @@ fn the_page_says_what_the_description_says() {
     let gateway = Gateway::before(&engine);
     let description = Description::of(&gateway);
     let page = page(description.document());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/api.md");
     if std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always") {
         std::fs::write(&path, &page).expect("write the page");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, page, "docs/api.md is old: INSTA_UPDATE=always makes it anew");
+    assert_eq!(written, page, "docs/reference/api.md is old: INSTA_UPDATE=always makes it anew");
 }
 
 fn page(document: &Value) -> String {

@@ -111,5 +111,5 @@ fn an_export_that_is_to_be_split_is_refused_by_command_and_address() {
     let data_dir = data_dir.to_str().expect("UTF-8");
     let output = taximeter(["bill", "--data-dir", data_dir, "--format", "focus", "--by", "tenant"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("leave --by out"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("remove --by"), "{output:?}");
 }

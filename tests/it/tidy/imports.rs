@@ -24,7 +24,43 @@ pub(super) fn circles(sources: &[(String, String)]) -> Vec<String> {
     circles.into_iter().collect()
 }
 
-/// `proxy/src/edge/clock.rs` → `[proxy/src, edge, clock]`; `None` for what is not part of a crate's
+/// Circles in the imports between the folders of each crate: a file that stands beside a folder of
+/// its name belongs to it, and what lies deeper does too.
+pub(super) fn folder_circles(sources: &[(String, String)]) -> Vec<String> {
+    let files: BTreeMap<Module, (&str, &str)> = sources
+        .iter()
+        .filter(|(path, _)| !path.contains("/tests/") && !path.ends_with("/tests.rs"))
+        .filter_map(|(path, text)| Some((module(path)?, (path.as_str(), text.as_str()))))
+        .collect();
+    // The root of a crate has the names of all of its parts, and is no part.
+    let folder = |module: &Module| module.get(..2).map(|names| names.join("/"));
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (from, (_, text)) in &files {
+        let Some(start) = folder(from) else { continue };
+        let reached = imports(from, text, &files).into_iter().filter_map(folder);
+        graph.entry(start.clone()).or_default().extend(reached.filter(|to| *to != start));
+    }
+    let reach = |start: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+        while let Some(next) = open.pop() {
+            let further = graph.get(next).into_iter().flatten();
+            open.extend(further.filter(|to| seen.insert((*to).clone())));
+        }
+        seen
+    };
+    let reached: BTreeMap<&String, BTreeSet<String>> =
+        graph.keys().map(|start| (start, reach(start))).collect();
+    let circle = |start: &&String| {
+        let others = &reached[*start];
+        let back = |other: &&String| reached.get(other).is_some_and(|seen| seen.contains(*start));
+        let circle: Vec<_> = others.iter().filter(back).cloned().collect();
+        (!circle.is_empty()).then(|| circle.join(" ↔ "))
+    };
+    let circles: BTreeSet<String> = graph.keys().filter_map(|start| circle(&start)).collect();
+    circles.into_iter().collect()
+}
+
+/// `proxy/net/src/tls/contents.rs` → `[proxy/net/src, tls, contents]`; `None` for what is not part of a crate's
 /// tree.
 fn module(path: &str) -> Option<Module> {
     let inside =

@@ -1,4 +1,4 @@
-//! What pieces begin as.
+//! The symbols that a piece begins as.
 
 use super::pairs::NO_SYMBOL;
 

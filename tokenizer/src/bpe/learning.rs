@@ -1,9 +1,9 @@
-//! Which two symbols each token is made of.
+//! Finds the two symbols that each token is made of.
 //!
-//! A token's text, merged by itself, comes by one pair of symbols before it is the token, or by
-//! none; and in any text around it, it can come by no other, since what merges within it does so in
-//! the same order. So a token has at most one pair, however many its vocabulary lists; and merging
-//! by the tokens that come earlier finds it.
+//! If a token's text is merged by itself, it comes from one pair of symbols before it becomes the
+//! token, or from none. In any longer text it can come from no other pair, because what merges
+//! within it does so in the same order. So a token has at most one pair, however many pairs its
+//! vocabulary lists. Merging by the tokens that come earlier finds it.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Merging symbols, the earliest pair first and of equals the left one, until none merges.
+//! Merges symbols until none merges: the earliest pair first, and the left one of equal pairs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,7 +20,7 @@ const CUT_TOKENS: usize = 3;
 
 /// A token, or what may become one.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct Symbol {
     symbol: u32,
     /// Where the next one begins.
     end: u32,
@@ -48,7 +48,7 @@ struct Recent {
 #[derive(Default)]
 pub(super) struct Workspace {
     pub(super) symbols: Vec<u32>,
-    parts: Vec<Part>,
+    parts: Vec<Symbol>,
     linked: Vec<Linked>,
     /// What may be merged into next, and the place of it.
     queue: BinaryHeap<Reverse<u64>>,
@@ -172,10 +172,10 @@ impl Workspace {
             if merge < next.0 {
                 next = (merge, at);
             }
-            parts.push(Part { symbol, end: offset(at) + 1, merge });
+            parts.push(Symbol { symbol, end: offset(at) + 1, merge });
         }
         if let Some(&symbol) = symbols.last() {
-            parts.push(Part { symbol, end: offset(symbols.len()), merge: NEVER });
+            parts.push(Symbol { symbol, end: offset(symbols.len()), merge: NEVER });
         }
         while next.0 != NEVER && next.1 + 1 < parts.len() {
             let (symbol, at) = next;
@@ -183,7 +183,7 @@ impl Workspace {
             let after = parts.get(at + 1).map(|after| after.symbol);
             let merge = after.map_or(NEVER, |after| pairs.get(symbol, after));
             if let Some(part) = parts.get_mut(at) {
-                *part = Part { symbol, end, merge };
+                *part = Symbol { symbol, end, merge };
             }
             if let Some(before) = at.checked_sub(1).and_then(|before| parts.get_mut(before)) {
                 before.merge = pairs.get(before.symbol, symbol);

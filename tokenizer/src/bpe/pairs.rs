@@ -1,6 +1,7 @@
-//! Which two symbols merge, and into which.
+//! The table of pairs of symbols and what they merge into.
 //!
-//! Symbols are numbered in the order of merging: of what may merge, the lowest comes first.
+//! Symbols are numbered in the order of merging: of the pairs that may merge, the lowest one merges
+//! first.
 
 /// No symbol: what two that do not merge become; higher than all others.
 pub(super) const NEVER: u32 = u32::MAX;

@@ -1,3 +1,5 @@
+//! Tests of byte-pair encoding.
+
 use proptest::prelude::*;
 
 use super::merging::WINDOW;

@@ -1,4 +1,4 @@
-//! Which pieces are tokens as they are.
+//! The set of pieces that are tokens themselves.
 
 use std::collections::HashSet;
 

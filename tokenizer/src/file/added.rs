@@ -1,5 +1,5 @@
 //! Tokens that are found in a text before it is split: marks of roles and tools, and runs of blanks
-//! that some vocabularies list apart.
+//! that some vocabularies list separately.
 
 use std::collections::HashSet;
 

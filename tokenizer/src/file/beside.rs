@@ -1,4 +1,4 @@
-//! Two things at the same time.
+//! Runs two functions at the same time.
 
 use std::{fmt, thread};
 

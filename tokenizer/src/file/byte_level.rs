@@ -1,6 +1,6 @@
-//! How byte-level vocabularies write bytes: each as a letter that can be seen.
+//! How byte-level vocabularies write bytes: each byte as a visible letter.
 //!
-//! Bytes that print in Latin-1 are that letter; the others are counted up from U+0100.
+//! Bytes that print in Latin-1 are that letter. The others are numbered from U+0100 on.
 
 use super::texts::{Bytes, Texts};
 

@@ -1,5 +1,5 @@
-//! What must be known of a `tokenizer.json` before its merges can be learned. It stands before them
-//! in most files, and is read by itself, while the others are read.
+//! Reads the part of a `tokenizer.json` that must be known before its merges can be learned. In
+//! most files it comes before them. It is read alone while the other parts are read.
 
 use serde_json::Value;
 use taximeter_json::Reader;

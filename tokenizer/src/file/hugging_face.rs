@@ -1,4 +1,5 @@
-//! Hugging Face's own tokenizer: what we fall back to, and check ourselves against.
+//! Hugging Face's own tokenizer. It is the fallback, and the reference that our counts are checked
+//! against.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Where a text without a split can be cut all the same: between characters that no merge joins.
+//! Finds places where a text without a split can be cut: between characters that no merge joins.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
-//! `tokenizer.json` as it is written: every field that we understand, and none that we do not.
+//! The format of `tokenizer.json`: every field that this crate understands, and no other.
 //!
-//! A field of another name ends the reading, so that nothing that changes a count is overlooked.
+//! An unknown field ends the reading, so that nothing that changes a count is overlooked.
 
 use std::collections::HashSet;
 

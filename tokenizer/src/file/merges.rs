@@ -1,4 +1,4 @@
-//! The merges of a `tokenizer.json`, handed out while they are read: a file has half a million, and
+//! Hands out the merges of a `tokenizer.json` while they are read. A file has half a million, and
 //! learning them takes longer than reading them.
 
 use std::sync::OnceLock;
@@ -19,15 +19,15 @@ const GROUP_BYTES_MIN: usize = 6;
 /// Pairs of tokens, the one to be merged first before the others; those that stand side by side and
 /// make the same are one group.
 #[derive(Debug, Default)]
-pub(super) struct Merges {
+pub(super) struct MergeGroups {
     /// What each group makes.
     pub(super) texts: Texts,
-    lefts: Lefts,
+    lefts: LeftTexts,
     decoded: OnceLock<Bytes>,
 }
 
 #[derive(Debug, Default)]
-struct Lefts {
+struct LeftTexts {
     /// Of all pairs, characters of the left token.
     all: Vec<u32>,
     /// Where each group's end.
@@ -36,17 +36,17 @@ struct Lefts {
 
 /// All merges of a file, in its order.
 #[derive(Debug)]
-pub(super) struct Shelf(Box<[OnceLock<Merges>]>);
+pub(super) struct Shelf(Box<[OnceLock<MergeGroups>]>);
 
 /// Puts merges on a shelf, and tells who waits for them.
 pub(super) struct Shelving<'a> {
     shelf: &'a Shelf,
     /// Used as far as somebody waits.
-    told: Sender<&'a Merges>,
+    told: Sender<&'a MergeGroups>,
     next: usize,
     /// What is not on the shelf yet: checked to be text as a whole, since there is so much.
     texts: Bytes,
-    lefts: Lefts,
+    lefts: LeftTexts,
 }
 
 impl Shelf {
@@ -57,7 +57,7 @@ impl Shelf {
     }
 
     /// What is there.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Merges> + Clone {
+    pub(super) fn all(&self) -> impl Iterator<Item = &MergeGroups> + Clone {
         self.0.iter().map_while(OnceLock::get)
     }
 
@@ -73,8 +73,8 @@ impl Shelf {
 }
 
 impl<'a> Shelving<'a> {
-    pub(super) fn new(shelf: &'a Shelf, told: Sender<&'a Merges>) -> Self {
-        Self { shelf, told, next: 0, texts: Bytes::default(), lefts: Lefts::default() }
+    pub(super) fn new(shelf: &'a Shelf, told: Sender<&'a MergeGroups>) -> Self {
+        Self { shelf, told, next: 0, texts: Bytes::default(), lefts: LeftTexts::default() }
     }
 
     /// Reads a list of merges: each `"a b"`, or `["a", "b"]` in younger files, whose tokens may
@@ -114,7 +114,7 @@ impl<'a> Shelving<'a> {
             self.texts.push(left, right);
             self.lefts.ends.push(0);
         }
-        let Lefts { all, ends } = &mut self.lefts;
+        let LeftTexts { all, ends } = &mut self.lefts;
         let characters = left.iter().filter(|byte| !is_continuation(**byte)).count();
         all.push(u32::try_from(characters).unwrap_or(u32::MAX));
         if let Some(end) = ends.last_mut() {
@@ -129,7 +129,7 @@ impl<'a> Shelving<'a> {
         let texts = Texts::try_from(texts).map_err(|_| wrong("a merge that is no text"))?;
         let slot = self.shelf.0.get(self.next);
         let slot = slot.ok_or_else(|| wrong("more merges than its bytes can hold"))?;
-        let merges = slot.get_or_init(|| Merges { texts, lefts, decoded: OnceLock::new() });
+        let merges = slot.get_or_init(|| MergeGroups { texts, lefts, decoded: OnceLock::new() });
         self.next += 1;
         // Who has given up says so itself.
         let _ = self.told.send(merges);
@@ -137,10 +137,10 @@ impl<'a> Shelving<'a> {
     }
 }
 
-impl Merges {
+impl MergeGroups {
     /// By how many characters of it each group's text is parted.
     pub(super) fn lefts(&self) -> impl Iterator<Item = &[u32]> + Clone {
-        let Lefts { all, ends } = &self.lefts;
+        let LeftTexts { all, ends } = &self.lefts;
         let starts = std::iter::once(0).chain(ends.iter().copied());
         starts.zip(ends).map(|(start, &end)| all.get(start..end).unwrap_or_default())
     }

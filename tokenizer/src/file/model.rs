@@ -18,7 +18,7 @@ pub(super) struct Model<'a> {
     raw: &'a RawModel,
     vocab: &'a Vocab,
     listed: &'a merges::Shelf,
-    alphabet: recipe::Alphabet,
+    alphabet: recipe::AlphabetKind,
 }
 
 /// What merges in a model, and what are tokens of it.
@@ -34,7 +34,7 @@ pub(super) struct Learned {
 pub(super) struct Known {
     /// Of each group of merges, which token it makes.
     products: Vec<usize>,
-    alphabet: recipe::Alphabet,
+    alphabet: recipe::AlphabetKind,
     /// What is a token is one, whether or not merging leads to it.
     ignore_merges: bool,
 }
@@ -45,7 +45,7 @@ impl<'a> Model<'a> {
         raw: &'a RawModel,
         vocab: &'a Vocab,
         listed: &'a merges::Shelf,
-        alphabet: recipe::Alphabet,
+        alphabet: recipe::AlphabetKind,
     ) -> Result<Self, Unsupported> {
         refuse_strange(raw, alphabet)?;
         Ok(Self { raw, vocab, listed, alphabet })
@@ -57,7 +57,7 @@ impl<'a> Model<'a> {
         let Vocab { texts, ids } = self.vocab;
         let products = products(texts, self.listed)?;
         refuse_twice(ids, self.listed, &products)?;
-        if self.alphabet == recipe::Alphabet::Characters {
+        if self.alphabet == recipe::AlphabetKind::Characters {
             refuse_bytes(self.listed)?;
         }
         let (alphabet, ignore_merges) = (self.alphabet, self.raw.ignore_merges);
@@ -81,11 +81,11 @@ impl Known {
             let mut bytes = Vec::new();
             for (text, _) in unmade.filter(|(text, _)| text.chars().nth(1).is_some()) {
                 match alphabet {
-                    recipe::Alphabet::Characters => tokens.remove(text.as_bytes()),
-                    recipe::Alphabet::Bytes if byte_level::decode(text, &mut bytes) => {
+                    recipe::AlphabetKind::Characters => tokens.remove(text.as_bytes()),
+                    recipe::AlphabetKind::Bytes if byte_level::decode(text, &mut bytes) => {
                         tokens.remove(&bytes);
                     }
-                    recipe::Alphabet::Bytes => {}
+                    recipe::AlphabetKind::Bytes => {}
                 }
             }
         }
@@ -100,10 +100,10 @@ impl Learned {
     /// Errors: tokens that are there twice, bytes without a token, more merges than we can number.
     pub(super) fn of<'a>(
         vocab: &Vocab,
-        alphabet: recipe::Alphabet,
-        merges: impl Iterator<Item = &'a merges::Merges>,
+        alphabet: recipe::AlphabetKind,
+        merges: impl Iterator<Item = &'a merges::MergeGroups>,
     ) -> Result<Self, Unsupported> {
-        let by_bytes = alphabet == recipe::Alphabet::Bytes;
+        let by_bytes = alphabet == recipe::AlphabetKind::Bytes;
         let (alphabet, first) = begins(&vocab.texts, by_bytes)?;
         let mut seen = Vec::new();
         let groups = merges
@@ -259,9 +259,9 @@ fn refuse_bytes(merges: &merges::Shelf) -> Result<(), Unsupported> {
 }
 
 /// Errors: rules that we do not have.
-fn refuse_strange(raw: &RawModel, alphabet: recipe::Alphabet) -> Result<(), Unsupported> {
+fn refuse_strange(raw: &RawModel, alphabet: recipe::AlphabetKind) -> Result<(), Unsupported> {
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-    let characters = alphabet == recipe::Alphabet::Characters;
+    let characters = alphabet == recipe::AlphabetKind::Characters;
     let strange = if raw.kind.as_ref().is_some_and(|kind| kind != "BPE") {
         "model.type"
     } else if raw.dropout.is_some_and(|dropout| dropout != 0.0) {

@@ -1,4 +1,4 @@
-//! A vocabulary that was read from a file: from text to pieces, from pieces to tokens.
+//! Counts with a vocabulary from a file: from text to pieces, from pieces to tokens.
 
 use super::added::Part;
 use super::joints::Joints;

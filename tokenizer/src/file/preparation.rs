@@ -1,4 +1,4 @@
-//! What becomes of a text before it is split and merged.
+//! Prepares a text before it is split and merged.
 
 use std::borrow::Cow;
 

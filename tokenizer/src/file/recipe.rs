@@ -1,4 +1,4 @@
-//! What the parts of a `tokenizer.json` mean, as far as we can do exactly that.
+//! Translates the parts of a `tokenizer.json`, as far as this crate can do exactly the same.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -26,7 +26,7 @@ pub(crate) struct Recipe {
     /// Where the text is cut.
     pub(crate) split: Split,
     /// What is merged.
-    pub(crate) alphabet: Alphabet,
+    pub(crate) alphabet: AlphabetKind,
 }
 
 /// When a [`META_SPACE`] is put in front of a text.
@@ -55,7 +55,7 @@ pub(crate) enum Split {
 
 /// What the merges begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Alphabet {
+pub(crate) enum AlphabetKind {
     /// Bytes, each written as a letter of its own.
     Bytes,
     /// Characters; of those that have no token, the bytes (`<0x0A>`).
@@ -72,7 +72,7 @@ impl Recipe {
             meta_space: false,
             prepend: Prepend::Never,
             split: Split::Whole,
-            alphabet: Alphabet::Characters,
+            alphabet: AlphabetKind::Characters,
         };
         recipe.normalizer(normalizer)?;
         recipe.pre_tokenizer(pre_tokenizer)?;
@@ -115,7 +115,7 @@ impl Recipe {
         };
         let (last, before) = match parts.split_last() {
             Some((PreTokenizer::ByteLevel { add_prefix_space: false, use_regex, .. }, before)) => {
-                self.alphabet = Alphabet::Bytes;
+                self.alphabet = AlphabetKind::Bytes;
                 (Some(*use_regex), before)
             }
             _ => (None, parts.as_slice()),

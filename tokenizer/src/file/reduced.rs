@@ -1,7 +1,7 @@
-//! A vocabulary cut down to what a given text can contain: a small file for Hugging Face's library
-//! that counts this text as the whole one does.
+//! Reduces a vocabulary to what a given text can contain. The result is a small file with which
+//! Hugging Face's library counts this text as with the whole one.
 //!
-//! A merge can happen only where its product stands in the text; so all others can be left out.
+//! A merge can happen only if its product occurs in the text. So all other merges can be left out.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,20 @@ use super::head::{Head, Vocab};
 use super::json::{AddedToken, RawFile, RawModel};
 use super::merges::Shelf;
 use super::preparation::Preparation;
-use super::recipe::Alphabet;
+use super::recipe::AlphabetKind;
 use super::substrings::Substrings;
 use super::{texts, trial};
 
 /// What of a `tokenizer.json` tells how texts are counted.
 #[derive(Serialize)]
-pub(super) struct File<'a, M> {
+pub(super) struct ReducedFile<'a, M> {
     pub(super) normalizer: &'a Value,
     pub(super) pre_tokenizer: &'a Value,
     pub(super) added_tokens: Vec<&'a AddedToken>,
     pub(super) model: M,
 }
 
-impl<M: Serialize> File<'_, M> {
+impl<M: Serialize> ReducedFile<'_, M> {
     pub(super) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -42,7 +42,7 @@ pub(super) fn of_file(
     preparation: &Preparation,
     texts: &[String],
 ) -> Vec<u8> {
-    let file = File {
+    let file = ReducedFile {
         normalizer: &head.normalizer,
         pre_tokenizer: &head.pre_tokenizer,
         added_tokens: found(&raw.added_tokens, texts),
@@ -63,7 +63,7 @@ fn found<'a>(added: &'a [AddedToken], texts: &[String]) -> Vec<&'a AddedToken> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "BPE")]
-struct Model<'a> {
+struct ReducedModel<'a> {
     unk_token: Option<&'a str>,
     fuse_unk: bool,
     byte_fallback: bool,
@@ -78,17 +78,17 @@ fn model<'a>(
     listed: &'a Shelf,
     preparation: &Preparation,
     texts: &[String],
-) -> Model<'a> {
+) -> ReducedModel<'a> {
     let alphabet = preparation.recipe.alphabet;
     let normal = merged_texts(preparation, texts);
     let substrings = Substrings::of(normal.as_bytes());
     let mut bytes = Vec::new();
     let mut occurs = |token: &str| match alphabet {
-        Alphabet::Bytes => {
+        AlphabetKind::Bytes => {
             byte_level::decode(token, &mut bytes)
                 && (bytes.len() == 1 || substrings.contain(&bytes))
         }
-        Alphabet::Characters => token.starts_with('<') || substrings.contain(token.as_bytes()),
+        AlphabetKind::Characters => token.starts_with('<') || substrings.contain(token.as_bytes()),
     };
     let tokens = tokens.iter().zip(ids.iter().copied());
     let vocab: HashMap<&str, u32, FixedState> = tokens.filter(|(text, _)| occurs(text)).collect();
@@ -99,7 +99,7 @@ fn model<'a>(
         let parts = parts.filter(|(left, right)| is_kept(left) && is_kept(right));
         merges.extend(parts.map(<[&str; 2]>::from));
     }
-    Model {
+    ReducedModel {
         unk_token: raw.unk_token.as_deref(),
         fuse_unk: raw.fuse_unk,
         byte_fallback: raw.byte_fallback,

@@ -1,4 +1,4 @@
-//! Which tokens occur in a text.
+//! Finds the tokens that occur in a text.
 
 /// All that occurs in a text.
 pub(super) struct Substrings<'a> {

@@ -1,4 +1,4 @@
-//! `tekken.json`, the vocabularies of Mistral's younger models.
+//! Reads `tekken.json`, the vocabularies of Mistral's newer models.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::joints::Joints;
 use super::json::AddedToken;
 use super::ours::Ours;
 use super::preparation::Preparation;
-use super::recipe::{Alphabet, Prepend, Recipe, Split, Unsupported};
+use super::recipe::{AlphabetKind, Prepend, Recipe, Split, Unsupported};
 use super::substrings::Substrings;
 use super::{Counts, File, LoadError, byte_level, reduced, trial};
 use crate::bpe::{Bpe, NO_SYMBOL};
@@ -22,14 +22,14 @@ use crate::scan::Pattern;
 
 #[derive(Deserialize)]
 struct RawTekken<'a> {
-    config: Config,
+    config: TekkenConfig,
     #[serde(borrow)]
     vocab: Vec<RawToken<'a>>,
     special_tokens: Option<Vec<RawSpecial>>,
 }
 
 #[derive(Deserialize)]
-struct Config {
+struct TekkenConfig {
     pattern: String,
     default_vocab_size: usize,
     default_num_special_tokens: usize,
@@ -105,7 +105,7 @@ fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
         meta_space: false,
         prepend: Prepend::Never,
         split: Split::By(pattern),
-        alphabet: Alphabet::Bytes,
+        alphabet: AlphabetKind::Bytes,
     };
     let preparation = Preparation::new(recipe, &added(raw)).map_err(unreadable)?;
     let texts = trial::texts(&added(raw));
@@ -130,7 +130,7 @@ fn read_raw(raw: &RawTekken<'_>) -> Result<File, LoadError> {
 }
 
 /// Errors: one that we do not scan.
-fn pattern(config: &Config) -> Result<Pattern, Unsupported> {
+fn pattern(config: &TekkenConfig) -> Result<Pattern, Unsupported> {
     let regex = &config.pattern;
     Pattern::of_regex(regex).ok_or_else(|| Unsupported(format!("pattern {regex:?}")))
 }
@@ -212,7 +212,7 @@ fn to_json(raw: &RawTekken<'_>, tokens: &[Vec<u8>], within: Option<&Substrings<'
     let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
         "use_regex": false});
     let added = added(raw);
-    let file = reduced::File {
+    let file = reduced::ReducedFile {
         normalizer: &Value::Null,
         pre_tokenizer: &json!({"type": "Sequence", "pretokenizers": [split, bytes]}),
         added_tokens: added.iter().collect(),

@@ -1,3 +1,5 @@
+//! Tests of vocabularies from files.
+
 use std::sync::LazyLock;
 
 use base64::Engine as _;
@@ -42,7 +44,7 @@ fn added(content: &str, special: bool) -> Value {
 fn trained(normalizer: &Value, pre_tokenizer: &Value, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let by_bytes = pre_tokenizer.to_string().contains("ByteLevel");
     let model = json!({"type": "BPE", "vocab": {}, "merges": []});
-    let empty = reduced::File { normalizer, pre_tokenizer, added_tokens: Vec::new(), model };
+    let empty = reduced::ReducedFile { normalizer, pre_tokenizer, added_tokens: Vec::new(), model };
     let mut tokenizer = tokenizers::Tokenizer::from_bytes(empty.to_json()).unwrap();
     let trainer = BpeTrainer::builder().show_progress(false).vocab_size(900);
     let mut trainer: TrainerWrapper = if by_bytes {

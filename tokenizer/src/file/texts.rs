@@ -1,4 +1,4 @@
-//! Many short texts, one behind the other: a vocabulary has hundreds of thousands.
+//! Stores many short texts one after the other. A vocabulary has hundreds of thousands.
 
 use std::ops::Range;
 use std::string::FromUtf8Error;

@@ -1,4 +1,5 @@
-//! The self-test of a vocabulary: do we count texts of many kinds as Hugging Face's library does?
+//! Tests a vocabulary when it is loaded: whether this crate counts texts of many kinds as Hugging
+//! Face's library does.
 
 use super::hugging_face::HuggingFace;
 use super::json::AddedToken;

@@ -1,4 +1,4 @@
-//! What the patterns ask of a character.
+//! The classes of characters that the patterns use.
 
 /// A class of characters, or several: `\p{…}` of the patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! DeepSeek V3's splits, one after the other: numbers of up to three digits, runs of kana and
-//! ideographs, and within what these leave, words and signs.
+//! The splits of DeepSeek V3, one after the other: numbers of up to three digits, runs of kana and
+//! ideographs, and words and signs in what these leave.
 
 use super::class::Class;
 use super::space::{Newlines, space};

@@ -1,3 +1,5 @@
+//! Tests of the scanners against the published regexes.
+
 use fancy_regex::Regex;
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A text, asked for the classes of its characters.
+//! A text that is asked for the classes of its characters.
 
 use super::class::Class;
 

@@ -1,4 +1,4 @@
-//! The splits of OpenAI's vocabularies and of those that took them over.
+//! The splits of OpenAI's vocabularies and of vocabularies that use the same splits.
 
 use super::class::Class;
 use super::space::{Newlines, space};

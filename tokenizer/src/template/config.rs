@@ -1,4 +1,4 @@
-//! `tokenizer_config.json`: the template or templates, and the special tokens that they name.
+//! Reads `tokenizer_config.json`: the templates, and the special tokens that they name.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ pub(super) const DEFAULT: &str = "default";
 
 /// What the file says that a template needs.
 #[derive(Debug, Default)]
-pub(super) struct Config {
+pub(super) struct TemplateConfig {
     /// Name and source; one without a name is `default`.
     pub(super) templates: Vec<(String, String)>,
     /// `bos_token` and the like, with their text.
     pub(super) specials: Vec<(String, String)>,
 }
 
-pub(super) fn read(text: &str) -> Result<Config, TemplateError> {
+pub(super) fn read(text: &str) -> Result<TemplateConfig, TemplateError> {
     let file: Value =
         serde_json::from_str(text).map_err(|fault| TemplateError::Config(fault.to_string()))?;
     let Value::Object(file) = file else {
         return Err(TemplateError::Config("it is not a JSON object".into()));
     };
-    let mut config = Config::default();
+    let mut config = TemplateConfig::default();
     match file.get("chat_template") {
         Some(Value::String(source)) => {
             config.templates.push((DEFAULT.to_owned(), source.clone()));

@@ -1,8 +1,8 @@
-//! What a template's source tells of the messages that it expects.
+//! Reads from a template's source which shape of messages it expects.
 //!
-//! vLLM looks for a loop over a message's content in the template's syntax tree, and gives contents
-//! as lists of parts where there is one, as texts otherwise. Here the same is read from the
-//! statements' text: `{% for … %}`, `{% set … %}`, `{% macro … %}`.
+//! vLLM looks in the template's syntax tree for a loop over a message's content. If there is one,
+//! it passes contents as lists of parts, otherwise as texts. This module reads the same from the
+//! text of the statements: `{% for … %}`, `{% set … %}`, `{% macro … %}`.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
-//! Messages, tools and variables in the shape that vLLM hands to a chat template.
+//! Brings messages, tools and variables into the shape that vLLM passes to a chat template.
 //!
-//! After vLLM 0.32 (`renderers/chat_utils.py`, `renderers/hf.py`): a message keeps its role, its
-//! content, and what belongs to the role; texts are joined by line ends; arguments of calls are
-//! objects; a tool is its type, name, description and parameters.
+//! It follows vLLM 0.32 (`renderers/chat_utils.py`, `renderers/hf.py`): a message keeps its role,
+//! its content, and what belongs to the role. Texts are joined by line ends. Arguments of calls are
+//! objects. A tool is its type, name, description and parameters.
 
 use indexmap::IndexMap;
 use minijinja::Value;
@@ -129,9 +129,9 @@ impl Reader<'_> {
         let role = role.ok_or(TemplateError::Request("a message has no role"))?;
         let parts = self.parts(member(message, "content"))?;
         let is = |name: &str| role.as_str() == Some(name);
-        let is_text = parts.iter().all(|part| matches!(part, Part::Text(_)));
+        let is_text = parts.iter().all(|part| matches!(part, ContentPart::Text(_)));
         let content = match (self.shape.parts, is("tool") && is_text) {
-            (true, false) => parts.into_iter().map(Part::into_value).collect(),
+            (true, false) => parts.into_iter().map(ContentPart::into_value).collect(),
             // vLLM leaves empty parts out when it joins them itself, not when it joins them again.
             (parts_wanted, _) => Value::from(joined(parts, parts_wanted)),
         };
@@ -158,10 +158,10 @@ impl Reader<'_> {
         Ok(read)
     }
 
-    fn parts(&mut self, content: Option<Value>) -> Result<Vec<Part>, TemplateError> {
+    fn parts(&mut self, content: Option<Value>) -> Result<Vec<ContentPart>, TemplateError> {
         let Some(content) = content else { return Ok(Vec::new()) };
         match content.kind() {
-            ValueKind::String => Ok(vec![Part::Text(content)]),
+            ValueKind::String => Ok(vec![ContentPart::Text(content)]),
             ValueKind::Seq => {
                 let parts = content.try_iter().into_iter().flatten();
                 parts.filter_map(|part| self.part(&part).transpose()).collect()
@@ -170,29 +170,29 @@ impl Reader<'_> {
         }
     }
 
-    fn part(&mut self, part: &Value) -> Result<Option<Part>, TemplateError> {
+    fn part(&mut self, part: &Value) -> Result<Option<ContentPart>, TemplateError> {
         if part.kind() == ValueKind::String {
-            return Ok(Some(Part::Text(part.clone())));
+            return Ok(Some(ContentPart::Text(part.clone())));
         }
         let unknown = TemplateError::Request("a part of a content has no known type");
         let kind = member(part, "type");
         let kind = kind.as_ref().and_then(Value::as_str).ok_or(unknown.clone())?;
         if let Some((_, text)) = TEXT_PARTS.iter().find(|(name, _)| *name == kind) {
-            return Ok(member(part, text).map(Part::Text));
+            return Ok(member(part, text).map(ContentPart::Text));
         }
         let media = MEDIA_PARTS.iter().find(|(start, _)| kind.starts_with(start));
         let (_, name) = media.ok_or(unknown)?;
         self.media = true;
-        Ok(Some(Part::Media(name)))
+        Ok(Some(ContentPart::Media(name)))
     }
 }
 
-enum Part {
+enum ContentPart {
     Text(Value),
     Media(&'static str),
 }
 
-impl Part {
+impl ContentPart {
     fn into_value(self) -> Value {
         let mut members = Members::new();
         let kind = match &self {
@@ -207,14 +207,14 @@ impl Part {
     }
 }
 
-fn joined(parts: Vec<Part>, with_empty: bool) -> String {
+fn joined(parts: Vec<ContentPart>, with_empty: bool) -> String {
     let texts: Vec<String> = parts
         .into_iter()
         .filter_map(|part| match part {
-            Part::Text(text) => {
+            ContentPart::Text(text) => {
                 Some(text.to_string()).filter(|text| with_empty || !text.is_empty())
             }
-            Part::Media(_) => None,
+            ContentPart::Media(_) => None,
         })
         .collect();
     texts.join("\n")

@@ -1,4 +1,4 @@
-//! What `transformers` gives a template's environment, and Python's ways in it.
+//! Gives a template's environment what `transformers` gives it, and the behaviour of Python.
 
 use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value};

@@ -1,22 +1,23 @@
-//! What can go wrong between a request and its prompt.
+//! The errors between a request and its prompt.
 
-/// Why there is no prompt. Never carries what the request says.
+/// Why there is no prompt. It never contains the content of the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
     /// The template is not Jinja, or larger than a MiB.
     #[error("the chat template cannot be compiled: {0}")]
     Source(String),
-    /// `tokenizer_config.json` does not say what it should.
+    /// `tokenizer_config.json` lacks something or has something wrong.
     #[error("tokenizer_config.json: {0}")]
     Config(String),
-    /// The request has not the shape of a chat, or asks for what no template does alone.
+    /// The request is not a chat, or asks for something that a template cannot do.
     #[error("the request cannot be rendered: {0}")]
     Request(&'static str),
-    /// The template does what Python takes otherwise than we do.
+    /// The template uses something that Python does in another way than this crate.
     #[error("the chat template cannot be rendered exactly: {0}")]
     Unsupported(&'static str),
-    /// The template gives up, as the engine's would, or needs what we do not have.
+    /// The template raises an error, as it would in the engine, or needs something that this crate
+    /// lacks.
     #[error("the chat template cannot render this request: {reason} (line {line})")]
     Render {
         /// What kind of fault it is.

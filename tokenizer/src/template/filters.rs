@@ -1,4 +1,4 @@
-//! Filters as Jinja has them in Python, where minijinja's differ.
+//! Filters that behave in Python's Jinja in another way than in minijinja.
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value};

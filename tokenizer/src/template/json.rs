@@ -1,4 +1,4 @@
-//! `tojson` as `transformers` has it: Python's `json.dumps`.
+//! `tojson` as in `transformers`: Python's `json.dumps`.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Methods of Python's values where minijinja-contrib has none, or trims and splits otherwise.
+//! Methods of Python's values that minijinja-contrib lacks, or that trim or split in another way
+//! there.
 
 use minijinja::value::{ValueKind, from_args};
 use minijinja::{Error, State, Value};

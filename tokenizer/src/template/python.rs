@@ -1,4 +1,4 @@
-//! How Python prints values and tells the time.
+//! How Python prints values and formats the time.
 
 use jiff::Timestamp;
 use minijinja::value::ValueKind;

@@ -1,3 +1,5 @@
+//! Tests of chat templates.
+
 use proptest::prelude::*;
 
 use super::*;

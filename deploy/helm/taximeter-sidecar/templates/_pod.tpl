@@ -102,11 +102,11 @@ seccompProfile: {type: RuntimeDefault}
 {{ mulf (float64 $number) (get $units (trimPrefix $number .) | float64) 0.9 | int64 }}
 {{- end }}
 
-{{- /* Of a configuration, the keys that a gateway reads at its start only: a pod whose template carries their sum is made
-anew when they change. All others are read again while it runs. */}}
+{{- /* The keys of a configuration that wait for a restart. A pod template with their checksum gets new pods when they change.
+The gateway reads all other keys again while it runs. deploy/helm/schema writes these lines. */}}
 {{- define "taximeter.pod.atStart" -}}
-{{- $whole := pick . "listen" "tls" "admin" "admin_tls" "data_dir" "workers" "ledger" "export" "resource" -}}
-{{- $telemetry := pick (.telemetry | default dict) "genai" "tenants_max" "scope_labels" "native_histograms" "otlp" "traces" -}}
+{{- $whole := pick . "admin" "admin_tls" "data_dir" "export" "ledger" "listen" "resource" "tls" "workers" -}}
 {{- $limits := pick (.limits | default dict) "ledger_queue_bytes_max" "ledger_segment_bytes" "series_per_metric_max" -}}
-{{- toJson (merge (dict "telemetry" $telemetry "limits" $limits) $whole) -}}
+{{- $telemetry := pick (.telemetry | default dict) "genai" "native_histograms" "otlp" "scope_labels" "tenants_max" "traces" -}}
+{{- toJson (merge (dict "limits" $limits "telemetry" $telemetry) $whole) -}}
 {{- end }}

@@ -1,4 +1,4 @@
-//! What a request says: instructions, messages, and which tools there are.
+//! Reads the content of a request: instructions, messages and tool definitions.
 
 use serde_json::{Map, Value, json};
 

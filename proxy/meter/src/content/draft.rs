@@ -1,4 +1,4 @@
-//! What an answer has said so far: a list of choices, each a list of pieces that grow.
+//! Builds the messages of an answer from its deltas: a list of choices, and the parts of each.
 
 use serde_json::{Value, json};
 
@@ -33,12 +33,12 @@ pub(super) struct Draft {
 struct Choice {
     index: u64,
     role: Option<String>,
-    pieces: Vec<Piece>,
+    pieces: Vec<DraftPart>,
     finish_reason: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+enum DraftPart {
     Growing(Growing),
     /// A part that came whole.
     Whole(Value),
@@ -47,7 +47,7 @@ enum Piece {
 /// A part that grows by text.
 #[derive(Debug, Clone, PartialEq)]
 struct Growing {
-    kind: Kind,
+    kind: GrowingKind,
     /// Which of its kind, by the engine's own numbers.
     slot: Slot,
     /// Of a call: who is called, and which call it is.
@@ -60,7 +60,7 @@ struct Growing {
 
 /// What grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GrowingKind {
     Text,
     Reasoning,
     /// Of a tool of the client's.
@@ -109,7 +109,7 @@ impl Draft {
     }
 
     /// More text, or reasoning.
-    pub(super) fn say(&mut self, choice: u64, kind: Kind, slot: Slot, text: &str) {
+    pub(super) fn say(&mut self, choice: u64, kind: GrowingKind, slot: Slot, text: &str) {
         if !text.is_empty() {
             self.grow(choice, kind, slot, text);
         }
@@ -118,18 +118,18 @@ impl Draft {
     /// All text of a choice so far, where an engine repeats it in every event.
     pub(super) fn say_whole(&mut self, choice: u64, text: &str) {
         let said = match self.choice(choice).and_then(|choice| choice.pieces.first()) {
-            Some(Piece::Growing(piece)) => &piece.text,
+            Some(DraftPart::Growing(piece)) => &piece.text,
             _ => "",
         };
         let news = text.strip_prefix(said).unwrap_or(text).to_owned();
-        self.say(choice, Kind::Text, (0, 0), &news);
+        self.say(choice, GrowingKind::Text, (0, 0), &news);
     }
 
     /// A call that begins; what of its name is not new is not said again.
     pub(super) fn call(
         &mut self,
         choice: u64,
-        (kind, slot): (Kind, Slot),
+        (kind, slot): (GrowingKind, Slot),
         (id, called): (Option<&str>, Option<&str>),
         arguments: &str,
     ) {
@@ -144,7 +144,7 @@ impl Draft {
 
     /// More of the arguments of whatever is called there.
     pub(super) fn arguments(&mut self, choice: u64, slot: Slot, written: &str) {
-        self.grow(choice, Kind::Call, slot, written);
+        self.grow(choice, GrowingKind::Call, slot, written);
     }
 
     /// A part that came whole.
@@ -159,11 +159,17 @@ impl Draft {
         if self.has_place()
             && let Some(choice) = self.choice(choice)
         {
-            choice.pieces.push(Piece::Whole(part));
+            choice.pieces.push(DraftPart::Whole(part));
         }
     }
 
-    fn grow(&mut self, choice: u64, kind: Kind, slot: Slot, text: &str) -> Option<&mut Growing> {
+    fn grow(
+        &mut self,
+        choice: u64,
+        kind: GrowingKind,
+        slot: Slot,
+        text: &str,
+    ) -> Option<&mut Growing> {
         let (room, has_place) = (self.room, self.has_place());
         let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
         self.room -= kept.len();
@@ -175,13 +181,13 @@ impl Draft {
             if !has_place {
                 return None;
             }
-            pieces.push(Piece::Growing(Growing::new(kind, slot)));
+            pieces.push(DraftPart::Growing(Growing::new(kind, slot)));
         }
         let piece = match found {
             Some(at) => pieces.get_mut(at),
             None => pieces.last_mut(),
         };
-        let Some(Piece::Growing(piece)) = piece else { return None };
+        let Some(DraftPart::Growing(piece)) = piece else { return None };
         if !piece.is_cut {
             piece.text.push_str(kept);
             piece.is_cut = kept.len() < text.len();
@@ -210,7 +216,7 @@ impl Draft {
 
 impl Choice {
     fn message(self) -> Value {
-        let parts = self.pieces.into_iter().map(Piece::part).collect();
+        let parts = self.pieces.into_iter().map(DraftPart::part).collect();
         let mut message = part::message(self.role.as_deref().unwrap_or("assistant"), parts);
         let reason = self.finish_reason.unwrap_or_else(|| ENDED_BADLY.to_owned());
         message.insert("finish_reason".to_owned(), reason.into());
@@ -218,9 +224,9 @@ impl Choice {
     }
 }
 
-impl Piece {
+impl DraftPart {
     /// Whether more of that kind is more of it. Arguments do not say who is called.
-    fn is_at(&self, kind: Kind, slot: Slot) -> bool {
+    fn is_at(&self, kind: GrowingKind, slot: Slot) -> bool {
         let Self::Growing(piece) = self else { return false };
         piece.slot == slot && (piece.kind == kind || (piece.kind.is_call() && kind.is_call()))
     }
@@ -233,14 +239,14 @@ impl Piece {
     }
 }
 
-impl Kind {
+impl GrowingKind {
     const fn is_call(self) -> bool {
         matches!(self, Self::Call | Self::ServerCall)
     }
 }
 
 impl Growing {
-    const fn new(kind: Kind, slot: Slot) -> Self {
+    const fn new(kind: GrowingKind, slot: Slot) -> Self {
         Self { kind, slot, name: String::new(), id: None, text: String::new(), is_cut: false }
     }
 
@@ -256,10 +262,12 @@ impl Growing {
             written => part::arguments(written),
         };
         match self.kind {
-            Kind::Text => part::text(&self.text),
-            Kind::Reasoning => part::reasoning(&self.text),
-            Kind::Call => part::call(self.id.as_deref(), &self.name, arguments()),
-            Kind::ServerCall => part::server_call(self.id.as_deref(), &self.name, &arguments()),
+            GrowingKind::Text => part::text(&self.text),
+            GrowingKind::Reasoning => part::reasoning(&self.text),
+            GrowingKind::Call => part::call(self.id.as_deref(), &self.name, arguments()),
+            GrowingKind::ServerCall => {
+                part::server_call(self.id.as_deref(), &self.name, &arguments())
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Parts of messages: text, reasoning, calls and their results, references to media. All wire
-//! formats name theirs apart, so one reader knows them all.
+//! Reads parts of messages: text, reasoning, tool calls, tool results and references to media. The
+//! names differ between wire formats and never collide, so one reader knows them all.
 
 use serde_json::{Map, Value, json};
 

@@ -1,10 +1,11 @@
-//! What an answer says, read from its events as they pass, or from its document at the end.
+//! Reads the content of an answer: from its events while they pass, or from its document at the
+//! end.
 
 mod native;
 
 use serde_json::Value;
 
-use super::draft::{Draft, Kind};
+use super::draft::{Draft, GrowingKind};
 use super::part::{self, list, number, text_of as text, word};
 use crate::Wire;
 
@@ -90,7 +91,7 @@ impl Transcript {
             Wire::CohereChat => native::read_cohere(said, draft),
             Wire::GenerateContent => native::read_gemini(said, draft),
             Wire::Converse => native::read_converse(said, draft),
-            Wire::Transcriptions => draft.say(0, Kind::Text, (0, 0), text(said, "text")),
+            Wire::Transcriptions => draft.say(0, GrowingKind::Text, (0, 0), text(said, "text")),
             Wire::Embeddings
             | Wire::TokenIds
             | Wire::Speech
@@ -105,7 +106,7 @@ impl Transcript {
 /// A choice of a chat or of a completion: `delta` in an event, `message` in a whole answer.
 fn read_choice(said: &Value, draft: &mut Draft) {
     let choice = number(said, "index").unwrap_or(0);
-    draft.say(choice, Kind::Text, (0, 0), text(said, "text"));
+    draft.say(choice, GrowingKind::Text, (0, 0), text(said, "text"));
     if let Some(message) = said.get("delta").or_else(|| said.get("message")) {
         if let Some(role) = word(message, "role").filter(|role| !role.is_empty()) {
             draft.role(choice, role);
@@ -113,9 +114,9 @@ fn read_choice(said: &Value, draft: &mut Draft) {
         // Some engines send the same text under both names.
         let reasoning = ["reasoning_content", "reasoning"];
         let reasoning = reasoning.iter().find_map(|key| word(message, key)).unwrap_or_default();
-        draft.say(choice, Kind::Reasoning, (0, 0), reasoning);
+        draft.say(choice, GrowingKind::Reasoning, (0, 0), reasoning);
         content(message.get("content"), choice, draft);
-        draft.say(choice, Kind::Text, (0, 1), text(message, "refusal"));
+        draft.say(choice, GrowingKind::Text, (0, 1), text(message, "refusal"));
         for (place, call) in list(message, "tool_calls").enumerate() {
             let slot = number(call, "index").unwrap_or(place as u64);
             if let Some(function) = call.get("function").or_else(|| call.get("custom")) {
@@ -126,7 +127,7 @@ fn read_choice(said: &Value, draft: &mut Draft) {
             read_call(choice, u64::MAX, None, function, draft);
         }
         if let Some(sound) = message.get("audio") {
-            draft.say(choice, Kind::Text, (0, 2), text(sound, "transcript"));
+            draft.say(choice, GrowingKind::Text, (0, 2), text(sound, "transcript"));
         }
     }
     if let Some(reason) = word(said, "finish_reason").filter(|reason| !reason.is_empty()) {
@@ -137,12 +138,12 @@ fn read_choice(said: &Value, draft: &mut Draft) {
 /// Text, or parts that may be reasoning (Mistral).
 fn content(content: Option<&Value>, choice: u64, draft: &mut Draft) {
     match content {
-        Some(Value::String(said)) => draft.say(choice, Kind::Text, (0, 0), said),
+        Some(Value::String(said)) => draft.say(choice, GrowingKind::Text, (0, 0), said),
         Some(Value::Array(parts)) => {
             for part in parts {
                 let (kind, key) = match word(part, "type") {
-                    Some("thinking") => (Kind::Reasoning, "thinking"),
-                    _ => (Kind::Text, "text"),
+                    Some("thinking") => (GrowingKind::Reasoning, "thinking"),
+                    _ => (GrowingKind::Text, "text"),
                 };
                 let said = part.get(key).map(part::plain).unwrap_or_default();
                 draft.say(choice, kind, (0, 0), &said);
@@ -160,7 +161,7 @@ fn read_call(choice: u64, slot: u64, id: Option<&str>, function: &Value, draft: 
         Some(other) => other.to_string(),
     };
     let called = (id, word(function, "name"));
-    draft.call(choice, (Kind::Call, (slot, 0)), called, &arguments);
+    draft.call(choice, (GrowingKind::Call, (slot, 0)), called, &arguments);
 }
 
 /// A whole message of Anthropic's.
@@ -191,8 +192,8 @@ fn block_event(event: &Value, draft: &mut Draft) {
         }
         "content_block_delta" => {
             let Some(delta) = event.get("delta") else { return };
-            draft.say(0, Kind::Text, (slot, 0), text(delta, "text"));
-            draft.say(0, Kind::Reasoning, (slot, 0), text(delta, "thinking"));
+            draft.say(0, GrowingKind::Text, (slot, 0), text(delta, "text"));
+            draft.say(0, GrowingKind::Reasoning, (slot, 0), text(delta, "thinking"));
             if let Some(written) = word(delta, "partial_json") {
                 draft.arguments(0, (slot, 0), written);
             }
@@ -209,14 +210,14 @@ fn block_event(event: &Value, draft: &mut Draft) {
 /// A block that begins, or stands there whole.
 fn begin_block(slot: u64, block: &Value, draft: &mut Draft) {
     match text(block, "type") {
-        "text" => draft.say(0, Kind::Text, (slot, 0), text(block, "text")),
-        "thinking" => draft.say(0, Kind::Reasoning, (slot, 0), text(block, "thinking")),
+        "text" => draft.say(0, GrowingKind::Text, (slot, 0), text(block, "text")),
+        "thinking" => draft.say(0, GrowingKind::Reasoning, (slot, 0), text(block, "thinking")),
         kind @ ("tool_use" | "server_tool_use" | "mcp_tool_use") => {
             // It is empty where it will come in pieces.
             let input =
                 block.get("input").filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
             let written = input.map(Value::to_string).unwrap_or_default();
-            let kind = if kind == "tool_use" { Kind::Call } else { Kind::ServerCall };
+            let kind = if kind == "tool_use" { GrowingKind::Call } else { GrowingKind::ServerCall };
             draft.call(0, (kind, (slot, 0)), (word(block, "id"), word(block, "name")), &written);
         }
         _ => {
@@ -255,12 +256,12 @@ fn read_item(slot: u64, item: &Value, draft: &mut Draft) {
             }
             for (place, part) in list(item, "content").enumerate() {
                 let said = [text(part, "text"), text(part, "refusal")].concat();
-                draft.say(0, Kind::Text, (slot, place as u64), &said);
+                draft.say(0, GrowingKind::Text, (slot, place as u64), &said);
             }
         }
         "reasoning" => {
             for (place, part) in list(item, "content").chain(list(item, "summary")).enumerate() {
-                draft.say(0, Kind::Reasoning, (slot, place as u64), text(part, "text"));
+                draft.say(0, GrowingKind::Reasoning, (slot, place as u64), text(part, "text"));
             }
         }
         "function_call" | "custom_tool_call" => {
@@ -281,10 +282,10 @@ fn item_event(event: &Value, draft: &mut Draft) {
     let delta = text(event, "delta");
     match text(event, "type") {
         "response.output_text.delta" | "response.refusal.delta" => {
-            draft.say(0, Kind::Text, slot, delta);
+            draft.say(0, GrowingKind::Text, slot, delta);
         }
         "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-            draft.say(0, Kind::Reasoning, slot, delta);
+            draft.say(0, GrowingKind::Reasoning, slot, delta);
         }
         "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
             draft.arguments(0, (slot.0, 0), delta);
@@ -295,7 +296,7 @@ fn item_event(event: &Value, draft: &mut Draft) {
                 .filter(|item| matches!(text(item, "type"), "function_call" | "custom_tool_call"));
             if let Some(item) = called {
                 let called = (word(item, "call_id"), word(item, "name"));
-                draft.call(0, (Kind::Call, (slot.0, 0)), called, "");
+                draft.call(0, (GrowingKind::Call, (slot.0, 0)), called, "");
             }
         }
         "response.output_item.done" => {
@@ -319,9 +320,9 @@ fn item_event(event: &Value, draft: &mut Draft) {
 
 fn read_ollama(said: &Value, draft: &mut Draft) {
     let message = said.get("message").unwrap_or(said);
-    draft.say(0, Kind::Reasoning, (0, 0), text(message, "thinking"));
-    draft.say(0, Kind::Text, (0, 0), text(message, "content"));
-    draft.say(0, Kind::Text, (0, 0), text(message, "response"));
+    draft.say(0, GrowingKind::Reasoning, (0, 0), text(message, "thinking"));
+    draft.say(0, GrowingKind::Text, (0, 0), text(message, "content"));
+    draft.say(0, GrowingKind::Text, (0, 0), text(message, "response"));
     for call in list(message, "tool_calls") {
         if let Some(function) = call.get("function") {
             let arguments = function.get("arguments").cloned().unwrap_or_default();
@@ -342,11 +343,11 @@ fn read_engine(said: &Value, draft: &mut Draft) {
         // TGI numbers its tokens, not its choices, and says all of the text again with the last.
         let index = number(said, "index").filter(|_| token.is_none());
         let choice = index.unwrap_or(place as u64);
-        draft.say(choice, Kind::Text, (0, 0), text(said, "content"));
+        draft.say(choice, GrowingKind::Text, (0, 0), text(said, "content"));
         let whole = word(said, "text").or_else(|| word(said, "generated_text"));
         match (token, whole) {
             (Some(token), _) if token.get("special") == Some(&true.into()) => {}
-            (Some(token), _) => draft.say(choice, Kind::Text, (0, 0), text(token, "text")),
+            (Some(token), _) => draft.say(choice, GrowingKind::Text, (0, 0), text(token, "text")),
             (None, Some(whole)) => draft.say_whole(choice, whole),
             (None, None) => {}
         }

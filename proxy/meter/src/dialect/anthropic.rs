@@ -1,5 +1,5 @@
-//! Anthropic. Usage is in the first event and, cumulative, in the closing one; cache reads and
-//! writes are beside the input.
+//! Anthropic. The first event has the usage of the input, the last one has running totals.
+//! `input_tokens` excludes cache reads and writes.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

@@ -1,4 +1,4 @@
-//! An engine that has not shown yet what it is: nothing is asked of it that it might refuse.
+//! An engine that the gateway has not recognised yet. The gateway adds nothing to its requests.
 
 use super::habits::{Habits, Reasoning};
 

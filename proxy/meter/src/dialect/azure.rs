@@ -1,4 +1,5 @@
-//! Azure OpenAI. The path names a deployment, the answer the model; the first chunk has neither.
+//! Azure OpenAI. The path names a deployment, and the answer names the model. The first chunk names
+//! neither.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

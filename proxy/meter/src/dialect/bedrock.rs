@@ -1,4 +1,5 @@
-//! AWS Bedrock's Converse. Cache reads and writes are beside the input; streams are AWS's own.
+//! AWS Bedrock's Converse API. `inputTokens` excludes cache reads and writes. Streams are AWS event
+//! streams.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

@@ -1,4 +1,4 @@
-//! Cohere. What is billed may differ from what was read, and is what counts.
+//! Cohere. The tokens that it bills can differ from those that it read. The billed ones count.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

@@ -1,4 +1,5 @@
-//! DeepSeek. Cache hits stand at the top of the usage object, comments come while a request waits.
+//! DeepSeek. Cache hits stand at the top of the usage object. Comments arrive while a request
+//! waits.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

@@ -1,5 +1,5 @@
-//! Gemini. Running totals; behind its OpenAI routes thinking may be counted in nothing but the
-//! total.
+//! Gemini. Every chunk has running totals. On its OpenAI routes only the total may include
+//! thinking.
 
 use super::habits::{Habits, Mark, Reasoning, StreamUsage};
 

@@ -1,4 +1,4 @@
-//! Groq. The last chunk has its usage in `x_groq`.
+//! Groq. The last chunk has the usage in `x_groq`.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

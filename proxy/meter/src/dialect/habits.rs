@@ -1,4 +1,4 @@
-//! What there is to know of an engine.
+//! The questions that each dialect answers about its engine.
 
 /// An engine's habits within the wire formats: each dialect fills in one.
 ///

@@ -1,4 +1,4 @@
-//! llama.cpp's server. `timings` count what an absent usage object would have.
+//! llama.cpp's server. Its `timings` count the tokens where there is no usage object.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

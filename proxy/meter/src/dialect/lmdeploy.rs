@@ -1,4 +1,4 @@
-//! LMDeploy. Errors have no envelope.
+//! LMDeploy. Its error objects have no envelope.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

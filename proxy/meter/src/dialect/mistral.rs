@@ -1,4 +1,4 @@
-//! Mistral. Usage is in the last chunk with content.
+//! Mistral. The last chunk with content has the usage.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

@@ -1,4 +1,4 @@
-//! mistral.rs. Usage tells speeds beside the counts.
+//! mistral.rs. Its usage object has speeds beside the counts.
 
 use super::habits::{Habits, Mark};
 

@@ -1,4 +1,4 @@
-//! Moonshot AI. Streams may have their usage inside a choice, cache reads at the top of it.
+//! Moonshot AI. Its streams may have the usage inside a choice, with cache reads at the top.
 
 use super::habits::{Habits, Mark};
 

@@ -1,4 +1,4 @@
-//! NVIDIA NIM: vLLM or SGLang behind one face. What only one of them takes is not asked for.
+//! NVIDIA NIM, which runs vLLM or SGLang. The gateway adds only what both accept.
 
 use super::habits::{Habits, StreamUsage};
 

@@ -1,4 +1,4 @@
-//! Ollama's OpenAI routes. Completions say zero until the last chunk.
+//! Ollama's OpenAI routes. Chunks of completions report zero tokens up to the last one.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

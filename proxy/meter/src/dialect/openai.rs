@@ -1,4 +1,4 @@
-//! OpenAI itself, and what copies it faithfully.
+//! OpenAI, and servers that copy its API faithfully.
 
 use super::habits::{Habits, Mark, Reasoning, StreamUsage};
 

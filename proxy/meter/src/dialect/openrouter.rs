@@ -1,4 +1,5 @@
-//! OpenRouter. The last chunk has choices, usage and its cost; comments come while a request waits.
+//! OpenRouter. The last chunk has choices, the usage and its cost. Comments arrive while a request
+//! waits.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

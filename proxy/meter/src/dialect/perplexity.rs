@@ -1,4 +1,4 @@
-//! Perplexity. Reasoning and citations are beside the output, and not in the total.
+//! Perplexity. `completion_tokens` and the total exclude reasoning and citations.
 
 use super::habits::{Habits, Mark, Reasoning, StreamUsage};
 

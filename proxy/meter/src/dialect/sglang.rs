@@ -1,4 +1,5 @@
-//! SGLang. Errors have no envelope, reasoning tokens stand at the top of the usage object.
+//! SGLang. Its error objects have no envelope. Reasoning tokens stand at the top of the usage
+//! object.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

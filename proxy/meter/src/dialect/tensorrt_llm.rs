@@ -1,4 +1,4 @@
-//! TensorRT-LLM. It refuses a request with any field that it does not know, so none is added.
+//! TensorRT-LLM. It refuses a request with an unknown field, so the gateway adds none.
 
 use super::habits::{Habits, Mark};
 

@@ -1,4 +1,4 @@
-//! Hugging Face text-generation-inference. Three usage members and no details.
+//! Hugging Face text-generation-inference. Its usage object has three numbers and no details.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

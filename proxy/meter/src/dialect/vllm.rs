@@ -1,4 +1,4 @@
-//! vLLM. Usage is absent until asked for, reasoning comes under two names.
+//! vLLM. Streams report usage only when asked. Reasoning text has two names.
 
 use super::habits::{Habits, Mark, StreamUsage};
 

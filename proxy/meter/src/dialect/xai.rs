@@ -1,4 +1,4 @@
-//! xAI. Reasoning is beside the output.
+//! xAI. `completion_tokens` excludes reasoning.
 
 use super::habits::{Habits, Mark, Reasoning, StreamUsage};
 

@@ -13,6 +13,7 @@ use crate::wire::Wire;
 mod dialects;
 mod encoded;
 mod hiding;
+mod invalid;
 mod left;
 mod recorded;
 mod usage;

@@ -1,4 +1,4 @@
-//! The chats that engines make of a request, as bodies for `/v1/chat/completions`.
+//! Turns a request into the chat that an engine makes of it, as a body for `/v1/chat/completions`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
-//! Prompts in the forms of clouds, and of providers that speak like nobody else.
+//! Reads the prompts of Gemini, Cohere, Bedrock, Vertex AI and SageMaker.
 
-use super::{Members, Node, Reader, asks_for_several, is_word};
+use super::{Members, Node, PromptReader, asks_for_several, is_word};
 use crate::Wire;
 
-impl Reader {
+impl PromptReader {
     /// Reads a request on a wire of theirs.
     pub(super) fn read_cloud(&mut self, wire: Wire, request: &Members<'_>) {
         match wire {

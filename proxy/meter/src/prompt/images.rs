@@ -1,4 +1,4 @@
-//! Tokens of images, by the formulas that providers publish. Estimates, all of them.
+//! Estimates the tokens of images by the formulas that providers publish.
 
 use base64::Engine as _;
 use base64::alphabet;

@@ -1,4 +1,4 @@
-//! What a model's name says of the form of its prompts (OpenAI, "How to count tokens with
+//! Tells the form of a prompt from the name of its model (OpenAI, "How to count tokens with
 //! tiktoken").
 
 use super::images::Rule;

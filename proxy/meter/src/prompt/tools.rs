@@ -1,9 +1,9 @@
-//! Definitions of tools, as OpenAI's models are told of them (OpenAI, "How to count tokens with
+//! Writes tool definitions as OpenAI's models see them (OpenAI, "How to count tokens with
 //! tiktoken": tool calls).
 
 use std::borrow::Cow;
 
-use super::{Members, Node, Reader, text_of};
+use super::{Members, Node, PromptReader, text_of};
 
 /// Tokens that open the parameters of a function that has some.
 const PARAMETERS_TOKENS: u64 = 3;
@@ -19,7 +19,7 @@ const END_TOKENS: u64 = 12;
 /// Members of a parameter that the form has a place for; what else it has counts as its JSON.
 const KNOWN: [&str; 3] = ["type", "description", "enum"];
 
-impl Reader {
+impl PromptReader {
     /// `tools`, or the older `functions`.
     pub(super) fn read_tools(&mut self, tools: Node<'_>) {
         let Node::List(tools) = tools else {

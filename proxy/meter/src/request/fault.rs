@@ -1,4 +1,4 @@
-//! Why a request cannot be understood one way.
+//! The reasons why the gateway refuses a request body.
 
 use std::borrow::Cow;
 
@@ -38,9 +38,6 @@ pub enum RequestFault {
         /// Its JSON path.
         key: &'static str,
     },
-    /// `model` is absent, null or empty.
-    #[error("`model` is missing; name the model to use")]
-    ModelRequired,
     /// A value that we act on is none that it may be.
     #[error("`{param}` must be {what}")]
     InvalidValue {
@@ -67,7 +64,6 @@ impl RequestFault {
         match self {
             Self::InvalidJson { .. } | Self::TooDeep { .. } => "invalid_json",
             Self::DuplicateKey { .. } => "duplicate_key",
-            Self::ModelRequired => "model_required",
             Self::InvalidForm { .. } | Self::InvalidValue { .. } => "invalid_value",
         }
     }
@@ -80,7 +76,6 @@ impl RequestFault {
             | Self::TooDeep { offset, .. }
             | Self::InvalidForm { offset, .. } => Cow::Owned(offset.to_string()),
             Self::DuplicateKey { key } => Cow::Borrowed(key),
-            Self::ModelRequired => Cow::Borrowed("model"),
             Self::InvalidValue { param, .. } => Cow::Borrowed(param),
         }
     }

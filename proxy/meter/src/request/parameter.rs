@@ -1,4 +1,4 @@
-//! What a request states of how its answer is to be made, for whoever tells of it.
+//! Reads the parameters of a request (`temperature`, `seed`, …), which spans report.
 
 use taximeter_json::Scalar;
 

@@ -1,4 +1,4 @@
-//! Asking for usage on a client's behalf: a few bytes put into the body, nothing else touched.
+//! Adds the gateway's question for usage to a request body, and changes no other byte.
 
 use std::ops::Range;
 
@@ -72,7 +72,8 @@ impl Places {
     pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> Question {
         let mut splices = Vec::new();
         let mut hidden = Hidden::default();
-        if self.options != Options::Odd {
+        // Only the engine knows what an odd value means, and so what the client expects to see.
+        if self.options != Options::Odd && self.include_usage.can_be_set() {
             let continuous = ask == UsageAsk::Continuous && self.continuous_usage.can_be_set();
             let mut missing = Vec::new();
             self.include_usage.set("include_usage", &mut missing, &mut splices);

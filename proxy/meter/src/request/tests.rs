@@ -5,6 +5,7 @@ use super::*;
 use crate::{Hidden, RequestReader};
 
 mod asking;
+mod limits;
 mod parameters;
 
 type Outcome = Result<RequestFacts, RequestFault>;
@@ -54,6 +55,14 @@ const VALID: &[&str] = &[
     r#"{"model":"m","stream_options":{"include_usage":true}}"#,
     r#"{"model":"m","stream_options":"yes","user":7,"service_tier":[]}"#,
     r#"{"model":"m","metadata":{"include_usage":1,"include_usage":2}}"#,
+    r#"{"model":"m","n":-1,"best_of":0,"max_tokens":-1,"max_completion_tokens":1.5}"#,
+    r#"{"model":"m","n":1.0,"max_output_tokens":1e3,"n_predict":-2,"temperature":"hot"}"#,
+    r#"{"model":"m","max_tokens":18446744073709551615,"max_completion_tokens":-0}"#,
+    r#"{"model":"m","stream_options":{"include_usage":"true"}}"#,
+    r#"{"model":"m","stream":true,"stream_options":{"include_usage":{"x":1}}}"#,
+    "{}",
+    r#"{"model":null}"#,
+    r#"{"messages":[{"model":"m"}]}"#,
     r#"{"model":"m","stream_options":{"x":{"include_usage":1,"include_usage":2}}}"#,
 ];
 
@@ -116,22 +125,15 @@ const TWICE: &[&str] = &[
     r#"{"model":"m","user":"a","user":"b"}"#,
     r#"{"model":"m","service_tier":{},"service_tier":null}"#,
     r#"{"model":"m","max_tokens":1,"max_tokens":2}"#,
+    r#"{"model":"m","n_predict":1,"n_predict":-1}"#,
+    r#"{"model":"m","best_of":1,"best_of":2}"#,
     r#"{"model":"m","stream_options":{},"stream_options":{}}"#,
     r#"{"model":"m","stream_options":{"include_usage":true,"include\u005fusage":false}}"#,
 ];
 
-/// No model.
-const NO_MODEL: &[&str] = &[
-    "{}",
-    r#"{"model":null}"#,
-    r#"{"model":""}"#,
-    r#"{"Model":"m"}"#,
-    r#"{"model\u0000":"m"}"#,
-    r#"{"messages":[{"model":"m"}]}"#,
-];
-
-/// Values that can be no such thing.
+/// Values that readers read differently, or not at all.
 const WRONG_VALUE: &[&str] = &[
+    r#"{"model":""}"#,
     r#"{"model":1}"#,
     r#"{"model":true}"#,
     r#"{"model":["m"]}"#,
@@ -142,14 +144,13 @@ const WRONG_VALUE: &[&str] = &[
     r#"{"model":"m","stream":1}"#,
     r#"{"model":"m","stream":"true"}"#,
     r#"{"model":"m","stream":{}}"#,
-    r#"{"model":"m","n":-1}"#,
-    r#"{"model":"m","n":-0}"#,
-    r#"{"model":"m","n":1.0}"#,
     r#"{"model":"m","n":"1"}"#,
+    r#"{"model":"m","best_of":[2]}"#,
+    r#"{"model":"m","n_predict":true}"#,
+    r#"{"model":"m","max_tokens":-1e400}"#,
     r#"{"model":"m","max_tokens":1e400}"#,
     r#"{"model":"m","max_completion_tokens":18446744073709551616}"#,
     r#"{"model":"m","max_output_tokens":[1]}"#,
-    r#"{"model":"m","stream_options":{"include_usage":"true"}}"#,
 ];
 
 /// All of these, and those that are no text, with the code of their fault.
@@ -158,7 +159,6 @@ fn bodies() -> Vec<(Vec<u8>, &'static str)> {
         (VALID, "ok"),
         (NOT_JSON, "invalid_json"),
         (TWICE, "duplicate_key"),
-        (NO_MODEL, "model_required"),
         (WRONG_VALUE, "invalid_value"),
     ];
     let texts = texts.iter().flat_map(|(bodies, code)| bodies.iter().map(move |body| (body, code)));
@@ -227,16 +227,17 @@ fn facts_are_what_the_body_says() {
     assert_eq!(facts.user.as_deref(), Some("üser 😀 \u{fffd}!"));
     assert_eq!(facts.service_tier.as_deref(), Some("flex"));
     assert_eq!(facts.choices, Some(2));
-    assert_eq!(facts.max_output_tokens, Some(u64::MAX));
+    assert_eq!(facts.max_output_tokens, None, "0 is no limit");
     assert_eq!((facts.stream, facts.include_usage), (true, None));
 }
 
 #[test]
-fn only_an_opaque_wire_does_without_a_model() {
-    for wire in [Wire::Completions, Wire::Responses, Wire::Messages, Wire::Embeddings] {
-        assert_eq!(read_in(wire, &[b"{}"]), Err(RequestFault::ModelRequired));
+fn a_body_may_leave_its_model_to_the_engine() {
+    for wire in Wire::ALL {
+        for body in ["{}", r#"{"model":null}"#] {
+            assert_eq!(read_in(*wire, &[body.as_bytes()]).unwrap().model, None, "{wire:?}");
+        }
     }
-    assert_eq!(read_in(Wire::Opaque, &[b"{}"]).unwrap().model, None);
 }
 
 #[test]
@@ -254,7 +255,11 @@ fn faults_say_what_and_where() {
              a byte order mark; send it without one",
         ),
         (r#"{"model":"m","n":1,"n":1}"#, "n", "`n` is given twice; send it once"),
-        ("{}", "model", "`model` is missing; name the model to use"),
+        (
+            r#"{"n":"2"}"#,
+            "n",
+            "`n` must be a number from -18446744073709551615 to 18446744073709551615",
+        ),
         (r#"{"model":"m","stream":1}"#, "stream", "`stream` must be true or false"),
     ];
     for (body, param, message) in cases {

@@ -1,4 +1,4 @@
-//! Usage as Bedrock's Converse tells it: what was cached is beside the input.
+//! Reads the usage object of Bedrock's Converse API. `inputTokens` excludes the cached tokens.
 
 use super::{Report, put, sum};
 use crate::json::{Malformed, Reader};
@@ -14,8 +14,12 @@ impl Report {
             b"inputTokens" => self.put(value, |report| &mut report.input),
             b"outputTokens" => self.put(value, |report| &mut report.output),
             b"totalTokens" => self.put(value, |report| &mut report.total),
-            b"cacheReadInputTokens" => self.put(value, |report| &mut report.read_outside),
-            b"cacheWriteInputTokens" => self.put(value, |report| &mut report.write_outside),
+            b"cacheReadInputTokens" | b"cacheReadInputTokenCount" => {
+                self.put(value, |report| &mut report.read_outside)
+            }
+            b"cacheWriteInputTokens" | b"cacheWriteInputTokenCount" => {
+                self.put(value, |report| &mut report.write_outside)
+            }
             b"cacheDetails" => value.array(|writes| self.read_writes(writes)),
             _ => value.skip(),
         }

@@ -1,6 +1,6 @@
-//! Cohere's two ways to count: what it bills, and what it read.
+//! Reads Cohere's two counts: the tokens that it bills, and the tokens that it read.
 
-use super::{Report, put, sum};
+use super::{Report, member, put, sum};
 use crate::json::{Malformed, Reader};
 
 impl Report {
@@ -11,6 +11,7 @@ impl Report {
         value: &mut Reader<'_>,
     ) -> Result<(), Malformed> {
         let mut images = None;
+        self.includes_cache = true;
         value.object(|key, value| {
             let invalid = self.invalid;
             match key {
@@ -21,12 +22,19 @@ impl Report {
                     self.put(value, |report| &mut report.output)?;
                 }
                 // Beside the input.
-                b"image_tokens" => put(value, &mut images, &mut self.invalid)?,
+                b"image_tokens" => {
+                    put(value, &mut images, &mut self.invalid)?;
+                    self.note_invalid(invalid, b"input_tokens");
+                }
                 b"images" => self.read_unit("images", value)?,
                 b"search_units" => self.read_unit("search_units", value)?,
                 _ => value.skip()?,
             }
             self.note_invalid(invalid, key);
+            if is_billed && self.invalid == invalid {
+                let told = member(key);
+                self.invalid_members.retain(|member| told != Some(*member));
+            }
             Ok(())
         })?;
         self.input = sum(self.input, images);

@@ -1,4 +1,4 @@
-//! Usage as Gemini's own API tells it.
+//! Reads the usage object of Gemini's own API.
 
 use taximeter_pricing::{ByModality, Member};
 
@@ -13,7 +13,7 @@ impl Report {
         match value.peek() {
             Some(b'n') => return value.skip().map(|()| None),
             Some(b'{') => {}
-            _ => report.invalid = 1,
+            _ => report.mark_unreadable(),
         }
         let mut tools = None;
         value.object(|key, value| {
@@ -40,15 +40,12 @@ impl Report {
             report.note_invalid(invalid, key);
             Ok(())
         })?;
-        let is_told = |members: &[Member]| {
-            members.iter().all(|member| !report.invalid_members.contains(member))
-        };
-        let (input_is_told, output_is_told) = (
-            is_told(&[Member::InputTokens]),
-            is_told(&[Member::OutputTokens, Member::ReasoningOutputTokens]),
-        );
-        report.input = sum(report.input, tools).filter(|_| input_is_told);
-        report.output = sum(report.output, report.reasoning).filter(|_| output_is_told);
+        report.input = sum(report.input, tools);
+        report.output = sum(report.output, report.reasoning);
+        // The output is the sum of both numbers. It is unknown where one of them is.
+        if report.invalid_members.contains(&Member::ReasoningOutputTokens) {
+            report.invalid_members.insert(Member::OutputTokens);
+        }
         Ok(Some(report))
     }
 }

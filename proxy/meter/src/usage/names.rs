@@ -1,4 +1,4 @@
-//! What the members of usage objects are called.
+//! The names of the members of usage objects.
 
 use taximeter_pricing::{ByModality, Condition, Member};
 
@@ -46,6 +46,7 @@ pub(super) fn member(key: &[u8]) -> Option<Member> {
         | b"prompt_eval_count"
         | b"tokens_evaluated"
         | b"input_length"
+        | b"prompt_n"
         | b"inputTokens"
         | b"promptTokenCount"
         | b"toolUsePromptTokenCount" => Member::InputTokens,
@@ -54,21 +55,31 @@ pub(super) fn member(key: &[u8]) -> Option<Member> {
         | b"eval_count"
         | b"tokens_predicted"
         | b"generated_tokens"
+        | b"predicted_n"
+        | b"citation_tokens"
         | b"outputTokens"
         | b"candidatesTokenCount" => Member::OutputTokens,
         b"cache_read_input_tokens"
         | b"cached_tokens"
+        | b"cached_read_tokens"
+        | b"num_cached_tokens"
         | b"cached_prompt_text_tokens"
         | b"prompt_cache_hit_tokens"
+        | b"cache_n"
         | b"cacheReadInputTokens"
+        | b"cacheReadInputTokenCount"
         | b"cachedContentTokenCount" => Member::CacheReadInputTokens,
         b"cache_creation_input_tokens"
+        | b"cache_creation_tokens"
         | b"cache_write_tokens"
+        | b"cached_write_tokens"
         | b"created_cache_tokens"
         | b"cache_write_tokens_details"
         | b"ephemeral_5m_input_tokens"
         | b"ephemeral_1h_input_tokens"
-        | b"cacheWriteInputTokens" => Member::CacheWriteInputTokens,
+        | b"cacheWriteInputTokens"
+        | b"cacheWriteInputTokenCount"
+        | b"cacheDetails" => Member::CacheWriteInputTokens,
         b"reasoning_tokens" | b"thinking_tokens" | b"thoughtsTokenCount" => {
             Member::ReasoningOutputTokens
         }

@@ -1,4 +1,4 @@
-//! Counts of what is no token.
+//! Reads quantities that are not tokens.
 
 use rust_decimal::Decimal;
 
@@ -7,14 +7,14 @@ use crate::json::{Malformed, Quantity, Reader};
 
 impl Report {
     /// Reads the quantity called `name`, where it is told beside usage or in its place; `None`
-    /// where it is none.
+    /// where there is none.
     pub(crate) fn read_only(
         name: &'static str,
         value: &mut Reader<'_>,
     ) -> Result<Option<Box<Self>>, Malformed> {
         let mut report = Box::<Self>::default();
         report.read_quantity(name, value)?;
-        Ok((!report.is_silent()).then_some(report))
+        Ok((!report.is_empty()).then_some(report))
     }
 
     /// Reads a count of what is no token.

@@ -1,4 +1,4 @@
-//! `/v1/chat/completions`.
+//! Reads answers of `/v1/chat/completions`.
 
 use super::choices;
 use crate::facts::{Content, Facts, Format};

@@ -1,4 +1,4 @@
-//! The envelope that chat completions and completions share.
+//! Reads the envelope that chat completions and completions share.
 
 use super::error::{self, Names};
 use crate::facts::{Content, Facts};

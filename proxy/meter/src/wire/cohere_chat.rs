@@ -1,4 +1,4 @@
-//! `/v2/chat` of Cohere.
+//! Reads answers of Cohere's `/v2/chat`.
 
 use super::error;
 use crate::facts::{Content, Facts, Format, OTHER_ERROR};

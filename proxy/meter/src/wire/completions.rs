@@ -1,4 +1,4 @@
-//! `/v1/completions`.
+//! Reads answers of `/v1/completions`.
 
 use super::choices;
 use crate::facts::{Content, Facts, Format};

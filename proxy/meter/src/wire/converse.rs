@@ -1,4 +1,4 @@
-//! `/model/…/converse` and `/model/…/converse-stream` of Bedrock.
+//! Reads answers of Bedrock's `/model/…/converse` and `/model/…/converse-stream`.
 
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};

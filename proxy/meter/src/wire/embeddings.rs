@@ -1,4 +1,7 @@
-//! `/v1/embeddings`, rerank, score, classify, pooling, moderations: they read and generate nothing.
+//! Reads answers of `/v1/embeddings`, rerank, score, classify, pooling and moderations, which
+//! generate no output.
+
+use taximeter_pricing::Member;
 
 use super::error;
 use crate::facts::{Facts, Format};
@@ -32,7 +35,7 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
         b"usage" => facts.usage = Report::read(value)?,
         // Cohere
         b"meta" => {
-            let report = Report::read(value)?.filter(|report| !report.is_silent());
+            let report = Report::read(value)?.filter(|report| !report.is_empty());
             facts.usage = report.or(facts.usage.take());
         }
         // Gemini
@@ -65,7 +68,10 @@ fn meta_info<'a>(
 
 /// Older engines give the total alone; there is no output, and that is known.
 fn input_only(mut report: Box<Report>) -> Box<Report> {
-    report.input = report.input.or(report.total);
+    report.invalid_members.remove(&Member::OutputTokens);
+    if !report.invalid_members.contains(&Member::InputTokens) {
+        report.input = report.input.or(report.total);
+    }
     if report.input.is_some() {
         report.output = report.output.or(Some(0));
     }

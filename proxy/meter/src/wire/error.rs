@@ -1,4 +1,4 @@
-//! Errors inside answers: one plain word each.
+//! Reads errors inside answers, and gives each one plain word.
 
 use crate::facts::OTHER_ERROR;
 use crate::json::{Count, Malformed, Reader, Text};

@@ -1,4 +1,5 @@
-//! `/generate`: SGLang's, LMDeploy's and TGI's, told apart by their members.
+//! Reads answers of `/generate` of SGLang, LMDeploy and TGI. The members tell which of them
+//! answers.
 
 use super::error::{self, Names};
 use crate::facts::{Facts, Format, OTHER_ERROR};
@@ -12,7 +13,7 @@ pub(super) struct Generate;
 impl Format for Generate {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut part = Part { is_error: event.is_error, ..Part::default() };
+        let mut part = GeneratePart { is_error: event.is_error, ..GeneratePart::default() };
         Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
         if let Some(token) = part.token {
             // TGI; its last event repeats all text, and only that one has details.
@@ -46,7 +47,7 @@ pub(super) fn part<'a>(
     index: &mut u64,
     facts: &mut Facts<'a>,
 ) -> Result<(), Malformed> {
-    let mut part = Part::default();
+    let mut part = GeneratePart::default();
     value.object(|key, value| part.read(key, value, facts))?;
     facts.content.push(part.text);
     part.index = *index;
@@ -57,7 +58,7 @@ pub(super) fn part<'a>(
 
 /// What is said of one choice.
 #[derive(Debug, Default)]
-struct Part<'a> {
+struct GeneratePart<'a> {
     index: u64,
     text: Option<Text<'a>>,
     /// TGI: one token; without text if it marks something.
@@ -68,7 +69,7 @@ struct Part<'a> {
     is_error: bool,
 }
 
-impl<'a> Part<'a> {
+impl<'a> GeneratePart<'a> {
     fn read(
         &mut self,
         key: &[u8],

@@ -1,4 +1,4 @@
-//! `/v1beta/models/…:generateContent` and `:streamGenerateContent` of Gemini.
+//! Reads answers of Gemini's `/v1beta/models/…:generateContent` and `:streamGenerateContent`.
 
 use super::error;
 use crate::calls::Calls;

@@ -1,4 +1,4 @@
-//! `/v1/images/…`.
+//! Reads answers of `/v1/images/…`.
 
 use super::error;
 use crate::facts::{Facts, Format};

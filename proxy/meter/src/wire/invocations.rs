@@ -1,4 +1,5 @@
-//! `/invocations`, as SageMaker asks engines: the body says which of their routes it is for.
+//! Reads answers of `/invocations`, which SageMaker calls. The body tells which route it stands
+//! for.
 
 use super::chat_completions;
 use super::choices;

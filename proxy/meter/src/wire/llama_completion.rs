@@ -1,4 +1,4 @@
-//! `/completion` of llama.cpp.
+//! Reads answers of llama.cpp's `/completion`.
 
 use super::error;
 use crate::facts::{Facts, Format};
@@ -12,7 +12,7 @@ pub(super) struct LlamaCompletion;
 impl Format for LlamaCompletion {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut part = Part::default();
+        let mut part = CompletionPart::default();
         Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
         if let Some(report) = &mut part.usage {
             report.part = Some(part.index);
@@ -26,7 +26,7 @@ impl Format for LlamaCompletion {
         let mut facts = Facts::default();
         // One for each prompt.
         Reader::new(body).one_or_each(|value| {
-            let mut part = Part::default();
+            let mut part = CompletionPart::default();
             value.object(|key, value| part.read(key, value, &mut facts))?;
             part.finish(&mut facts);
             Ok(())
@@ -37,7 +37,7 @@ impl Format for LlamaCompletion {
 
 /// What is said of one prompt.
 #[derive(Debug, Default)]
-struct Part<'a> {
+struct CompletionPart<'a> {
     index: u64,
     has_stopped: bool,
     stop_type: Option<Text<'a>>,
@@ -46,7 +46,7 @@ struct Part<'a> {
     timings: Option<Box<Report>>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> CompletionPart<'a> {
     fn read(
         &mut self,
         key: &[u8],

@@ -1,4 +1,4 @@
-//! `/v1/messages`.
+//! Reads answers of `/v1/messages`.
 
 use super::error;
 use crate::facts::{Content, Facts, Format, OTHER_ERROR};

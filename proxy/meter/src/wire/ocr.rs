@@ -1,4 +1,4 @@
-//! `/v1/ocr`: the text of documents, charged by the page.
+//! Reads answers of `/v1/ocr`, which the provider charges by the page.
 
 use super::error;
 use crate::facts::{Facts, Format};

@@ -1,13 +1,13 @@
-//! `/api/chat` and `/api/generate` of Ollama: one JSON document a line, or one in all.
+//! Reads answers of Ollama's `/api/chat` and `/api/generate`: one JSON document, or one a line.
 
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 
 #[derive(Debug)]
-pub(super) struct Ollama;
+pub(super) struct OllamaNative;
 
-impl Format for Ollama {
+impl Format for OllamaNative {
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         Reader::new(body).document(|key, value| {

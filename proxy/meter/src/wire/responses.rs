@@ -1,4 +1,4 @@
-//! `/v1/responses`.
+//! Reads answers of `/v1/responses`.
 
 use super::error::{self, Names};
 use crate::calls::Calls;

@@ -1,4 +1,4 @@
-//! `/v1/audio/speech`: sound as it is, or in events.
+//! Reads answers of `/v1/audio/speech`: audio bytes, or events.
 
 use super::error;
 use crate::facts::{Facts, Format};

@@ -1,4 +1,4 @@
-//! `/inference/v1/generate` of vLLM: ids of tokens in, ids of tokens out.
+//! Reads answers of vLLM's `/inference/v1/generate`, which takes and returns token ids.
 
 use super::choices;
 use crate::facts::{Facts, Format};

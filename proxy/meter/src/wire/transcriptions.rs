@@ -1,4 +1,4 @@
-//! `/v1/audio/transcriptions` and `/v1/audio/translations`.
+//! Reads answers of `/v1/audio/transcriptions` and `/v1/audio/translations`.
 
 use super::chat_completions::generated;
 use super::choices::choice;

@@ -1,4 +1,4 @@
-//! `/vertex_generate` of SGLang: `/generate`, as Vertex AI asks it.
+//! Reads answers of SGLang's `/vertex_generate`, which Vertex AI calls.
 
 use super::error;
 use super::generate::{self, Generate};

@@ -1,4 +1,4 @@
-//! `/v1/videos`: the job that was begun, and how long its film will be.
+//! Reads answers of `/v1/videos`: the job, and the length of its video.
 
 use super::error;
 use crate::facts::{Facts, Format};

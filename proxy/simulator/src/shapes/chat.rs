@@ -1,4 +1,4 @@
-//! Chat completions, as vLLM says them.
+//! Chat completions in vLLM's format.
 
 use super::choices::{FAILURE, finish_reason, ids_slot, prompt_ids, totals, totals_slot, usage};
 use super::page::{NUMBER, Numbers, Page, TEXT, Template};

@@ -1,4 +1,4 @@
-//! What chat and completions, the APIs with choices, say alike.
+//! Parts that chat completions and completions share.
 
 use std::fmt::Write;
 use std::ops::Range;

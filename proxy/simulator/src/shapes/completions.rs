@@ -1,4 +1,4 @@
-//! The older completions, as vLLM says them.
+//! The older completions in vLLM's format.
 
 use super::choices::{FAILURE, finish_reason, ids_slot, totals, totals_slot, usage};
 use super::page::{NUMBER, Numbers, Page, TEXT, Template};

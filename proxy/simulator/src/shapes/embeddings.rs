@@ -1,4 +1,4 @@
-//! Embeddings: never a stream.
+//! Embeddings, which are never streamed.
 
 use std::fmt::Write;
 

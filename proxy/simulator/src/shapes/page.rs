@@ -1,4 +1,4 @@
-//! Events of a stream, written with as little work per chunk as can be.
+//! Writes the events of a stream with little work per chunk.
 
 use std::fmt::{Arguments, Write};
 

@@ -1,4 +1,4 @@
-//! OpenAI's responses: typed events, each numbered; the last one carries usage.
+//! OpenAI's responses: typed, numbered events. The last one carries the usage.
 
 use super::page::{NUMBER, Numbers, Page, TEXT, Template};
 use super::shape::Shape;

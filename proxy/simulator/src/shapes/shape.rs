@@ -1,4 +1,4 @@
-//! What every API must be able to say.
+//! The trait that every API implements.
 
 use super::page::{Page, Template};
 use crate::job::Job;

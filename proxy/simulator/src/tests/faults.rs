@@ -1,4 +1,5 @@
-//! Every failure does what it says, and every client that leaves is noticed.
+//! Tests that every failure does what its setting says, and that the engine notices every client
+//! that leaves.
 
 use tokio::io::AsyncReadExt;
 

@@ -2,10 +2,10 @@ use std::fs;
 
 use clap::Parser;
 use taximeter_billing::instant;
+use taximeter_store::samples::{feed, journal, record};
 use tempfile::TempDir;
 
 use super::*;
-use crate::edge::store::samples::{feed, journal, record};
 
 #[derive(Debug, Parser)]
 struct Line {

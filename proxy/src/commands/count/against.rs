@@ -1,18 +1,17 @@
-//! `taximeter count --against URL`: what the engine's own tokenizer says.
+//! `taximeter count --against URL`: asks the engine's own tokenizer.
 //!
-//! Three engines are known, by the owner that their list of models names: vLLM and SGLang have
-//! `/tokenize`, llama.cpp beside it `/apply-template`.
+//! It works with three engines. The owner in their list of models tells them apart. vLLM and SGLang
+//! have `/tokenize`. llama.cpp has `/tokenize` and `/apply-template`.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use taximeter_config::UpstreamUrl;
+use taximeter_gateway::recognise::owner;
 use taximeter_meter::{Dialect, Wire};
+use taximeter_net::ask::{AskFault, ask};
 
-use crate::edge::ask::{AskFault, ask};
-use crate::edge::recognise::owner;
-
-/// Members of a chat request that vLLM and llama.cpp render.
+/// Members of a chat request that vLLM and llama.cpp use to render it.
 const CHAT_MEMBERS: [&str; 9] = [
     "messages",
     "tools",
@@ -25,44 +24,44 @@ const CHAT_MEMBERS: [&str; 9] = [
     "reasoning_effort",
 ];
 
-/// What is to be counted.
+/// What the engine is asked to count.
 pub(super) enum Asked<'a> {
-    /// A text, its marks of special tokens being text.
+    /// A text. Marks of special tokens in it count as text.
     Text(&'a str),
-    /// Chats: of each the prompt that our template rendered, and the body of a request for it.
+    /// Chats: for each, the prompt that our template rendered, and the body of a request for it.
     Chats(Vec<(Option<String>, Cow<'a, [u8]>)>),
     /// The body of another request.
     Request(Wire, &'a [u8]),
 }
 
-/// What an engine said.
+/// The answer of an engine.
 pub(super) struct Answer {
-    /// Its name, for people.
+    /// The name of the engine.
     pub(super) engine: &'static str,
     pub(super) tokens: u64,
 }
 
-/// Why an engine did not say.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum AgainstError {
-    /// It does not answer.
+    /// The engine does not answer.
     #[error(transparent)]
     Ask(#[from] AskFault),
-    /// It is not one of those that tokenise.
-    #[error("{0} is no engine that tokenises: vLLM, SGLang and llama.cpp do")]
+    /// The engine has no tokenizer to ask.
+    #[error("cannot count with the engine at {0}; only vLLM, SGLang and llama.cpp can count")]
     Unknown(String),
-    /// It refuses, or what it says has no count.
-    #[error("{engine} does not tokenise this at {path}: status {status}")]
+    /// The engine refuses, or its answer has no count.
+    #[error("{engine} does not count this input: {path} answers with status {status}")]
     Refused {
         /// Its name.
         engine: &'static str,
-        /// Where it was asked.
+        /// The path of the request.
         path: &'static str,
         /// The HTTP status.
         status: u16,
     },
-    /// No engine has a way to be asked this.
+    /// No engine can count this input.
     #[error("{0}")]
     Unsupported(&'static str),
 }
@@ -93,21 +92,21 @@ pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answe
             sum
         }
         Asked::Request(..) => {
-            let told = "only texts, chats and completions can be counted against an engine";
+            let told = "an engine can only count texts, chats and completions";
             return Err(AgainstError::Unsupported(told));
         }
     };
     Ok(Answer { engine: engine.name, tokens })
 }
 
-/// How marks of special tokens in a text are read.
+/// How the engine reads marks of special tokens in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marks {
-    /// As they are written.
+    /// As text.
     Text,
-    /// As the tokens; nothing is put around.
+    /// As tokens. The engine adds none of its own.
     Tokens,
-    /// As the tokens, and the engine puts its own around.
+    /// As tokens. The engine adds its own around the text.
     Prompt,
 }
 
@@ -144,7 +143,7 @@ impl Engine<'_> {
             _ => match rendered {
                 Some(prompt) => self.of_text(prompt, Marks::Tokens).await,
                 None => Err(AgainstError::Unsupported(
-                    "SGLang renders no chats for others: give --tokenizer FOLDER with a template",
+                    "SGLang cannot render a chat; use --tokenizer FOLDER with a chat template",
                 )),
             },
         }
@@ -183,5 +182,5 @@ fn prompts(body: &[u8]) -> Result<Vec<String>, AgainstError> {
         }
         _ => None,
     }
-    .ok_or(AgainstError::Unsupported("prompts that are token ids need no tokenizer"))
+    .ok_or(AgainstError::Unsupported("a prompt of token ids needs no tokenizer"))
 }

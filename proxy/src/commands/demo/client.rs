@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 /// Most of an error answer that is shown, in characters.
 const EXCERPT_CHARS_MAX: usize = 200;
 
-/// Whether the client listens to the end.
+/// How long the client reads an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     Stays,
-    /// Hangs up after so many reads of the body.
+    /// Hangs up after this many reads of the body.
     LeavesAfter(usize),
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Client {
     connection: Option<Connection>,
 }
 
-/// Dropping it hangs up.
+/// A connection. Dropping it hangs up.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: JoinHandle<()>,
@@ -48,7 +48,7 @@ impl Client {
 
     /// Sends `request` and reads the answer, or hangs up in its middle.
     ///
-    /// Errors: no connection, an answer that breaks off, a status other than 200.
+    /// Errors: no connection; the answer breaks off; the status is not 200.
     pub(super) async fn call(
         &mut self,
         request: Request<Full<Bytes>>,

@@ -1,5 +1,4 @@
-//! A real gateway for the demo: what it has measured is read from its own journal, as a bill would
-//! be.
+//! The gateway of the demo. Its figures come from its journal, as those of a bill do.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -12,11 +11,11 @@ use clap::Parser as _;
 use rust_decimal::Decimal;
 use taximeter_config::Config;
 use taximeter_ledger::{Entry, Record, RequestId};
+use taximeter_system::clock;
+use taximeter_telemetry::log::{Log, LogFormat};
 
 use super::live::LiveRow;
 use crate::commands::{bill, serve};
-use crate::edge::{clock, journal};
-use crate::telemetry::log::{Format, Log};
 
 /// A gateway that the demo started.
 pub(super) struct Gateway {
@@ -25,11 +24,11 @@ pub(super) struct Gateway {
     measured: Mutex<Measured>,
 }
 
-/// What the journal has told so far.
+/// The figures so far.
 #[derive(Default)]
 struct Measured {
     next_seq: u64,
-    /// Reserved and not ended: whose.
+    /// Running requests, with tenant and model.
     open: HashMap<RequestId, (String, String)>,
     ended: BTreeMap<(String, String), Ended>,
 }
@@ -44,33 +43,33 @@ struct Ended {
 }
 
 impl Gateway {
-    /// Starts the gateway of a configuration text.
+    /// Starts a gateway with a configuration.
     ///
-    /// Errors: what is wrong in the text, or could not be started.
+    /// Errors: the configuration has mistakes; the gateway cannot start.
     pub(super) fn start(text: &str) -> anyhow::Result<Self> {
         let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
         let config = Config::from_yaml(text, "demo", &|_| None, &none)
             .map_err(|mistakes| anyhow::anyhow!("{mistakes}"))?;
         let data_dir = config.data_dir.clone();
-        let running = serve::start(config, Log::quiet(Format::Json)?)?;
+        let running = serve::start(config, Log::quiet(LogFormat::Json)?)?;
         Ok(Self { running, data_dir, measured: Mutex::default() })
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub(super) fn listen(&self) -> SocketAddr {
         self.running.listen
     }
 
-    /// Where the metrics are.
+    /// The admin address.
     pub(super) fn admin(&self) -> SocketAddr {
         self.running.admin
     }
 
-    /// What it has measured so far, in an order that does not change.
+    /// The figures so far, always in the same order.
     pub(super) fn rows(&self) -> Vec<LiveRow> {
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         // What cannot be read now is read at the next look.
-        for framed in journal::read(&self.data_dir, measured.next_seq).flatten() {
+        for framed in taximeter_journal::read(&self.data_dir, measured.next_seq).flatten() {
             measured.next_seq = framed.seq + 1;
             if let Ok(entry) = framed.entry() {
                 measured.hear(entry);
@@ -79,7 +78,7 @@ impl Gateway {
         measured.rows()
     }
 
-    /// Tells the bill of everything so far.
+    /// Writes the bill.
     pub(super) fn bill(&self, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
         #[derive(clap::Parser)]
         struct Line {
@@ -98,7 +97,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends it.
+    /// Stops the gateway.
     pub(super) fn stop(self) {
         self.running.stop();
     }
@@ -171,7 +170,7 @@ impl Ended {
     }
 }
 
-/// Of sorted values, the one that so many of a hundred do not exceed.
+/// A percentile of sorted values.
 fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((sorted.len() * percent).div_ceil(100).saturating_sub(1).min(last)).copied()

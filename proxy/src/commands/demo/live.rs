@@ -1,4 +1,4 @@
-//! The live table.
+//! The live table of the demo.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -6,37 +6,37 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table};
 use rust_decimal::Decimal;
 
-/// Digits of a cost behind the point; the bill has them all.
+/// Decimal places of a cost. The bill has all of them.
 const COST_DIGITS: u32 = 6;
 
-/// What the gateway has measured of one tenant and model so far.
+/// The figures of one tenant and model so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LiveRow {
-    /// Who.
+    /// The tenant.
     pub(super) tenant: String,
-    /// Of the request.
+    /// The requested model.
     pub(super) model: String,
-    /// Requests that have ended.
+    /// Finished requests.
     pub(super) requests: u64,
-    /// Requests that have not.
+    /// Running requests.
     pub(super) in_flight: u64,
-    /// Tokens of all prompts.
+    /// Input tokens of finished requests.
     pub(super) input_tokens: u64,
-    /// Tokens of all answers.
+    /// Output tokens of finished requests.
     pub(super) output_tokens: u64,
-    /// Time to first token that half of the requests met.
+    /// Median time to first token.
     pub(super) time_to_first_token_p50: Option<Duration>,
-    /// Time to first token that 95 of 100 requests met.
+    /// 95th percentile of the time to first token.
     pub(super) time_to_first_token_p95: Option<Duration>,
-    /// In US dollars; `None` is unknown.
+    /// Cost in US dollars. `None` means unknown.
     pub(super) cost: Option<Decimal>,
 }
 
-/// Where the table is shown: redrawn in place on a terminal, a line now and then elsewhere.
+/// Shows the table: redrawn in place on a terminal, and as single lines elsewhere.
 pub(super) struct Screen<W: Write> {
     out: W,
     terminal: bool,
-    /// Lines to go up before the next drawing.
+    /// Lines to move up before the next drawing.
     drawn: usize,
 }
 
@@ -45,12 +45,12 @@ impl<W: Write> Screen<W> {
         Self { out, terminal, drawn: 0 }
     }
 
-    /// How often there is something to show.
+    /// Time between two updates.
     pub(super) fn period(&self) -> Duration {
         if self.terminal { Duration::from_millis(200) } else { Duration::from_secs(2) }
     }
 
-    /// Shows how far things are.
+    /// Shows the current figures.
     pub(super) fn update(&mut self, rows: &[LiveRow], elapsed: Duration) -> io::Result<()> {
         if self.terminal {
             self.draw(rows, elapsed)
@@ -60,7 +60,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Shows how it ended.
+    /// Shows the final figures.
     pub(super) fn last(&mut self, rows: &[LiveRow], elapsed: Duration) -> io::Result<()> {
         self.draw(rows, elapsed)
     }

@@ -1,4 +1,4 @@
-//! Three tenants, their models and their habits.
+//! The traffic of the demo: three tenants, their models and their behaviour.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,32 +14,35 @@ use tokio::task::JoinSet;
 
 use super::client::{Client, Patience};
 
-/// Words of the prompt that `globex` sends with every request, marked for the cache.
+/// Words of the system prompt that `globex` sends with every request, marked for the cache.
 const SYSTEM_WORDS: u64 = 1200;
 
-/// One kind of client: who it is, what it asks, and how often.
+/// One kind of client.
 pub(super) struct Habit {
     pub(super) tenant: &'static str,
     /// Its API key.
     pub(super) key: &'static str,
+    /// The label `team` of the key.
+    pub(super) team: &'static str,
     pub(super) model: &'static str,
     path: &'static str,
     /// Clients at the same time.
     clients: u64,
-    /// One answer in so many is not listened to the end.
+    /// The client hangs up during one answer in this many.
     hangs_up_one_in: Option<u64>,
-    /// Milliseconds between an answer and the next question.
+    /// Milliseconds between an answer and the next request.
     pause_ms: std::ops::Range<u64>,
     body: fn(&Habit, &mut Dice) -> Value,
-    /// What the engine is to do, in the words of `x-simulate`.
+    /// The settings of the simulated engine, as in `x-simulate`.
     engine: fn(&mut Dice) -> String,
 }
 
-/// Everyone who calls.
+/// All kinds of clients.
 pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "acme",
         key: "demo-acme",
+        team: "support",
         model: "gpt-5.4-mini",
         path: "/v1/chat/completions",
         clients: 6,
@@ -60,6 +63,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "globex",
         key: "demo-globex",
+        team: "search",
         model: "claude-sonnet-5-5",
         path: "/v1/messages",
         clients: 3,
@@ -86,6 +90,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "initech",
         key: "demo-initech",
+        team: "research",
         model: "o4-mini",
         path: "/v1/responses",
         clients: 2,
@@ -111,6 +116,7 @@ pub(super) const HABITS: [Habit; 4] = [
     Habit {
         tenant: "initech",
         key: "demo-initech",
+        team: "research",
         model: "text-embedding-3-small",
         path: "/v1/embeddings",
         clients: 1,
@@ -124,14 +130,14 @@ pub(super) const HABITS: [Habit; 4] = [
     },
 ];
 
-/// All clients, calling.
+/// All running clients.
 pub(super) struct Traffic {
     clients: JoinSet<anyhow::Result<()>>,
     over: Arc<AtomicBool>,
 }
 
 impl Traffic {
-    /// Starts every client against `address`, in tasks of the current runtime.
+    /// Starts every client in a task of the current runtime.
     pub(super) fn start(address: SocketAddr) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let mut clients = JoinSet::new();
@@ -144,9 +150,9 @@ impl Traffic {
         Self { clients, over }
     }
 
-    /// The first client that fails; as long as none does, this waits.
+    /// Waits until a client fails.
     ///
-    /// Errors: what that client met.
+    /// Errors: the fault of that client.
     pub(super) async fn failure(&mut self) -> anyhow::Result<()> {
         match self.clients.join_next().await {
             Some(ended) => ended?,
@@ -154,9 +160,9 @@ impl Traffic {
         }
     }
 
-    /// Lets every client finish the answer it is at, for `patience` at most.
+    /// Lets every client finish its current answer, for at most `patience`.
     ///
-    /// Errors: what the first client that failed met.
+    /// Errors: the fault of the first client that failed.
     pub(super) async fn finish(mut self, patience: Duration) -> anyhow::Result<()> {
         self.over.store(true, Ordering::Relaxed);
         let all = async {
@@ -171,7 +177,7 @@ impl Traffic {
 }
 
 impl Habit {
-    /// Calls until it is over.
+    /// Sends requests until the demo ends.
     async fn calls(
         &self,
         mut client: Client,
@@ -202,7 +208,7 @@ impl Habit {
     }
 }
 
-/// Chance that falls the same way in every demo.
+/// Random numbers that are the same in every demo.
 struct Dice(u64);
 
 impl Dice {
@@ -226,7 +232,7 @@ impl Dice {
     }
 }
 
-/// So many words to ask.
+/// A text with this many words.
 fn words(count: u64) -> String {
     const WORDS: [&str; 12] = [
         "please", "compare", "the", "fares", "of", "last", "month", "with", "those", "before",

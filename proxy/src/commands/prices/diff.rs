@@ -1,4 +1,4 @@
-//! `taximeter prices diff FILE`: what another price file has else than the book in force.
+//! `taximeter prices diff FILE`: compares a price file with the price book.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,17 +15,17 @@ use super::list::table;
 use crate::commands::failure::Failure;
 use crate::commands::load;
 
-/// How differences are shown.
+/// The output format.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(super) enum Format {
-    /// For people: a line a price.
+    /// For people: one line per price
     #[default]
     Table,
-    /// For programs: one object.
+    /// For programs: one JSON object
     Json,
 }
 
-/// Shows what `file` has else than `book`; exit code 1 where something differs.
+/// Prints the differences between `file` and `book`. The exit code is 1 if there are any.
 ///
 /// Errors: the file cannot be read, or is no price file.
 pub(super) fn diff(
@@ -47,7 +47,7 @@ pub(super) fn diff(
     Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A price file of ours, or one that can be imported: JSON begins with a bracket.
+/// Reads a price file, or a JSON file that `import` can read.
 fn read(file: &Path, today: Date) -> anyhow::Result<PriceBook> {
     let name = file.display().to_string();
     let text = load::price_file(file).map_err(Failure::from)?;

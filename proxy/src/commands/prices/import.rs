@@ -1,4 +1,4 @@
-//! `taximeter prices import FILE`: other projects' price files as ours.
+//! `taximeter prices import FILE`: converts price files of other projects.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,12 +12,12 @@ use super::list::table;
 use crate::commands::failure::Failure;
 use crate::commands::load::{self, PriceFileError};
 
-/// Models named beside each reason.
+/// Models in the examples of each reason.
 const EXAMPLES_MAX: usize = 2;
 
-/// Writes the price file to `output`, or to `out`, and what was left out to `err`.
+/// Writes the price file to `output` or `out`, and a report of what is left out to `err`.
 ///
-/// Errors: a file cannot be read or written; it is none that can be imported.
+/// Errors: a file cannot be read or written; the format is unknown.
 pub(super) fn import(
     file: &Path,
     output: Option<&Path>,
@@ -36,7 +36,7 @@ pub(super) fn import(
     tell(&imported, err)
 }
 
-/// With the exit code of a file that cannot be used.
+/// The error for a price file that cannot be used.
 pub(super) fn file_fault(fault: impl Into<PriceFileError>) -> Failure {
     Failure::PriceFile(fault.into())
 }
@@ -47,7 +47,8 @@ fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<()> {
     let parts = left_out.len() - whole;
     writeln!(
         err,
-        "{source}: {models} models, {taken} taken, {whole} left out, and {parts} parts of those taken"
+        "{source}: {models} models, {taken} imported, {whole} skipped, {parts} prices of imported \
+         models skipped"
     )?;
     if left_out.is_empty() {
         return Ok(());
@@ -57,9 +58,9 @@ fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<()> {
         reasons.entry((one.field.as_deref(), one.why)).or_default().push(one);
     }
     let mut reasons: Vec<_> = reasons.into_iter().collect();
-    // Whole models first, and the most of them.
+    // Whole models come first, then the most frequent reasons.
     reasons.sort_by_key(|((field, _), of)| (field.is_some(), std::cmp::Reverse(of.len())));
-    let mut table = table(&["left out", "models", "why", "such as"]);
+    let mut table = table(&["skipped", "models", "reason", "examples"]);
     for ((field, why), of) in reasons {
         let examples =
             of.iter().take(EXAMPLES_MAX).map(|one| format!("{}:{}", one.line, one.model));

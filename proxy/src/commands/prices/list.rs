@@ -1,4 +1,4 @@
-//! `taximeter prices list`: a line a model.
+//! `taximeter prices list`: all models with their standard prices.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use jiff::civil::Date;
 use taximeter_pricing::{Currency, MeterName, PriceBook, Rates, Row, list_price};
 
-/// Those that most models have; the others stand together behind them.
+/// Meters with their own column. The last column has all others.
 const COLUMNS: [(&str, MeterName); 5] = [
     ("input", MeterName::Input),
     ("cache read", MeterName::CacheRead),
@@ -16,7 +16,7 @@ const COLUMNS: [(&str, MeterName); 5] = [
     ("output", MeterName::Output),
 ];
 
-/// Every row in force on `today` with `filter` in its model's name.
+/// Prints every price in force on `today` whose model has `filter` in its name.
 pub(super) fn list(
     book: &PriceBook,
     filter: &str,
@@ -25,17 +25,17 @@ pub(super) fn list(
 ) -> anyhow::Result<()> {
     let columns = COLUMNS.map(|(name, _)| name);
     let header: Vec<&str> =
-        ["provider", "model"].into_iter().chain(columns).chain(["beside"]).collect();
+        ["provider", "model"].into_iter().chain(columns).chain(["other"]).collect();
     let mut table = table(&header);
     let of_filter = |row: &&Row| row.holds_on(today) && row.model.contains(filter);
     let mut rows: Vec<&Row> = book.rows().filter(of_filter).collect();
-    // Of the same model the one that prices it comes first.
+    // The first row of a model is the one in force.
     rows.sort_by_key(|row| (&row.provider, &row.model));
     rows.dedup_by_key(|row| (&row.provider, &row.model));
     for row in &rows {
         let mut cells = vec![row.provider.clone().unwrap_or_default(), row.model.clone()];
         cells.extend(COLUMNS.map(|(_, meter)| price(&row.card.rates, meter)));
-        cells.push(beside(row));
+        cells.push(other(row));
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(2).take(COLUMNS.len()) {
@@ -46,15 +46,15 @@ pub(super) fn list(
     writeln!(out, "{table}")?;
     writeln!(
         out,
-        "{currencies} per 1,000,000 tokens, or for one of what is no token · {} models · book {}",
+        "{currencies} per 1,000,000 tokens, or per unit for other meters · {} models · book {}",
         rows.len(),
         book.version()
     )?;
     Ok(())
 }
 
-/// What has no column: other meters, and the currency where it is not that of the built-in book.
-fn beside(row: &Row) -> String {
+/// The last column: other meters, and the currency if it is not USD.
+fn other(row: &Row) -> String {
     let others = row
         .card
         .rates
@@ -68,7 +68,7 @@ fn beside(row: &Row) -> String {
     words.join(", ")
 }
 
-/// As price lists say it; `-` is no price of its own.
+/// The price per million tokens, or per unit. `-` means no own price.
 pub(super) fn price(rates: &Rates, meter: MeterName) -> String {
     let price = rates.rate(meter).and_then(|rate| list_price(meter, rate));
     price.map_or_else(|| "-".to_owned(), |price| price.to_string())

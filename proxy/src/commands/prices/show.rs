@@ -1,4 +1,4 @@
-//! `taximeter prices show MODEL`: every price of one model, in all versions.
+//! `taximeter prices show MODEL`: all prices of one model, in all versions.
 
 use std::io::Write;
 
@@ -9,9 +9,9 @@ use taximeter_pricing::{MeterName, PriceBook, Rates, Row, ServiceTier, Threshold
 
 use super::list::{price, table};
 
-/// Shows each row of the model.
+/// Prints each price of the model.
 ///
-/// Errors: the book has none.
+/// Errors: the price book has none.
 pub(super) fn show(
     book: &PriceBook,
     model: &str,
@@ -26,7 +26,10 @@ pub(super) fn show(
     for row in rows {
         show_row(row, today, out)?;
     }
-    writeln!(out, "tokens: per 1,000,000; all else: for one; `-` is no price of its own")?;
+    writeln!(
+        out,
+        "Prices are per 1,000,000 tokens, or per unit for other meters. `-` means no own price."
+    )?;
     Ok(())
 }
 
@@ -76,7 +79,7 @@ fn in_force(row: &Row, today: Date) -> String {
     }
 }
 
-/// Service tier or condition, context, rates.
+/// Each line: service tier or condition, context, rates.
 fn lines(row: &Row) -> Vec<(String, String, &Rates)> {
     let long = row.long_context.iter().map(|long| {
         let word = match long.threshold {

@@ -90,7 +90,7 @@ fn an_import_writes_the_price_file_and_says_what_it_left_out() {
         "{out}"
     );
     assert!(out.contains("\nversion: 2026-11-20\n"), "{out}");
-    assert!(err.starts_with("LiteLLM: 1 models, 1 taken, 0 left out, and 1 parts"), "{err}");
+    assert!(err.starts_with("LiteLLM: 1 models, 1 imported, 0 skipped, 1 prices"), "{err}");
     assert!(err.contains("ocr_cost_per_credit") && err.contains("2:gpt-5-nano"), "{err}");
 }
 

@@ -1,9 +1,9 @@
 use clap::Parser;
 use taximeter_ledger::Record;
+use taximeter_store::samples::{feed, journal, record};
 use tempfile::TempDir;
 
 use super::*;
-use crate::edge::store::samples::{feed, journal, record};
 
 #[derive(Debug, Parser)]
 struct Line {

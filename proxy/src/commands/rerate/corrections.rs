@@ -1,4 +1,4 @@
-//! The journal of corrections, open for writing.
+//! Writes the journal of corrections.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::path::Path;
 use anyhow::Context as _;
 use jiff::{Timestamp, ToSpan as _};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
+use taximeter_gateway::journey::identify::new_id;
+use taximeter_journal::{Journal, Options};
 use taximeter_ledger::{Correction, Entry, Record, RecordCost, RequestId};
+use taximeter_system::clock;
 use tokio::runtime::Runtime;
 
 use crate::commands::serve::host;
-use crate::edge::clock;
-use crate::edge::journal::{Journal, Options};
-use crate::journey::identify::new_id;
 
-/// Corrections between two waits for the journal: bounds what waits in its queue.
+/// Corrections between two waits for the journal. It limits the queue.
 const WAIT_EVERY: u64 = 256;
-/// A segment that is this long is followed by another one, in bytes.
+/// Length of a segment, in bytes.
 const SEGMENT_BYTES: u64 = 64 << 20;
-/// Most bytes that wait there.
+/// Most bytes in the queue.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// Writes corrections of one run. Another process that does waits outside.
+/// Writes the corrections of one run. No other process can write corrections meanwhile.
 pub(in crate::commands) struct Corrections<'a> {
     journal: Journal,
     runtime: Runtime,
@@ -31,7 +31,7 @@ pub(in crate::commands) struct Corrections<'a> {
 }
 
 impl<'a> Corrections<'a> {
-    /// Opens the journal in `dir`, which is made if needed.
+    /// Opens the journal in `dir`. The directory is created if it does not exist.
     ///
     /// Errors: as [`Journal::open`].
     pub(in crate::commands) fn open(
@@ -49,26 +49,25 @@ impl<'a> Corrections<'a> {
             queue_bytes_max: QUEUE_BYTES_MAX,
             segment_bytes: SEGMENT_BYTES,
             now: clock::wall,
-            // What fails here ends the command, which says so.
+            // An error ends the command, which prints it.
             tell: Box::new(|_| {}),
         };
-        // Nothing is ever reserved here that could be open.
+        // This journal has no reservations, so none can be open.
         let (journal, _) = Journal::open(dir, options, &|_| None)?;
         let runtime = runtime.context("cannot wait for the ledger")?;
         Ok(Self { journal, runtime, reason, made_at: now, written: 0 })
     }
 
-    /// What is written from now on was made after `newest`: of one request, the order of corrections
-    /// is that of their times, and another machine's clock may be ahead of ours.
+    /// Makes all further corrections later than `newest`. Corrections of a request are in order of
+    /// their times, and the clock of another machine may be ahead.
     pub(in crate::commands) fn go_on_behind(&mut self, newest: Option<Timestamp>) {
         let behind = newest.and_then(|newest| newest.checked_add(1.microsecond()).ok());
         self.made_at = self.made_at.max(behind.unwrap_or(self.made_at));
     }
 
-    /// Writes that a request owes `after` from now on.
+    /// Writes a correction: the cost of a request becomes `after`.
     ///
-    /// Errors: the ledger cannot be written; what was written before stays, and a later run goes on
-    /// from there.
+    /// Errors: the ledger cannot be written. Earlier corrections stay, and a later run continues.
     pub(in crate::commands) fn write(
         &mut self,
         record: &Record,
@@ -92,9 +91,9 @@ impl<'a> Corrections<'a> {
         Ok(())
     }
 
-    /// All of them are on the disk.
+    /// Waits until all corrections are on the disk.
     ///
-    /// Errors: they are not.
+    /// Errors: they cannot be written.
     pub(in crate::commands) fn close(self) -> anyhow::Result<()> {
         Ok(self.journal.close()?)
     }

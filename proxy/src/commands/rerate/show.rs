@@ -1,4 +1,4 @@
-//! The differences, for people and for programs.
+//! The output of `taximeter rerate`, as a table or as JSON.
 
 use std::io::Write;
 
@@ -7,29 +7,29 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taximeter_billing::{Difference, Differences, Period, Zone};
 
-/// What was asked for.
+/// The arguments of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) period: Period,
-    /// Whose month or day that is.
+    /// The time zone of the period.
     pub(super) zone: &'a Zone,
     pub(super) dry_run: bool,
     pub(super) reason: Option<&'a str>,
 }
 
-/// What was looked at, and what of it changes.
+/// The result of the run.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) differences: Differences,
     /// Requests whose cost changes.
     pub(super) corrected: u64,
-    /// Requests that the new prices cannot price, and that keep a cost which is known.
+    /// Requests without a price in the files, which keep their known cost.
     pub(super) unpriced: u64,
 }
 
-/// A line for each tenant, model and currency.
+/// Prints a table with a line for each tenant, model and currency.
 pub(super) fn table(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "Re-rated {}\n", run.period.heading(run.zone))?;
+    writeln!(out, "Repriced: {}\n", run.period.heading(run.zone))?;
     if outcome.corrected > 0 {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -59,12 +59,12 @@ pub(super) fn table(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> any
     }
     if outcome.unpriced > 0 {
         let kept = requests(outcome.unpriced);
-        writeln!(out, "{kept} have no price in these files and keep their cost.")?;
+        writeln!(out, "No price in these files: {kept}. Their cost stays the same.")?;
     }
     Ok(())
 }
 
-/// A name from outside may not steer the terminal.
+/// A name from outside, with control characters escaped.
 fn printable(name: &str) -> String {
     name.escape_debug().to_string()
 }
@@ -86,7 +86,7 @@ struct Ends<'a> {
     zone: &'a str,
 }
 
-/// The same as one JSON object; money is exact.
+/// Prints one JSON object with exact amounts.
 pub(super) fn json(run: Run<'_>, outcome: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
     let document = Document {
         period: Ends { from: run.period.from(), to: run.period.to(), zone: run.zone.name() },

@@ -1,49 +1,49 @@
-//! What is kept of the ledger, and where: the store is fed, files that are no longer needed go, and the
-//! directory stays within its room.
+//! Keeps the data directory in order: feeds the store, deletes old journal files, and watches the
+//! size of the directory.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use taximeter_gateway::gateway::Gateway;
+use taximeter_journal::Retention;
+use taximeter_journal::disk_budget::{self, Turn};
+use taximeter_store::feeder::Feeder;
+use taximeter_store::push;
+use taximeter_store::{Fed, Location, StoreError, feeds_with};
+use taximeter_system::clock;
+use taximeter_telemetry::LogEvent;
+use taximeter_telemetry::events::{EntryRejected, StoreFailed};
 
-use crate::edge::feeder::Feeder;
-use crate::edge::journal::{self, Retention};
-use crate::edge::room::{self, Turn};
-use crate::edge::store::{Fed, Location, StoreError};
-use crate::edge::{clock, push};
-use crate::gateway::Gateway;
-use crate::telemetry::LogEvent;
-use crate::telemetry::events::{EntryRejected, StoreFailed};
-
-/// How often files are looked for that may go, where there is little room and nothing is written.
+/// Time between two searches for files to delete, if space is short and nothing is written.
 const CROWDED_PERIOD: Duration = Duration::from_secs(10);
-/// How often the store looks whether the journal has grown.
+/// Time between two checks whether the journal has new entries for the store.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
 
-/// Looks how full the data directory is, where it matters and where it is only told.
+/// Watches the size of the data directory.
 pub(super) fn watch_room(gateway: &Arc<Gateway>) {
-    let (config, lasting) = (&gateway.config, gateway.lasting().clone());
+    let (config, process) = (&gateway.config, gateway.process().clone());
     let most = config.ledger.dir_bytes_max.map(|bytes| bytes as u64);
     if let Some(most) = most {
-        lasting.telemetry.metrics.ledger_may_take(most);
+        process.telemetry.metrics.ledger_may_take(most);
     }
-    let (room, dir) = (lasting.room.clone(), config.data_dir.clone());
+    let (room, dir) = (process.room.clone(), config.data_dir.clone());
     let told = move |turn, bytes: u64, most: u64| {
         let fields = [("bytes", bytes.into()), ("bytes_max", most.into())];
-        let log = &lasting.telemetry.log;
+        let log = &process.telemetry.log;
         match turn {
             Turn::Full => {
-                let hint = "give it a larger volume and a larger ledger.dir_bytes_max, or a store in PostgreSQL";
+                let hint = "use a larger volume and a larger ledger.dir_bytes_max, or a store in PostgreSQL";
                 let [bytes, most] = fields;
                 log.tell(LogEvent::LedgerFull, [bytes, most, ("hint", hint.into())]);
             }
             Turn::Emptied => log.tell(LogEvent::LedgerHasRoom, fields),
         }
     };
-    gateway.background.spawn(room::watch(room, dir, most, told));
+    gateway.background.spawn(disk_budget::watch(room, dir, most, told));
 }
 
-/// Keeps the store up with the journal: looks now and then, off the threads that carry requests.
+/// Feeds the store from the journal, on a thread that carries no requests.
 pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let location = Location::of(&gateway.config, &gateway.id);
     let dir = &gateway.config.data_dir;
@@ -58,7 +58,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let mut retention = Retention::new(dir, keep_days, journal.sequence());
     let room = gateway.room.clone();
     let rejected = telemetry.clone();
-    let feeds = journal::feeds_with(dir, move |fault, path| {
+    let feeds = feeds_with(dir, move |fault, path| {
         rejected.emit(&EntryRejected { fault, path });
     });
     let told = move |fed: Result<Fed, StoreError>| {
@@ -83,7 +83,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         }
     };
     let feeder = Feeder::start(move || location.open(), feeds, told)?;
-    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.lasting()));
+    let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.process()));
     gateway.background.spawn(async move {
         let (mut fed, mut due) = (0, clock::now());
         let mut period = tokio::time::interval(FEED_PERIOD);
@@ -91,7 +91,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
             period.tick().await;
             let Some(gateway) = weak.upgrade() else { return };
             let written = gateway.journal.sequence();
-            // Files go behind a feeding, and whoever is full writes nothing that would call for one.
+            // Files are deleted after a feeding. A full gateway writes nothing that starts one.
             let is_due = gateway.room.is_crowded() && clock::now() >= due;
             if written > fed || is_due {
                 (fed, due) = (written, clock::now() + CROWDED_PERIOD);

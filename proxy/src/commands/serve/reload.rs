@@ -1,40 +1,40 @@
-//! Another configuration while the gateway runs: on SIGHUP, and when a file that it comes from has
-//! changed. All of it is taken or none; requests that are running keep the one that they began with.
+//! Reloads the configuration on SIGHUP, and when one of its files changes. A new configuration
+//! takes effect as a whole or not at all. Running requests keep the one that they started with.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use taximeter_config::{Config, Overrides, TokenizerFile};
+use taximeter_gateway::gateway::{Current, Gateway, Rules};
+use taximeter_gateway::recognise;
+use taximeter_gateway::reload::{InForce, Rejected, Settled};
+use taximeter_gateway::tokenizers::Tokenizers;
+use taximeter_system::clock;
+use taximeter_system::look::Look;
+use taximeter_system::signals::Hangup;
+use taximeter_telemetry::events::{ConfigRejected, ConfigReloaded};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::commands::load::{self, LoadError};
-use crate::edge::look::Look;
-use crate::edge::signals::Hangup;
-use crate::edge::{clock, recognise};
-use crate::gateway::{Current, Gateway, Rules};
-use crate::reload::{InForce, Rejected, Settled};
-use crate::telemetry::events::{ConfigRejected, ConfigReloaded};
-use crate::tokenizers::Tokenizers;
 
-/// How often files are looked at. What changed is read when two looks have seen the same.
+/// Time between two checks of the files. A changed file is read when two checks see the same state.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
-/// Times that a file is read in a row because it names other files than the time before.
+/// Most readings in a row. The file is read again if it names other files than before.
 const READINGS_MAX: usize = 3;
 
-/// Where a configuration comes from.
+/// The source of a configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) file: PathBuf,
-    /// What flags set over it.
+    /// Values of command-line options, which override the file.
     pub(super) overrides: Overrides,
 }
 
 impl Source {
-    /// The configuration that is there now, and the files that it comes from, as far as they are
-    /// known: each once, in an order that does not change.
+    /// Reads the configuration. Also returns the files that it comes from, sorted and each once.
     ///
     /// Errors: the file cannot be read, or has mistakes.
     pub(super) fn read(&self) -> (Vec<PathBuf>, Result<Config, LoadError>) {
@@ -50,25 +50,25 @@ impl Source {
     }
 }
 
-/// What is read anew.
+/// Watches the files and reloads them.
 pub(super) struct Reloader {
     source: Source,
     files: Vec<PathBuf>,
     settled: Settled<Look>,
-    /// Files of vocabularies, as they looked when they were read.
+    /// The state of the vocabulary files when they were read.
     vocabularies: Look,
     current: Current,
     replace: watch::Sender<Arc<Gateway>>,
 }
 
-/// What came of a reading.
+/// The result of one reading.
 struct Reading {
     files: Vec<PathBuf>,
     look: Look,
     next: Result<Next, LoadError>,
 }
 
-/// What takes the place of the configuration in force.
+/// The next configuration.
 struct Next {
     rules: Rules,
     waiting: Vec<&'static str>,
@@ -76,7 +76,7 @@ struct Next {
 }
 
 impl Reloader {
-    /// For a configuration that was read from `files` when they looked as `seen`.
+    /// Watches `files`, whose state was `seen` when the configuration was read.
     pub(super) fn new(
         source: Source,
         (files, seen): (Vec<PathBuf>, Look),
@@ -88,7 +88,7 @@ impl Reloader {
         Self { source, files, settled, vocabularies, current, replace }
     }
 
-    /// Reads again whenever it is time, until the gateway drains.
+    /// Reloads the configuration whenever its files change, until the gateway drains.
     pub(super) async fn run(mut self, mut hangup: Hangup) {
         let mut period = interval(LOOK_PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -124,7 +124,7 @@ impl Reloader {
                     Err(fault) => fault.lines(),
                 }
             }
-            Err(_) => vec!["it could not be read: a panic, told of on stderr".to_owned()],
+            Err(_) => vec!["the reading panicked; the panic is on stderr".to_owned()],
         };
         let gateway = self.current.get();
         let path = self.source.file.display().to_string();
@@ -145,7 +145,7 @@ impl Reloader {
     }
 }
 
-/// Reads a source whose files are `files` as far as that is known.
+/// Reads a source. `files` are its files, as far as they are known.
 fn read(
     source: &Source,
     mut files: Vec<PathBuf>,
@@ -155,12 +155,12 @@ fn read(
     let mut readings = 0;
     loop {
         readings += 1;
-        // Before they are read: what changes meanwhile is read again.
+        // The state is taken before the reading. A later change leads to another reading.
         let look = Look::at(&files);
         let (mut found, config) = source.read();
         let next = config.and_then(|config| take_place(config, before, vocabularies));
         if next.is_err() {
-            // It may name fewer files than it means to.
+            // A file with mistakes may name fewer files than it should.
             found.extend(files.iter().cloned());
             found.sort_unstable();
             found.dedup();

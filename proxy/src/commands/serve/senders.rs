@@ -1,65 +1,66 @@
-//! Who sends what to the receivers that a configuration names.
+//! Starts the senders to the receivers and collectors that a configuration names.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use taximeter_config::{Emission, LogsExport, MetricsExport, TracesExport};
+use taximeter_gateway::gateway::Gateway;
+use taximeter_journal::PushOutcome;
+use taximeter_store::push::Delivery;
+use taximeter_system::clock;
+use taximeter_telemetry::events::{EventsPushed, TelemetryPushed};
+use taximeter_telemetry::otlp::MetricsSource;
+use taximeter_telemetry::pusher;
 
-use crate::edge::push::Delivery;
-use crate::edge::{clock, otlp, push};
-use crate::gateway::Gateway;
-use crate::telemetry::events::{OtlpTold, PushTold};
-use crate::telemetry::otlp::MetricsSource;
-
-/// Sends what the journal gets, where a receiver is named.
+/// Sends finished requests to the receiver of `export.push`, if there is one.
 pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery>> {
     let Some(push) = &gateway.config.export.push else { return Ok(None) };
     let telemetry = gateway.telemetry.clone();
     let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
-    let tell = move |told: &push::Told<'_>| telemetry.emit(&PushTold(told));
+    let tell = move |told: &PushOutcome<'_>| telemetry.emit(&EventsPushed(told));
     Ok(Some(Delivery::start(dir, push, newest, tell)?))
 }
 
-/// Pushes what is told, where a collector is named.
+/// Sends metrics, spans and log records to OTLP collectors, if there are any.
 pub(super) fn otlp(
     gateway: &Arc<Gateway>,
     emission: &Emission,
-) -> anyhow::Result<Vec<otlp::Pusher>> {
+) -> anyhow::Result<Vec<pusher::Pusher>> {
     let tell = || {
         let telemetry = gateway.telemetry.clone();
-        move |told: &otlp::Told<'_>| {
+        move |told: &pusher::ExportOutcome<'_>| {
             telemetry.exports.told(told);
-            telemetry.emit(&OtlpTold(told));
+            telemetry.emit(&TelemetryPushed(told));
         }
     };
     let begin =
-        |signal: &otlp::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
+        |signal: &pusher::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
     let metrics = &gateway.telemetry.metrics;
     let mut pushers = Vec::new();
     if let Some(MetricsExport { exporter, interval, temporality, histograms }) = &emission.metrics {
         let form = (*temporality, *histograms);
         let source = MetricsSource::new(metrics.genai, &metrics.resource, metrics.since, form, {
-            let lasting = gateway.lasting().clone();
-            move || (lasting.telemetry.metrics.readings(&lasting.vitals()), clock::wall())
+            let process = gateway.process().clone();
+            move || (process.telemetry.metrics.readings(&process.vitals()), clock::wall())
         });
-        begin(&otlp::METRICS, exporter);
-        let pusher = otlp::Pusher::start(exporter, otlp::METRICS, *interval, source, tell());
+        begin(&pusher::METRICS, exporter);
+        let pusher = pusher::Pusher::start(exporter, pusher::METRICS, *interval, source, tell());
         pushers.push(pusher.context("cannot push metrics")?);
     }
     if let (Some(traces), Some(TracesExport { exporter, interval, .. })) =
         (&gateway.telemetry.traces, &emission.traces)
     {
         let source = traces.source(&metrics.resource);
-        begin(&otlp::TRACES, exporter);
-        let pusher = otlp::Pusher::start(exporter, otlp::TRACES, *interval, source, tell());
+        begin(&pusher::TRACES, exporter);
+        let pusher = pusher::Pusher::start(exporter, pusher::TRACES, *interval, source, tell());
         pushers.push(pusher.context("cannot push spans")?);
     }
     if let (Some(logs), Some(LogsExport { exporter, interval })) =
         (&gateway.telemetry.log.logs, &emission.logs)
     {
         let source = logs.source(&metrics.resource);
-        begin(&otlp::LOGS, exporter);
-        let pusher = otlp::Pusher::start(exporter, otlp::LOGS, *interval, source, tell());
+        begin(&pusher::LOGS, exporter);
+        let pusher = pusher::Pusher::start(exporter, pusher::LOGS, *interval, source, tell());
         pushers.push(pusher.context("cannot push log lines")?);
     }
     Ok(pushers)

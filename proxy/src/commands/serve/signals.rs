@@ -1,19 +1,18 @@
-//! Signals, heard from the first moment on.
+//! Signals. The process handles them from its start on.
 
 use anyhow::Context as _;
+use taximeter_system::signals::{Hangup, Stop};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use crate::edge::signals::{Hangup, Stop};
-
-/// What we may be told, from the first moment on: whoever does not listen is ended by it.
+/// The handlers of signals. Without a handler, a signal would end the process.
 pub(super) struct Signals {
     pub(super) stop: Stop,
     pub(super) hangup: Hangup,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Installs the handlers.
     ///
     /// Errors: the system refuses a handler.
     pub(super) fn new(runtime: &Runtime) -> anyhow::Result<Self> {
@@ -23,10 +22,10 @@ impl Signals {
         listen().context("cannot listen for signals")
     }
 
-    /// What `start` comes to, or nothing where we are told to stop before: a long journal may take
-    /// its time, and is as it was after any other end.
+    /// Runs `start` and returns its result. Returns `None` if a signal comes first: a long journal
+    /// takes time to read, and an interrupted start changes nothing that another end would not.
     ///
-    /// Errors: no thread can be had, or the start panics.
+    /// Errors: the system has no thread; the start panics.
     pub(super) fn unless_told<T: Send + 'static>(
         &mut self,
         runtime: Runtime,
@@ -39,7 +38,7 @@ impl Signals {
         handle.block_on(async {
             tokio::select! {
                 biased;
-                started = started => Ok(Some(started.context("the start ended without a word")?)),
+                started = started => Ok(Some(started.context("the start panicked")?)),
                 () = self.stop.wait() => Ok(None),
             }
         })

@@ -1,22 +1,22 @@
-//! What the log says of a start.
+//! Log lines of a start.
 
-use taximeter_config::Ignored;
+use taximeter_config::IgnoredVariable;
+use taximeter_journal::{Loss, Recovery};
 use taximeter_pricing::PriceBook;
+use taximeter_system::clock;
+use taximeter_telemetry::{LogEvent, Telemetry};
 
 use crate::commands::model_files::ModelFiles;
-use crate::edge::clock;
-use crate::edge::journal::{Loss, Recovery};
-use crate::telemetry::{LogEvent, Telemetry};
 
-/// Says which variables of the environment were left out.
-pub(super) fn ignored(telemetry: &Telemetry, ignored: &[Ignored]) {
-    for Ignored { variable, why } in ignored {
+/// Logs the environment variables that the gateway ignores.
+pub(super) fn ignored(telemetry: &Telemetry, ignored: &[IgnoredVariable]) {
+    for IgnoredVariable { variable, why } in ignored {
         let fields = [("name", variable.as_str().into()), ("reason", why.to_string().into())];
         telemetry.log.tell(LogEvent::VariableIgnored, fields);
     }
 }
 
-/// Says what was found in the ledger.
+/// Logs what the start found in the ledger.
 pub(super) fn recovery(telemetry: &Telemetry, recovery: &Recovery) {
     let (torn, lost): (Vec<_>, Vec<_>) =
         recovery.losses.iter().partition(|loss| loss.torn_bytes.is_some());
@@ -37,7 +37,7 @@ pub(super) fn recovery(telemetry: &Telemetry, recovery: &Recovery) {
     );
 }
 
-/// Says which prices cannot be used.
+/// Logs the currencies without an exchange rate.
 pub(super) fn prices(telemetry: &Telemetry, book: &PriceBook) {
     for currency in book.without_exchange(clock::wall()) {
         telemetry.log.tell(
@@ -45,19 +45,19 @@ pub(super) fn prices(telemetry: &Telemetry, book: &PriceBook) {
             [
                 ("currency", currency.as_str().into()),
                 ("bills_in", book.currency().as_str().into()),
-                ("hint", "models priced in it alone cost unknown; give `prices.exchange`".into()),
+                ("hint", "set `prices.exchange`, or models priced in it have no known cost".into()),
             ],
         );
     }
 }
 
-/// Says which vocabularies were read.
+/// Logs the vocabularies that were read.
 pub(super) fn tokenizers(telemetry: &Telemetry, loaded: &[ModelFiles]) {
     for ModelFiles { path, fallback, .. } in loaded {
         let path = path.display().to_string();
         match fallback {
             None => telemetry.log.tell(LogEvent::TokenizerLoaded, [("path", path.into())]),
-            // Exact as well, but slower.
+            // This count is exact as well, but slower.
             Some(why) => telemetry.log.tell(
                 LogEvent::TokenizerFallback,
                 [("path", path.into()), ("reason", why.as_str().into())],

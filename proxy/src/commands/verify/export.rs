@@ -1,5 +1,4 @@
-//! An export, as its receiver has it: whether its files are those that were written, and whether
-//! they add up to what the ledger says.
+//! Checks an export: whether its files are unchanged, and whether they add up to the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,17 +12,17 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, Format, SequenceRange};
+use taximeter_store::Store;
+use taximeter_store::export::Content;
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::verify::Findings;
 
-use super::findings::Findings;
 use crate::commands::hex::hex;
-use crate::edge::export::Content;
-use crate::edge::store::Store;
-use crate::terms::{Scope, Terms};
 
-/// Bytes read at once.
+/// Bytes of one read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What the manifest of an export says.
+/// The manifest of an export.
 #[derive(Debug, Deserialize)]
 struct Manifest {
     format: String,
@@ -62,22 +61,21 @@ struct Sum {
 /// Money by currency.
 type Money = BTreeMap<String, Decimal>;
 
-/// What the ledger says of the same.
+/// The sums of the same period in the ledger.
 #[derive(Debug, Default)]
 struct Ledger {
     requests: u64,
-    /// What requests cost when they were posted.
+    /// Cost of requests before corrections.
     posted: Money,
-    /// What is owed: with corrections, shares of GPUs and credits.
+    /// Cost with corrections, GPU shares and credits.
     owed: Money,
     entries: Entries,
 }
 
-/// Formats of requests as they were posted; all others are of what is owed.
+/// Formats with the cost before corrections. All others have the cost with corrections.
 const RECORDS: [Content; 2] = [Content::Records(Format::Ndjson), Content::Parquet];
 
-/// Reads the manifest at `path`, the files beside it, and what the store says of the same period on
-/// these terms.
+/// Reads the manifest at `path` and the files beside it, and compares them with the store.
 ///
 /// Errors: the manifest cannot be read, or the store.
 pub(super) fn verify(
@@ -89,7 +87,7 @@ pub(super) fn verify(
 ) -> anyhow::Result<()> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let manifest: Manifest = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no manifest of an export", path.display()))?;
+        .with_context(|| format!("{} is not the manifest of an export", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut bytes = 0;
     for listed in &manifest.files {
@@ -113,16 +111,16 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// What is wrong with a file.
+/// What is wrong with a file, if anything is.
 fn fault(folder: &Path, listed: &Listed) -> Option<String> {
     let path = folder.join(&listed.path);
     match read(&path) {
         Err(error) => Some(format!("cannot read {}: {error}", path.display())),
         Ok((bytes, _)) if bytes != listed.bytes => {
-            Some(format!("{} has {bytes} bytes, and had {}", path.display(), listed.bytes))
+            Some(format!("{} has {bytes} bytes instead of {}", path.display(), listed.bytes))
         }
         Ok((_, sha256)) if sha256 != listed.sha256 => Some(format!(
-            "{} is not what was written: its SHA-256 is {sha256}, and was {}",
+            "{} was changed: its SHA-256 is {sha256} instead of {}",
             path.display(),
             listed.sha256
         )),
@@ -182,22 +180,22 @@ fn compare(manifest: &Manifest, ledger: &Ledger, terms: &Terms, findings: &mut F
     let requests = ledger.requests;
     if provisional && requests > manifest.requests {
         findings.note(format!(
-            "{} requests have come since the export was made: its period was not over",
+            "the export was made before its period was over; {} requests are newer than it",
             requests - manifest.requests
         ));
         return;
     }
     if requests != manifest.requests {
         findings.tell(format!(
-            "the export has {} requests, and the ledger {requests}",
+            "the export has {} requests, and the ledger has {requests}",
             manifest.requests
         ));
     }
     compare_entries(manifest, &ledger.entries, findings);
     if provisional && terms.have_gpus() {
         findings.note(
-            "the period was not over, and GPUs have gone on since: what the export adds up to is \
-             not compared"
+            "the export was made before its period was over, and GPUs cost more since then; the \
+             sums are not compared"
                 .to_owned(),
         );
         return;
@@ -206,7 +204,12 @@ fn compare(manifest: &Manifest, ledger: &Ledger, terms: &Terms, findings: &mut F
     let sums: Money = sums.collect();
     if is_records(manifest) {
         compare_money("the export adds up to", &sums, &ledger.posted, findings);
-        compare_money("by the export is owed", &manifest.owed, &ledger.owed, findings);
+        compare_money(
+            "the export says that the billed cost is",
+            &manifest.owed,
+            &ledger.owed,
+            findings,
+        );
     } else {
         compare_money("the export adds up to", &sums, &ledger.owed, findings);
     }
@@ -216,7 +219,7 @@ fn is_records(manifest: &Manifest) -> bool {
     RECORDS.iter().any(|content| content.name() == manifest.format)
 }
 
-/// Whether every entry of every journal is in it.
+/// Compares the entries of every journal.
 fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findings) {
     let told = |range: Option<&SequenceRange>| match range {
         Some(SequenceRange { first, last, records }) => {
@@ -229,7 +232,7 @@ fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findin
         let (exported, kept) = (manifest.sequences.get(gateway), entries.sequences.get(gateway));
         if exported != kept {
             findings.tell(format!(
-                "of {gateway:?} the export has {}, and the ledger {}",
+                "for {gateway:?}, the export has {}, and the ledger has {}",
                 told(exported),
                 told(kept)
             ));
@@ -237,7 +240,7 @@ fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findin
     }
     if !is_records(manifest) && manifest.corrections != entries.corrections {
         findings.tell(format!(
-            "the export has {} corrections, and the ledger {}",
+            "the export has {} corrections, and the ledger has {}",
             manifest.corrections, entries.corrections
         ));
     }
@@ -250,8 +253,8 @@ fn compare_money(what: &str, exported: &Money, ledger: &Money, findings: &mut Fi
         let (exported, owed) = (of(exported), of(ledger));
         if exported != owed {
             findings.tell(format!(
-                "{what} {exported} {currency}, and by the ledger it is {owed}; GPUs and credits \
-                 are those of --config"
+                "{what} {exported} {currency}, and the ledger has {owed}; GPUs and credits come \
+                 from --config"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! A tenant's statement: made and signed by who runs the gateway, checked by the tenant.
+//! Statements: the operator makes and signs them, and the tenant checks them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,54 +13,54 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, StatementJournal, Unit, Zone};
+use taximeter_store::Store;
+use taximeter_store::signing::{PublicKey, SigningKey};
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::verify;
 
-use super::standing;
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
-use crate::edge::signing::{PublicKey, SigningKey};
-use crate::edge::store::Store;
-use crate::terms::{Scope, Terms};
 
-/// The only way in which statements are signed.
+/// The algorithm of all signatures.
 const ALGORITHM: &str = "Ed25519";
 
-/// What is to be done with which statement.
+/// The arguments for statements.
 #[derive(Debug, Clone, Args)]
 pub(super) struct StatementArgs {
-    /// The statement of a tenant: its name to make one, a file to check one
+    /// Make the statement of this tenant, or check the statement in this file
     #[arg(long, value_name = "TENANT|FILE")]
     statement: Option<String>,
 
-    /// The month of the statement
+    /// Month of the statement
     #[arg(long, value_name = "YYYY-MM", requires = "signing_key")]
     month: Option<Month>,
 
-    /// Time zone whose month it is, such as Europe/Berlin [default: billing.zone of the
-    /// configuration, else UTC]
+    /// Time zone of the month, such as Europe/Berlin [default: billing.zone of the configuration,
+    /// else UTC]
     #[arg(long, value_name = "NAME", requires = "month")]
     zone: Option<Zone>,
 
-    /// Sign with this key: PEM, Ed25519
+    /// PEM file with the private key (Ed25519) that signs the statement
     #[arg(long, value_name = "FILE", requires = "statement", requires = "month")]
     signing_key: Option<PathBuf>,
 
-    /// Check with this key: PEM, Ed25519
+    /// PEM file with the public key (Ed25519) that checks the statement
     #[arg(long, value_name = "FILE", requires = "statement", conflicts_with = "signing_key")]
     public_key: Option<PathBuf>,
 
-    /// Write the statement to a file instead of standard output
+    /// Write the statement to this file instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "signing_key")]
     output: Option<PathBuf>,
 }
 
 impl StatementArgs {
-    /// The tenant or file that was named.
+    /// The tenant or the file in the arguments.
     pub(super) fn of(&self) -> Option<&str> {
         self.statement.as_deref()
     }
 }
 
-/// A statement as it is handed over.
+/// A signed statement.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Signed {
@@ -68,21 +68,21 @@ struct Signed {
     signature: Signature,
 }
 
-/// Of the statement's canonical JSON (RFC 8785).
+/// The signature of the statement's canonical JSON (RFC 8785).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Signature {
     algorithm: String,
-    /// Base64: tells which key it was; whoever checks has it from elsewhere.
+    /// The public key in base64. It only tells keys apart: a check uses the tenant's own copy.
     public_key: String,
-    /// Base64.
+    /// The signature in base64.
     value: String,
 }
 
-/// Makes the statement of the tenant `of` from `ledger`, or checks the one in the file `of`, also
-/// against the journals of `data_dir` where that was named.
+/// Makes the statement of the tenant `of`, or checks the statement in the file `of`. With
+/// `data_dir`, the check also compares its journals.
 ///
-/// Errors: no key is named; files that cannot be read or written; the store says no.
+/// Errors: no key is named; a file cannot be read or written; the store cannot answer.
 pub(super) fn run(
     args: &StatementArgs,
     of: &str,
@@ -102,9 +102,9 @@ pub(super) fn run(
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
             let mut statement = make(&mut store, of, &terms, scope)?;
-            // Behind the last look at the store, so that all that it has is among their entries.
+            // The journals are read after the store, so they have every entry that the store has.
             if let Some(data_dir) = ledger.feeding()? {
-                statement.journals = standing::journals(data_dir)?;
+                statement.journals = verify::journals(data_dir)?;
             }
             let text = sign(statement, &key)?;
             match &args.output {
@@ -115,7 +115,7 @@ pub(super) fn run(
             Ok(ExitCode::SUCCESS)
         }
         _ => bail!(
-            "to make a statement give --month and --signing-key, to check one --public-key; see \
+            "use --month and --signing-key to make a statement, or --public-key to check one; see \
              `taximeter verify --help`"
         ),
     }
@@ -131,7 +131,9 @@ fn make(
     let (hours, credits) = owed(store, terms, scope)?;
     if hours.is_empty() {
         let month = period.name(zone);
-        bail!("{tenant:?} has no request in {month}; see `taximeter bill --month {month}`");
+        bail!(
+            "the tenant {tenant:?} has no request in {month}; see `taximeter bill --month {month}`"
+        );
     }
     Ok(Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?)
 }
@@ -145,7 +147,7 @@ fn sign(statement: Statement, key: &SigningKey) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&Signed { statement, signature })? + "\n")
 }
 
-/// All hours that are owed for, and what of them is free.
+/// All hours with costs, and the credits of allowances.
 fn owed(
     store: &mut Store,
     terms: &Terms,
@@ -169,21 +171,21 @@ fn check(
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the statement {}", path.display()))?;
     let Signed { statement, signature } = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no statement of taximeter", path.display()))?;
+        .with_context(|| format!("{} is not a statement of taximeter", path.display()))?;
     let mut wrong = Vec::new();
     let value = BASE64.decode(&signature.value).unwrap_or_default();
     if signature.algorithm != ALGORITHM {
-        wrong.push(format!("it is signed with {:?}, not with {ALGORITHM}", signature.algorithm));
+        wrong.push(format!("the signature uses {:?} instead of {ALGORITHM}", signature.algorithm));
     } else if !key.verifies(statement.canonical().as_bytes(), &value) {
         wrong.push(if signature.public_key == key.base64() {
-            "its signature does not fit: it was changed after it was signed".to_owned()
+            "the signature is wrong: the statement was changed after it was signed".to_owned()
         } else {
-            "it was signed with another key".to_owned()
+            "the statement was signed with another key".to_owned()
         });
     }
     wrong.extend(statement.check().err().map(|fault| fault.to_string()));
     for (journal, data_dir) in statement.journals.iter().zip(data_dir.into_iter().cycle()) {
-        wrong.extend(standing::fault(journal, data_dir)?);
+        wrong.extend(verify::fault(journal, data_dir)?);
     }
     tell(&statement, out)?;
     for fault in &wrong {
@@ -192,20 +194,20 @@ fn check(
     if !wrong.is_empty() {
         return Ok(ExitCode::FAILURE);
     }
-    writeln!(out, "The signature fits, and every line and total adds up.")?;
+    writeln!(out, "The signature is right, and every line and total adds up.")?;
     match (data_dir, statement.journals.len()) {
         (None, _) => {}
-        (Some(_), 0) => writeln!(out, "It names no journal that it was made of.")?,
+        (Some(_), 0) => writeln!(out, "The statement names no journal.")?,
         (Some(dir), _) => writeln!(
             out,
-            "What it was made of is in {} as it was; `taximeter verify` looks at all of that.",
+            "The journals behind the statement are unchanged in {}. `taximeter verify` checks them.",
             dir.display()
         )?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what is in a statement.
+/// Prints what is in a statement.
 fn tell(statement: &Statement, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
@@ -214,17 +216,18 @@ fn tell(statement: &Statement, out: &mut impl Write) -> io::Result<()> {
         statement.from,
         statement.to,
         statement.zone,
-        if statement.provisional { ", provisional: made before the period was over" } else { "" }
+        if statement.provisional { ", provisional: made before the end of the period" } else { "" }
     )?;
     writeln!(out, "  {} requests, {} lines", statement.requests, statement.lines.len())?;
     for credit in &statement.credits {
-        writeln!(out, "  {} {} of {} are free", credit.amount, credit.currency, credit.month)?;
+        let month = credit.month.strftime("%Y-%m");
+        writeln!(out, "  allowance in {month}: {} {}", credit.amount, credit.currency)?;
     }
     for (currency, total) in &statement.totals {
         writeln!(out, "  {total} {currency}")?;
     }
     if statement.unknown_cost_requests > 0 {
-        writeln!(out, "  the cost of {} requests is unknown", statement.unknown_cost_requests)?;
+        writeln!(out, "  requests of unknown cost: {}", statement.unknown_cost_requests)?;
     }
     for StatementJournal { name, gateway, last_seq, sha256 } in &statement.journals {
         writeln!(out, "  {name} of {gateway} up to entry {last_seq}: {sha256}")?;

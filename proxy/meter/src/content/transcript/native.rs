@@ -1,8 +1,8 @@
-//! Answers of providers that speak like nobody else: Gemini, Cohere, Bedrock.
+//! Reads the content of answers of Gemini, Cohere and Bedrock, which have formats of their own.
 
 use serde_json::Value;
 
-use crate::content::draft::{Draft, Kind};
+use crate::content::draft::{Draft, GrowingKind};
 use crate::content::part::{self, list, number, text_of, word};
 
 /// An answer of Gemini's, an event of it, or a list of events.
@@ -13,7 +13,7 @@ pub(super) fn read_gemini(said: &Value, draft: &mut Draft) {
         let parts = candidate.get("content").into_iter().flat_map(|content| list(content, "parts"));
         for part in parts {
             let is_thought = part.get("thought") == Some(&true.into());
-            let kind = if is_thought { Kind::Reasoning } else { Kind::Text };
+            let kind = if is_thought { GrowingKind::Reasoning } else { GrowingKind::Text };
             match word(part, "text") {
                 Some(text) => draft.say(choice, kind, (0, 0), text),
                 None => whole(choice, part, draft),
@@ -26,7 +26,7 @@ pub(super) fn read_gemini(said: &Value, draft: &mut Draft) {
 /// A whole answer of Cohere's.
 pub(super) fn read_cohere(said: &Value, draft: &mut Draft) {
     if let Some(message) = said.get("message") {
-        draft.say(0, Kind::Reasoning, (0, 1), text_of(message, "tool_plan"));
+        draft.say(0, GrowingKind::Reasoning, (0, 1), text_of(message, "tool_plan"));
         for (place, part) in list(message, "content").enumerate() {
             cohere_content(place as u64, part, draft);
         }
@@ -42,7 +42,7 @@ pub(super) fn cohere_event(event: &Value, draft: &mut Draft) {
     let slot = number(event, "index").unwrap_or(0);
     let Some(delta) = event.get("delta") else { return };
     if let Some(message) = delta.get("message") {
-        draft.say(0, Kind::Reasoning, (0, 1), text_of(message, "tool_plan"));
+        draft.say(0, GrowingKind::Reasoning, (0, 1), text_of(message, "tool_plan"));
         if let Some(part) = message.get("content") {
             cohere_content(slot, part, draft);
         }
@@ -54,14 +54,14 @@ pub(super) fn cohere_event(event: &Value, draft: &mut Draft) {
 }
 
 fn cohere_content(slot: u64, part: &Value, draft: &mut Draft) {
-    draft.say(0, Kind::Reasoning, (slot, 0), text_of(part, "thinking"));
-    draft.say(0, Kind::Text, (slot, 0), text_of(part, "text"));
+    draft.say(0, GrowingKind::Reasoning, (slot, 0), text_of(part, "thinking"));
+    draft.say(0, GrowingKind::Text, (slot, 0), text_of(part, "text"));
 }
 
 fn cohere_call(slot: u64, call: &Value, draft: &mut Draft) {
     if let Some(function) = call.get("function") {
         let called = (word(call, "id"), word(function, "name"));
-        draft.call(0, (Kind::Call, (slot, 0)), called, text_of(function, "arguments"));
+        draft.call(0, (GrowingKind::Call, (slot, 0)), called, text_of(function, "arguments"));
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read_converse(said: &Value, draft: &mut Draft) {
     let message = said.get("output").and_then(|output| output.get("message"));
     for part in message.into_iter().flat_map(|message| list(message, "content")) {
         match word(part, "text") {
-            Some(text) => draft.say(0, Kind::Text, (0, 0), text),
+            Some(text) => draft.say(0, GrowingKind::Text, (0, 0), text),
             None => whole(0, part, draft),
         }
     }
@@ -82,12 +82,12 @@ pub(super) fn converse_event(event: &Value, draft: &mut Draft) {
     let slot = number(event, "contentBlockIndex").unwrap_or(0);
     if let Some(begun) = event.get("start").and_then(|start| start.get("toolUse")) {
         let called = (word(begun, "toolUseId"), word(begun, "name"));
-        draft.call(0, (Kind::Call, (slot, 0)), called, "");
+        draft.call(0, (GrowingKind::Call, (slot, 0)), called, "");
     }
     if let Some(delta) = event.get("delta") {
-        draft.say(0, Kind::Text, (slot, 0), text_of(delta, "text"));
+        draft.say(0, GrowingKind::Text, (slot, 0), text_of(delta, "text"));
         if let Some(reasoning) = delta.get("reasoningContent") {
-            draft.say(0, Kind::Reasoning, (slot, 0), text_of(reasoning, "text"));
+            draft.say(0, GrowingKind::Reasoning, (slot, 0), text_of(reasoning, "text"));
         }
         if let Some(written) = delta.get("toolUse").and_then(|call| word(call, "input")) {
             draft.arguments(0, (slot, 0), written);

@@ -1,4 +1,5 @@
-//! Each dialect by its fixtures: read right, and taken for no other.
+//! Tests that each dialect reads its fixtures right, and that no fixture is taken for another
+//! dialect.
 
 use std::fmt::Write as _;
 

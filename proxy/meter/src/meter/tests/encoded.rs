@@ -1,4 +1,4 @@
-//! Answers whose bodies are encoded.
+//! Tests answers with compressed bodies.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! What only we asked for: a client sees the stream as it would have been without the question.
+//! Tests what the gateway hides: the client sees the stream that it would have seen without the
+//! gateway's question.
 
 use taximeter_pricing::{Flag, Usage};
 
@@ -32,14 +33,14 @@ const INPUT: u64 = 12;
 
 /// What an engine is asked for.
 #[derive(Clone, Copy, Default)]
-struct Asked {
+struct AskedFor {
     running: bool,
     final_usage: bool,
     ids: bool,
 }
 
 /// The stream that `chunks` are, as vLLM writes it, cut behind its first `events` events.
-fn stream(chunks: &[Chunk], asked: Asked, end: &str, events: usize) -> Vec<u8> {
+fn stream(chunks: &[Chunk], asked: AskedFor, end: &str, events: usize) -> Vec<u8> {
     let mut written = Vec::new();
     let mut outputs = [0; 2];
     let head = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"q""#;
@@ -90,7 +91,7 @@ fn splits(bytes: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
     in_two.chain([bytes.chunks(1).collect()])
 }
 
-fn assert_hidden(chunks: &[Chunk], hidden: Hidden, asked: Asked, seen: Asked) {
+fn assert_hidden(chunks: &[Chunk], hidden: Hidden, asked: AskedFor, seen: AskedFor) {
     for end in ["\n", "\r\n", "\r"] {
         let sent = stream(chunks, asked, end, usize::MAX);
         let expected = String::from_utf8(stream(chunks, seen, end, usize::MAX)).unwrap();
@@ -107,29 +108,29 @@ fn assert_hidden(chunks: &[Chunk], hidden: Hidden, asked: Asked, seen: Asked) {
 
 #[test]
 fn running_usage_is_taken_out_and_nothing_else() {
-    let asked = Asked { running: true, final_usage: true, ids: false };
+    let asked = AskedFor { running: true, final_usage: true, ids: false };
     let hidden = Hidden { token_ids: false, ..ALL };
-    assert_hidden(&CHUNKS, hidden, asked, Asked::default());
+    assert_hidden(&CHUNKS, hidden, asked, AskedFor::default());
 }
 
 #[test]
 fn a_client_that_asked_for_usage_keeps_that_at_the_end() {
-    let asked = Asked { running: true, final_usage: true, ids: false };
+    let asked = AskedFor { running: true, final_usage: true, ids: false };
     let hidden = Hidden { running_usage: true, ..NOTHING };
-    assert_hidden(&CHUNKS, hidden, asked, Asked { running: false, ..asked });
+    assert_hidden(&CHUNKS, hidden, asked, AskedFor { running: false, ..asked });
     assert_hidden(&CHUNKS, NOTHING, asked, asked);
 }
 
 #[test]
 fn token_ids_become_the_null_that_they_would_have_been() {
-    let asked = Asked { running: false, final_usage: true, ids: true };
+    let asked = AskedFor { running: false, final_usage: true, ids: true };
     let hidden = Hidden { running_usage: false, ..ALL };
-    assert_hidden(&CHUNKS, hidden, asked, Asked::default());
+    assert_hidden(&CHUNKS, hidden, asked, AskedFor::default());
 }
 
 #[test]
 fn an_event_that_came_only_for_its_ids_is_taken_out() {
-    let asked = Asked { running: false, final_usage: true, ids: true };
+    let asked = AskedFor { running: false, final_usage: true, ids: true };
     let mut chunks = CHUNKS.to_vec();
     chunks.insert(3, chunk("{}", &[151_667]));
     let hidden = Hidden { running_usage: false, ..ALL };
@@ -137,7 +138,7 @@ fn an_event_that_came_only_for_its_ids_is_taken_out() {
     let exchange = Exchange { hidden, dialect: Dialect::Vllm, ..Exchange::chat() };
     for reads in splits(&sent) {
         let ride = exchange.ride(epoch(), reads);
-        let expected = stream(&CHUNKS, Asked::default(), "\n", usize::MAX);
+        let expected = stream(&CHUNKS, AskedFor::default(), "\n", usize::MAX);
         assert_eq!(String::from_utf8_lossy(&ride.bytes), String::from_utf8_lossy(&expected));
         assert_eq!(ride.measurement.reported.unwrap().usage.output_tokens, Some(12));
     }
@@ -159,7 +160,7 @@ fn an_engine_that_leaves_ids_away_has_them_taken_out() {
 }
 
 /// What was used, when somebody cut the stream behind so many events.
-fn cut(chunks: &[Chunk], asked: Asked, events: usize) -> (Option<Usage>, Vec<Flag>, u64) {
+fn cut(chunks: &[Chunk], asked: AskedFor, events: usize) -> (Option<Usage>, Vec<Flag>, u64) {
     let exchange = Exchange {
         hidden: ALL,
         dialect: Dialect::Vllm,
@@ -177,8 +178,8 @@ fn cut(chunks: &[Chunk], asked: Asked, events: usize) -> (Option<Usage>, Vec<Fla
 
 #[test]
 fn an_aborted_stream_is_counted_by_the_engine_up_to_its_last_event() {
-    let running = Asked { running: true, ..Asked::default() };
-    let ids = Asked { ids: true, ..Asked::default() };
+    let running = AskedFor { running: true, ..AskedFor::default() };
+    let ids = AskedFor { ids: true, ..AskedFor::default() };
     let mut output = 0;
     for (at, chunk) in CHUNKS.iter().enumerate() {
         output += chunk.ids.len() as u64;
@@ -189,7 +190,7 @@ fn an_aborted_stream_is_counted_by_the_engine_up_to_its_last_event() {
         let (usage, flags, same_chunks) = cut(&CHUNKS, ids, at + 1);
         assert_eq!((usage, flags), (Some(exact), vec![Flag::TokenIds]), "cut behind event {at}");
         assert_eq!(chunks, same_chunks);
-        assert_eq!(chunks, cut(&CHUNKS, Asked::default(), at + 1).2);
+        assert_eq!(chunks, cut(&CHUNKS, AskedFor::default(), at + 1).2);
     }
 }
 
@@ -197,7 +198,7 @@ fn an_aborted_stream_is_counted_by_the_engine_up_to_its_last_event() {
 fn choices_are_added_up_when_each_has_its_own_running_total() {
     let other = |chunk: Chunk| Chunk { choice: 1, ..chunk };
     let chunks: Vec<Chunk> = CHUNKS.iter().flat_map(|at| [*at, other(*at)]).collect();
-    let running = Asked { running: true, ..Asked::default() };
+    let running = AskedFor { running: true, ..AskedFor::default() };
     let (usage, flags, _) = cut(&chunks, running, 7);
     let usage = usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (Some(INPUT), Some(7 + 2)));
@@ -206,7 +207,7 @@ fn choices_are_added_up_when_each_has_its_own_running_total() {
 
 #[test]
 fn a_running_total_is_no_end() {
-    let running = Asked { running: true, ..Asked::default() };
+    let running = AskedFor { running: true, ..AskedFor::default() };
     let sent = stream(&CHUNKS, running, "\n", 4);
     let found = Exchange::chat().ride(epoch(), [sent.as_slice()]).measurement;
     assert_eq!(found.ending, Ending::Truncated);
@@ -215,7 +216,7 @@ fn a_running_total_is_no_end() {
 
 #[test]
 fn what_was_withheld_when_the_client_left_is_not_counted() {
-    let running = Asked { running: true, ..Asked::default() };
+    let running = AskedFor { running: true, ..AskedFor::default() };
     let sent = stream(&CHUNKS, running, "\n", 3);
     let mut meter = Exchange { hidden: ALL, ..Exchange::chat() }.meter(epoch());
     meter.on_head(200, Some("text/event-stream"), None);

@@ -1,4 +1,4 @@
-//! Answers whose client has left, and events that are too large to be read.
+//! Tests answers whose client has left, and events that are too large to read.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Streams recorded by others, where the machine has them: data to check against, never part of
-//! this tree.
+//! Tests streams that others recorded, where the machine has them. They are no part of this
+//! repository.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What engines report, well or badly, and what the measurement makes of it.
+//! Tests what engines report, and what the measurement makes of it.
 
 use taximeter_pricing::{Condition, Flag, Member, Usage};
 

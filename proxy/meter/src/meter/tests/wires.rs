@@ -1,4 +1,4 @@
-//! What the wire formats beside chat need of the meter itself.
+//! Tests the wire formats other than chat.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Asking for more than usage at the end.
+//! Tests the questions for more than usage at the end.
 
 use super::*;
 
@@ -65,6 +65,16 @@ fn running_usage_is_asked_for_and_hidden_as_far_as_the_client_did_not_ask() {
                 "u",
             ),
             (r#","stream_options":7"#, r#"{~,"stream_options":7"#, ""),
+            (
+                r#","stream_options":{"include_usage":"true"}"#,
+                &object(r#""include_usage":"true""#),
+                "",
+            ),
+            (
+                r#","stream_options":{"continuous_usage_stats":true,"include_usage":{}}"#,
+                &object(r#""continuous_usage_stats":true,"include_usage":{}"#),
+                "",
+            ),
         ],
     );
 }

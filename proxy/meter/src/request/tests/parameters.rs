@@ -1,4 +1,4 @@
-//! What a request states of how its answer is to be made.
+//! Tests the parameters that spans report.
 
 use super::*;
 

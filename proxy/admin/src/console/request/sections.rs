@@ -1,0 +1,297 @@
+//! The parts of the page of one request.
+
+use maud::{Markup, html};
+use taximeter_ledger::{Correction, Record, RecordCost, RecordLine, RecordUsage};
+use taximeter_pricing::{Flag, Member, Source};
+
+use crate::console::page::REQUESTS;
+use crate::console::request::timeline::timeline;
+use crate::console::requests::end;
+use crate::console::text::{
+    count, count_or_unknown, money, name, name_or_none, price_of, quantity, seconds, unknown,
+};
+use crate::console::view::{View, segment};
+use crate::records::RecordAnswer;
+
+/// Decimal places of amounts. The cost of one request is small.
+const PLACES: u32 = 8;
+
+pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
+    let record = &found.record;
+    html! {
+        p.crumb { a href=(view.to(REQUESTS, &[])) { "Requests" } }
+        h1 { "Request of " (name(record.tenant.as_str())) }
+        (meter(found, view))
+        (timeline(record, view))
+        div.pair {
+            (usage(record))
+            (lines(record.cost.as_ref()))
+        }
+        (corrections(&found.corrections, view))
+        (identity(record))
+        p.elsewhere {
+            "The same record for programs: "
+            a href={ "/api/v1/records/" (segment(&record.id.to_string())) } { "JSON" }
+        }
+    }
+}
+
+/// The cost, after corrections.
+fn meter(found: &RecordAnswer, view: &View) -> Markup {
+    let record = &found.record;
+    let cost = match found.corrections.last() {
+        Some(last) => last.after.as_ref(),
+        None => record.cost.as_ref(),
+    };
+    html! {
+        section.meter aria-labelledby="cost" {
+            div {
+                h2 #cost { "Cost" @if !found.corrections.is_empty() { " after correction" } }
+                p.digits {
+                    @match cost {
+                        Some(cost) => {
+                            span data-total="cost" { (money(cost.amount, PLACES)) }
+                            " " span.currency { (name(&cost.currency)) }
+                        }
+                        None => (unknown()),
+                    }
+                }
+                p.when { "Admitted at " (view.precise_time(record.started_at)) " " (view.zone_name()) }
+            }
+            dl.readouts {
+                div { dt { "End" } dd { (end(record)) } }
+                div { dt { "Duration" } dd { (seconds(record.timing.duration)) } }
+                div { dt { "Input tokens" } dd { (count_or_unknown(record.usage.input_tokens)) } }
+                div { dt { "Output tokens" } dd { (count_or_unknown(record.usage.output_tokens)) } }
+                div { dt { "Source" } dd { (record.usage.source.as_str()) } }
+                div { dt { "Upstream" } dd { (name(&record.upstream)) } }
+            }
+        }
+    }
+}
+
+fn usage(record: &Record) -> Markup {
+    let usage = &record.usage;
+    let counted = usage.counted.unwrap_or_default();
+    let members = [
+        ("Input", Member::InputTokens, usage.input_tokens, counted.input_tokens),
+        ("· cache read", Member::CacheReadInputTokens, usage.cache_read_input_tokens, None),
+        ("· cache write", Member::CacheWriteInputTokens, usage.cache_write_input_tokens, None),
+        ("Output", Member::OutputTokens, usage.output_tokens, counted.output_tokens),
+        ("· reasoning", Member::ReasoningOutputTokens, usage.reasoning_output_tokens, None),
+    ];
+    let others = usage.modalities.iter().flatten();
+    html! {
+        section aria-labelledby="usage" {
+            h2 #usage { "Usage" }
+            div.scroll { table {
+                caption { "A line with a dot is a part of the line above it." }
+                thead { tr {
+                    th scope="col" { "Tokens" }
+                    th.number scope="col" { "Billed" }
+                    th scope="col" { "Source" }
+                    th.number scope="col" { "Taximeter’s count" }
+                    th scope="col" { "Flags" }
+                } }
+                tbody {
+                    @for (word, member, tokens, ours) in members {
+                        tr {
+                            th scope="row" { (word) }
+                            td.number { (count_or_unknown(tokens)) }
+                            td { (source(usage, member)) }
+                            td.number {
+                                @if let Some(ours) = ours { (count(ours)) } @else { "–" }
+                            }
+                            td { (flags(usage.flagged.get(&member).map_or(&[], Vec::as_slice))) }
+                        }
+                    }
+                    @for (kind, tokens) in others {
+                        tr {
+                            th scope="row" { "· " (name(&kind.replace('_', " "))) }
+                            td.number { (count(*tokens)) }
+                            td { (Source::Reported.as_str()) }
+                            td.number { "–" }
+                            td {}
+                        }
+                    }
+                    @for (unit, number) in &usage.units {
+                        tr {
+                            th scope="row" { (name(&unit.replace('_', " "))) }
+                            td.number { (quantity(*number)) }
+                            td { "–" }
+                            td.number { "–" }
+                            td {}
+                        }
+                    }
+                }
+            } }
+            @if !usage.flags.is_empty() { p { "All flags: " (flags(&usage.flags)) "." } }
+            @if let Some(passes) = usage.passes.as_ref().filter(|passes| !passes.is_empty()) {
+                p {
+                    "Further model runs in this request: " (count(passes.len() as u64))
+                    ". Their tokens are in the cost, but not in this table."
+                }
+            }
+        }
+    }
+}
+
+/// The source of one number.
+fn source(usage: &RecordUsage, member: Member) -> &'static str {
+    usage.sources.get(&member).map_or("–", |source| source.as_str())
+}
+
+fn flags(flags: &[Flag]) -> Markup {
+    html! {
+        @for (index, flag) in flags.iter().enumerate() {
+            @if index > 0 { ", " }
+            (meaning(*flag))
+        }
+    }
+}
+
+/// The meaning of a flag.
+const fn meaning(flag: Flag) -> &'static str {
+    match flag {
+        Flag::Estimated => "estimated",
+        Flag::Inconsistent => "inconsistent: a part is larger than its whole",
+        Flag::Hidden => "includes hidden output",
+        Flag::TotalMismatch => "the reported total is smaller than its parts",
+        Flag::Changed => "the engine reported a smaller number later",
+        Flag::Invalid => "the engine reported an invalid number",
+        Flag::Missing => "the engine did not report it",
+        Flag::TokenIds => "counted by token ids",
+        Flag::Differs => "Taximeter’s count differs by more than 10 %",
+        Flag::Pending => "the engine continued the answer in the background",
+        Flag::MaybeUnsent => "the request may not have reached the engine",
+        Flag::Clock => "the system clock changed during the request; the duration is right",
+    }
+}
+
+fn lines(cost: Option<&RecordCost>) -> Markup {
+    html! {
+        section aria-labelledby="price" {
+            h2 #price { "Price" }
+            @match cost {
+                None => {
+                    p {
+                        "The cost is " (unknown()) ". The price book has no price for it, or the \
+                        usage is unknown."
+                    }
+                }
+                Some(cost) => (cost_table(cost)),
+            }
+        }
+    }
+}
+
+fn cost_table(cost: &RecordCost) -> Markup {
+    html! {
+        div.scroll { table {
+            caption { "In " (name(&cost.currency)) ". Price: " (name(&cost.price_id)) }
+            thead { tr {
+                th scope="col" { "Meter" }
+                th.number scope="col" { "Quantity" }
+                th.number scope="col" { span.sign { "×" } " Unit price" }
+                th.number scope="col" { span.sign { "=" } " Amount" }
+            } }
+            tbody { @for line in &cost.lines { (line_row(line)) } }
+            tfoot {
+                tr {
+                    th scope="row" colspan="3" { "Total" }
+                    td.number { (money(cost.amount, PLACES)) }
+                }
+                @if cost.list_amount != cost.amount {
+                    tr {
+                        th scope="row" colspan="3" { "At list price" }
+                        td.number { (money(cost.list_amount, PLACES)) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn line_row(line: &RecordLine) -> Markup {
+    html! {
+        tr {
+            th scope="row" {
+                (name(&line.meter.replace('_', " ")))
+                @if let Some(model) = &line.model { " of " (name(model)) }
+            }
+            td.number { (quantity(line.count())) " " span.unit { (name(line.counted_in())) } }
+            td.number { (price_of(line.unit_price, line.counted_in())) }
+            td.number { (money(line.amount, PLACES)) }
+        }
+    }
+}
+
+fn corrections(corrections: &[Correction], view: &View) -> Markup {
+    let amount = |cost: Option<&RecordCost>| {
+        cost.map_or_else(
+            unknown,
+            |cost| html! { (money(cost.amount, PLACES)) " " (name(&cost.currency)) },
+        )
+    };
+    html! {
+        @if !corrections.is_empty() {
+            section aria-labelledby="corrections" {
+                h2 #corrections { "Corrections" }
+                div.scroll { table {
+                    caption { "The last correction is valid." }
+                    thead { tr {
+                        th scope="col" { "Time" }
+                        th scope="col" { "Reason" }
+                        th.number scope="col" { "Before" }
+                        th.number scope="col" { "After" }
+                    } }
+                    tbody {
+                        @for correction in corrections {
+                            tr {
+                                th scope="row" { (view.time(correction.made_at)) }
+                                td { (name(&correction.reason)) }
+                                td.number { (amount(correction.before.as_ref())) }
+                                td.number { (amount(correction.after.as_ref())) }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+fn identity(record: &Record) -> Markup {
+    let texts = [
+        ("Id", Some(record.id.to_string())),
+        ("x-request-id", Some(record.request_id.clone())),
+        ("Identified by", Some(record.identity.as_str().replace('_', " "))),
+        ("Key", record.key_id.clone()),
+        ("Route", Some(record.route.clone())),
+        ("Operation", Some(record.operation.clone())),
+        ("Provider", Some(record.provider.clone())),
+        ("Requested model", record.request_model.clone()),
+        ("Answering model", record.response_model.clone()),
+        ("Response id", record.response_id.clone()),
+        ("Service tier", record.service_tier.clone()),
+        ("Status", record.status.map(|status| status.to_string())),
+        ("Error", record.error_type.clone()),
+        ("Finish reasons", Some(record.finish_reasons.join(", ")).filter(|all| !all.is_empty())),
+        ("Cost reported by the provider", record.reported_cost.clone()),
+        ("Gateway", Some(record.gateway.clone())),
+        ("Ledger entry", Some(record.seq.to_string())),
+    ];
+    html! {
+        section aria-labelledby="identity" {
+            h2 #identity { "Identity" }
+            dl.facts {
+                @for (word, text) in &texts {
+                    @if let Some(text) = text { div { dt { (word) } dd { (name(text)) } } }
+                }
+                @for (label, value) in record.labels.iter().chain(&record.resource) {
+                    div { dt { (name(label)) } dd { (name_or_none(Some(value))) } }
+                }
+            }
+        }
+    }
+}

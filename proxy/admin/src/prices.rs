@@ -1,0 +1,300 @@
+//! `/api/v1/prices`: the price book in force, and all prices of one model on one day.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use taximeter_billing::Zone;
+use taximeter_gateway::gateway::Gateway;
+use taximeter_pricing::{
+    Card, Effect, LongContext, OffPeak, PriceBook, Query, Rates, Row, ServiceTier, Threshold,
+};
+use taximeter_system::clock;
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::ApiError;
+use super::query::{self, Params};
+
+/// Most models in a list. `contains` finds the others.
+const MODELS_MAX: usize = 5000;
+
+/// The query parameters.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct PricesParams {
+    /// The model whose prices the answer has. Without it, the answer lists the models with a price
+    pub(super) model: Option<String>,
+    /// Only prices of this provider (`gen_ai.provider.name`)
+    pub(super) provider: Option<String>,
+    /// A date in UTC, or a time with an offset. Default: now
+    pub(super) at: Option<String>,
+    /// In a list: only models with this text in their names
+    pub(super) contains: Option<String>,
+}
+
+/// The price book in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Prices {
+    /// The books and their versions. The first one has precedence:
+    /// `overrides@2026-12-01+builtin@2026-11-20`.
+    pub(super) version: String,
+    /// ISO 4217 code of costs and bills.
+    pub(super) currency: String,
+    /// The files with price overrides, as in the configuration.
+    pub(super) overrides: Vec<String>,
+    /// Exchange rates of other currencies.
+    pub(super) exchange: Vec<Exchange>,
+    /// Currencies in the price book that have no exchange rate on that day. A model with prices in
+    /// such a currency alone has no price.
+    pub(super) without_exchange: Vec<String>,
+    /// The day, UTC.
+    #[schema(value_type = String, format = Date)]
+    pub(super) on: Date,
+    /// The models that have a price on that day, in order of provider and name. Empty if the
+    /// request has `model`.
+    pub(super) models: Vec<PricedModel>,
+    /// The number of models with a price. The list can be shorter.
+    pub(super) models_count: usize,
+    /// The prices of the model in the request. If there are several, the first one of a provider is
+    /// in force.
+    pub(super) prices: Vec<Price>,
+}
+
+/// The exchange rate of a currency.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Exchange {
+    /// ISO 4217 code.
+    pub(super) from: String,
+    /// Price of one unit of it, in the currency of bills.
+    pub(super) rate: Decimal,
+    /// First day of the rate, UTC. Null means that it has no first day.
+    #[schema(value_type = Option<String>, format = Date)]
+    pub(super) since: Option<Date>,
+}
+
+/// A model that has a price.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+pub(super) struct PricedModel {
+    /// The provider. Null means any provider.
+    pub(super) provider: Option<String>,
+    /// The name of the model.
+    pub(super) model: String,
+}
+
+/// One price of a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Price {
+    /// Book, version and row. Records have the same id.
+    pub(super) price_id: String,
+    /// The provider. Null means any provider.
+    pub(super) provider: Option<String>,
+    /// The name of the model.
+    pub(super) model: String,
+    /// Other names of the model.
+    pub(super) aliases: Vec<String>,
+    /// First day of the price, UTC. Null means that it has no first day.
+    #[schema(value_type = Option<String>, format = Date)]
+    pub(super) from: Option<Date>,
+    /// The day after the last day of the price, UTC. Null means that it has no last day.
+    #[schema(value_type = Option<String>, format = Date)]
+    pub(super) until: Option<Date>,
+    /// ISO 4217 code of all rates.
+    pub(super) currency: String,
+    /// The standard rates by meter. The members below can replace them.
+    pub(super) rates: BTreeMap<&'static str, UnitPrice>,
+    /// Rates that replace the standard ones, by service tier.
+    pub(super) tiers: BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>>,
+    /// Rates for a whole request with a long input, in order of the threshold.
+    pub(super) long_context: Vec<LongContextPrice>,
+    /// Rates for certain hours. They replace all others.
+    pub(super) off_peak: Option<OffPeakPrice>,
+    /// What a value in the answer changes, by condition and value.
+    pub(super) when: BTreeMap<&'static str, BTreeMap<String, EffectPrice>>,
+}
+
+/// The price of one unit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UnitPrice {
+    /// The exact price of one `unit`.
+    pub(super) price: Decimal,
+    /// What is counted: `tokens`, `seconds`, `calls` and so on.
+    pub(super) unit: &'static str,
+}
+
+/// Rates for requests with a long input.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LongContextPrice {
+    /// The smallest input with these rates, in tokens.
+    pub(super) input_tokens: u64,
+    /// The rates by meter.
+    pub(super) rates: BTreeMap<&'static str, UnitPrice>,
+    /// Rates that replace them, by service tier.
+    pub(super) tiers: BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>>,
+}
+
+/// Rates for certain hours.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct OffPeakPrice {
+    /// The rates by meter.
+    pub(super) rates: BTreeMap<&'static str, UnitPrice>,
+    /// Days of the week and hours, UTC.
+    pub(super) windows: Vec<String>,
+}
+
+/// What a value in the answer changes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EffectPrice {
+    /// A factor for every rate of tokens.
+    pub(super) times: Option<Decimal>,
+    /// Rates that replace others. The factor applies to them as well.
+    pub(super) rates: BTreeMap<&'static str, UnitPrice>,
+}
+
+/// The price book in force, or the prices of one model
+///
+/// With `provider`, the lookup is the one for requests: it also uses the model's other names, and
+/// the name without a date.
+#[utoipa::path(get, path = "/api/v1/prices", tag = "prices", params(PricesParams), responses(
+    (status = 200, description = "The prices", body = Prices),
+    ApiError,
+))]
+pub(super) async fn prices(
+    State(gateway): State<Arc<Gateway>>,
+    Params(asked): Params<PricesParams>,
+) -> Result<Json<Prices>, ApiError> {
+    let at = query::time("at", asked.at.as_deref(), &Zone::UTC)?.unwrap_or_else(clock::wall);
+    let book = &gateway.tariffs.book;
+    let on = TimeZone::UTC.to_datetime(at).date();
+    let mut answer = Prices {
+        version: book.version().to_owned(),
+        currency: book.currency().to_string(),
+        overrides: texts(&gateway.config.prices.overrides, |path| path.display().to_string()),
+        exchange: texts(&gateway.config.prices.exchange, |exchange| Exchange {
+            from: exchange.from.to_string(),
+            rate: exchange.rate,
+            since: exchange.since,
+        }),
+        without_exchange: book.without_exchange(at).iter().map(ToString::to_string).collect(),
+        on,
+        models: Vec::new(),
+        models_count: 0,
+        prices: Vec::new(),
+    };
+    match &asked.model {
+        Some(model) => {
+            answer.prices = find(book, model, asked.provider.as_deref(), at, on);
+            if answer.prices.is_empty() {
+                return Err(ApiError::NotFound(format!(
+                    "the model {model:?} has no price on {on}; without the parameter model, the \
+                     answer lists the models that have one"
+                )));
+            }
+        }
+        None => {
+            let part = asked.contains.unwrap_or_default();
+            let mut models = models(book, &part, asked.provider.as_deref(), on);
+            answer.models_count = models.len();
+            models.truncate(MODELS_MAX);
+            answer.models = models;
+        }
+    }
+    Ok(Json(answer))
+}
+
+fn texts<T, U>(of: &[T], text: impl Fn(&T) -> U) -> Vec<U> {
+    of.iter().map(text).collect()
+}
+
+fn find(
+    book: &PriceBook,
+    model: &str,
+    provider: Option<&str>,
+    at: Timestamp,
+    on: Date,
+) -> Vec<Price> {
+    if provider.is_some() {
+        let (response_model, request_model) = (Some(model), None);
+        let query = Query { provider, response_model, request_model, service_tier: None, at };
+        return book.find(&query).map(Price::from).into_iter().collect();
+    }
+    let is_named = |row: &&Row| row.model == model || row.aliases.iter().any(|name| name == model);
+    book.rows().filter(is_named).filter(|row| row.holds_on(on)).map(Price::from).collect()
+}
+
+/// All prices on a day of models with `part` in their names, in order of provider and model.
+pub(super) fn in_force(book: &PriceBook, part: &str, on: Date) -> Vec<Price> {
+    let is_wanted = |row: &&Row| row.holds_on(on) && row.model.contains(part);
+    let mut prices: Vec<_> = book.rows().filter(is_wanted).map(Price::from).collect();
+    prices.sort_by(|a, b| (&a.provider, &a.model).cmp(&(&b.provider, &b.model)));
+    prices
+}
+
+fn models(book: &PriceBook, part: &str, provider: Option<&str>, on: Date) -> Vec<PricedModel> {
+    let is_wanted = |row: &&Row| {
+        row.holds_on(on)
+            && row.model.contains(part)
+            && (provider.is_none() || row.provider.as_deref() == provider)
+    };
+    let name = |row: &Row| PricedModel { provider: row.provider.clone(), model: row.model.clone() };
+    book.rows().filter(is_wanted).map(name).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+impl From<&Row> for Price {
+    fn from(row: &Row) -> Self {
+        Self {
+            price_id: row.price_id.clone(),
+            provider: row.provider.clone(),
+            model: row.model.clone(),
+            aliases: row.aliases.clone(),
+            from: row.from,
+            until: row.until,
+            currency: row.currency.to_string(),
+            rates: rates(&row.card.rates),
+            tiers: tiers(&row.card),
+            long_context: row.long_context.iter().map(LongContextPrice::from).collect(),
+            off_peak: row.off_peak.as_ref().map(OffPeakPrice::from),
+            when: row
+                .when
+                .iter()
+                .map(|(condition, words)| {
+                    let effect = |(word, effect): (&String, &Effect)| {
+                        let (times, rates) = (effect.times, rates(&effect.rates));
+                        (word.clone(), EffectPrice { times, rates })
+                    };
+                    (condition.as_str(), words.iter().map(effect).collect())
+                })
+                .collect(),
+        }
+    }
+}
+
+impl From<&LongContext> for LongContextPrice {
+    fn from(long: &LongContext) -> Self {
+        let input_tokens = Threshold::first(long.threshold);
+        Self { input_tokens, rates: rates(&long.card.rates), tiers: tiers(&long.card) }
+    }
+}
+
+impl From<&OffPeak> for OffPeakPrice {
+    fn from(off_peak: &OffPeak) -> Self {
+        let windows = off_peak.windows.iter().map(ToString::to_string).collect();
+        Self { rates: rates(&off_peak.rates), windows }
+    }
+}
+
+fn rates(rates: &Rates) -> BTreeMap<&'static str, UnitPrice> {
+    let one = |(meter, price): (taximeter_pricing::MeterName, Decimal)| {
+        (meter.as_str(), UnitPrice { price: price.normalize(), unit: meter.unit() })
+    };
+    rates.iter().map(one).collect()
+}
+
+fn tiers(card: &Card) -> BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>> {
+    let priced = |tier: ServiceTier| Some((tier.as_str(), rates(card.tiers.rates(tier)?)));
+    ServiceTier::ALL.into_iter().filter_map(priced).collect()
+}

@@ -1,0 +1,244 @@
+//! `/api/v1/records`: the records of single requests, page by page, and one record with its
+//! corrections.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use taximeter_billing::{Dimension, Grouping};
+use taximeter_config::Config;
+use taximeter_gateway::gateway::Gateway;
+use taximeter_ledger::{Correction, End, Record, RequestId};
+use taximeter_store::{Cursor, Filter, Order, Pages};
+use taximeter_system::clock;
+use utoipa::{IntoParams, ToSchema};
+
+use super::ask::ask;
+use super::problem::ApiError;
+use super::query::{self, NoParams, Params, PeriodParams};
+
+/// Default number of records on a page.
+const PAGE_RECORDS: u32 = 100;
+/// Most records on a page.
+const PAGE_RECORDS_MAX: u32 = 1000;
+/// Most records that the store reads for one page. If few of them match, the page is short.
+const READ_MAX: u32 = 20_000;
+
+/// The form of a label.
+const LABEL: &str = "a label's name, = and its value, such as team=search";
+/// The names that `without` can have.
+const WITHOUT: &str = "names with commas between them, each once: key, model, label:NAME";
+
+/// The query parameters.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct RecordsParams {
+    /// Only requests admitted in this calendar month, such as `2026-11`
+    pub(super) month: Option<String>,
+    /// Only requests admitted at or after this date or time with an offset
+    pub(super) from: Option<String>,
+    /// Only requests admitted before this date or time
+    pub(super) to: Option<String>,
+    /// Time zone of months and dates, such as `Europe/Berlin`. Default: `billing.zone` of the
+    /// configuration
+    pub(super) zone: Option<String>,
+    /// Only requests of this tenant
+    pub(super) tenant: Option<String>,
+    /// Only requests that ask for this model, or whose answer names it
+    pub(super) model: Option<String>,
+    /// Only requests with this end: `complete`, `client_left` and so on
+    pub(super) end: Option<String>,
+    /// Only requests with this `x-request-id`
+    pub(super) request_id: Option<String>,
+    /// Only requests to this upstream
+    pub(super) upstream: Option<String>,
+    /// Only requests with this API key, given by its `id` in the configuration
+    pub(super) key: Option<String>,
+    /// Only requests with this label: its name, `=` and its value, such as `team=search`
+    pub(super) label: Option<String>,
+    /// Only requests that have none of these: names with commas between them, out of `key`,
+    /// `model`, `label:NAME`
+    pub(super) without: Option<String>,
+    /// `newest` first or `oldest` first. Default: `newest`
+    pub(super) order: Option<String>,
+    /// Most records on the page, from 1 to 1000. Default: 100
+    pub(super) limit: Option<String>,
+    /// `next` of the previous page. Keep the other parameters the same
+    pub(super) cursor: Option<String>,
+}
+
+/// One page of records.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RecordsPage {
+    /// The records in order of admission. The list can be empty although `next` is set: the store
+    /// reads at most 20,000 records for one page.
+    pub(super) records: Vec<Record>,
+    /// The `cursor` of the next page. Null on the last page.
+    pub(super) next: Option<String>,
+    /// Entries of this gateway's ledger that the store does not have yet. No page has them.
+    pub(super) pending_entries: u64,
+}
+
+/// One record.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RecordAnswer {
+    /// The record as the gateway wrote it.
+    pub(super) record: Record,
+    /// Later corrections of its cost, in order. The last one is valid.
+    pub(super) corrections: Vec<Correction>,
+}
+
+/// What a record must have to be on a page.
+struct RecordFilter {
+    model: Option<String>,
+    end: Option<End>,
+    request_id: Option<String>,
+    upstream: Option<String>,
+    key: Option<String>,
+    label: Option<String>,
+    without: Vec<Dimension>,
+}
+
+/// Records of single requests, page by page
+///
+/// A record that reaches the store after the first page is on none of the following pages.
+#[utoipa::path(get, path = "/api/v1/records", tag = "records", params(RecordsParams), responses(
+    (status = 200, description = "One page", body = RecordsPage),
+    ApiError,
+))]
+pub(super) async fn records(
+    State(gateway): State<Arc<Gateway>>,
+    Params(asked): Params<RecordsParams>,
+) -> Result<Json<RecordsPage>, ApiError> {
+    let period = asked.period(&gateway.config)?;
+    let start = asked.start()?;
+    let records_max = query::number("limit", asked.limit.as_deref(), PAGE_RECORDS_MAX)?;
+    let pages = Pages { records_max: records_max.unwrap_or(PAGE_RECORDS), looked_at_max: READ_MAX };
+    let filter = asked.filter()?;
+    let pending_entries = gateway.pending_entries();
+    let answer = ask(&gateway, move |store, deadline| {
+        let matches = |record: &Record| filter.matches(record);
+        let page = store.page(&period, start, pages, matches, || deadline.has_passed())?;
+        let next = page.next.map(|cursor| cursor.to_string());
+        Ok(RecordsPage { records: page.records, next, pending_entries })
+    });
+    answer.await.map(Json)
+}
+
+/// The record of one request, with corrections of its cost
+#[utoipa::path(get, path = "/api/v1/records/{id}", tag = "records",
+    params(("id" = String, Path, description = "`x-taximeter-request-id` of the answer")),
+    responses((status = 200, description = "The record", body = RecordAnswer), ApiError),
+)]
+pub(super) async fn record(
+    State(gateway): State<Arc<Gateway>>,
+    Path(id): Path<String>,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<RecordAnswer>, ApiError> {
+    let missing = |id: &str| {
+        ApiError::NotFound(format!(
+            "there is no record {id:?}; the id is in the header x-taximeter-request-id of an \
+             answer, and the store has a record about a second after its request ends"
+        ))
+    };
+    let Ok(id) = id.parse::<RequestId>() else { return Err(missing(&id)) };
+    let found = ask(&gateway, move |store, _| Ok(store.record(id)?)).await?;
+    let (record, corrections) = found.ok_or_else(|| missing(&id.to_string()))?;
+    Ok(Json(RecordAnswer { record, corrections }))
+}
+
+impl RecordsParams {
+    /// Tenant and time.
+    fn period(&self, config: &Config) -> Result<Filter, ApiError> {
+        let (month, from, to) = (self.month.as_deref(), self.from.as_deref(), self.to.as_deref());
+        let zone = &query::zone(self.zone.as_deref(), config)?;
+        let ends = PeriodParams { zone, month, from, to };
+        let tenant = self.tenant.clone();
+        // A period of records may have only one end.
+        if month.is_none() && from.is_none() {
+            return Ok(Filter { tenant, from: None, to: query::time("to", to, zone)? });
+        }
+        if month.is_none() && to.is_none() {
+            return Ok(Filter { tenant, from: query::time("from", from, zone)?, to: None });
+        }
+        let period = ends.or_this_month(clock::wall())?;
+        Ok(Filter { tenant, from: Some(period.from()), to: Some(period.to()) })
+    }
+
+    /// The order, and the record to start after.
+    fn start(&self) -> Result<(Order, Option<Cursor>), ApiError> {
+        let cursor: Option<Cursor> =
+            query::read("cursor", self.cursor.as_deref(), "the next of another page", str::parse)?;
+        let order = query::read("order", self.order.as_deref(), "newest or oldest", |order| {
+            let order = match order {
+                "newest" => Order::NewestFirst,
+                "oldest" => Order::OldestFirst,
+                _ => return Err(()),
+            };
+            // All pages have the order of the first one.
+            if cursor.is_some_and(|cursor| cursor.order != order) { Err(()) } else { Ok(order) }
+        })?;
+        let begun = cursor.map(|cursor| cursor.order);
+        Ok((begun.or(order).unwrap_or(Order::NewestFirst), cursor))
+    }
+
+    fn filter(&self) -> Result<RecordFilter, ApiError> {
+        let words = format!("one of {}", End::ALL.map(End::as_str).join(", "));
+        Ok(RecordFilter {
+            model: self.model.clone(),
+            end: query::read("end", self.end.as_deref(), words, |word| {
+                End::ALL.into_iter().find(|end| end.as_str() == word).ok_or(())
+            })?,
+            request_id: self.request_id.clone(),
+            upstream: self.upstream.clone(),
+            key: self.key.clone(),
+            label: query::read("label", self.label.as_deref(), LABEL, |label| {
+                if label.contains('=') { Ok(label.to_owned()) } else { Err(()) }
+            })?,
+            without: query::read("without", self.without.as_deref(), WITHOUT, without)?
+                .unwrap_or_default(),
+        })
+    }
+}
+
+impl RecordFilter {
+    fn matches(&self, record: &Record) -> bool {
+        let models = [&record.response_model, &record.request_model];
+        self.model.as_ref().is_none_or(|name| models.iter().any(|m| m.as_ref() == Some(name)))
+            && self.end.is_none_or(|end| end == record.end)
+            && self.request_id.as_ref().is_none_or(|id| *id == record.request_id)
+            && self.upstream.as_ref().is_none_or(|name| *name == record.upstream)
+            && self.key.as_ref().is_none_or(|id| Some(id) == record.key_id.as_ref())
+            && self.label.as_ref().is_none_or(|label| has_label(record, label))
+            && self.without.iter().all(|dimension| lacks(record, dimension))
+    }
+}
+
+/// Reads the dimensions that a request may have no value for.
+///
+/// Errors: another dimension, or none.
+fn without(text: &str) -> Result<Vec<Dimension>, ()> {
+    let grouping: Grouping = text.parse().map_err(|_| ())?;
+    let is_optional = |dimension: &Dimension| {
+        matches!(dimension, Dimension::Key | Dimension::Model | Dimension::Label(_))
+    };
+    let dimensions = grouping.dimensions();
+    if dimensions.iter().all(is_optional) { Ok(dimensions.to_vec()) } else { Err(()) }
+}
+
+/// Whether a record has a label. The name of a label may have an `=` as well, so the whole text is
+/// compared.
+fn has_label(record: &Record, label: &str) -> bool {
+    record.labels.iter().any(|(name, value)| {
+        label.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) == Some(value.as_str())
+    })
+}
+
+fn lacks(record: &Record, dimension: &Dimension) -> bool {
+    match dimension {
+        Dimension::Key => record.key_id.is_none(),
+        Dimension::Model => record.response_model.is_none() && record.request_model.is_none(),
+        Dimension::Label(name) => !record.labels.contains_key(name),
+        _ => false,
+    }
+}

@@ -1,0 +1,166 @@
+//! Which upstream serves, what it will be sent, and the most that it may cost.
+
+use rust_decimal::Decimal;
+use taximeter_config::{UnknownPrice, Upstream};
+use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, RequestFacts, Wire};
+use taximeter_net::upstream::RequestBody;
+use taximeter_pricing::Query;
+use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
+use taximeter_telemetry::events::ContentLeftOut;
+
+use super::body::Order;
+use super::identify::{Call, Route};
+use super::refuse::{Refusal, shown};
+use crate::gateway::{Gateway, HeldBytes};
+use crate::tariffs::PriceScope;
+
+/// Where a request goes, and as what.
+pub struct Chosen {
+    /// Index into the configured upstreams.
+    pub index: usize,
+    pub dialect: Dialect,
+    pub request_model: Option<String>,
+    pub service_tier: Option<String>,
+    pub stream: bool,
+    /// How many answers it asks for at once.
+    pub(crate) choices: u64,
+    /// What else it states, where that is told.
+    pub parameters: Vec<(Parameter, String)>,
+    /// The most tokens that each of them may have.
+    pub max_tokens: Option<u64>,
+    /// What only we asked for, so that the client must not see it.
+    pub hidden: Hidden,
+    /// The most it may cost, where that has a bound and a price.
+    pub(crate) amount_max: Option<Decimal>,
+    /// What is sent.
+    pub body: RequestBody,
+    /// What the client sent, decoded, if it is small enough to be counted.
+    pub kept: Option<RequestBody>,
+    /// What it says, where that is captured.
+    pub(crate) captured: Option<Captured>,
+    /// Length of what the client sent, decoded where we have read it, in bytes.
+    pub(crate) body_bytes: u64,
+    pub held: HeldBytes,
+}
+
+/// Chooses the upstream and prepares what is sent to it.
+///
+/// Errors: no upstream serves the model, or a request without one; the price is unknown and must be
+/// known.
+pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
+    let Order { body, plain, mut facts, held } = order;
+    let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
+    let model = call.path_model.clone().or(facts.as_ref().and_then(|facts| facts.model.clone()));
+    let index = upstream(&gateway.config.upstreams, call.route, model.as_deref())?;
+    let dialect = gateway.dialect(index);
+    let ask = gateway.upstream(index).usage;
+    // Nothing can be put between bytes that are encoded; what is then not reported is counted.
+    let asking = facts.as_ref().filter(|_| plain.is_none());
+    let Question { splices, hidden } =
+        asking.map(|facts| facts.question(dialect, ask)).unwrap_or_default();
+    let said = plain.as_ref().unwrap_or(&body);
+    let body_bytes = said.len();
+    // From the back, so that the offsets of those before still hold.
+    let sent = splices.iter().rev().fold(body.clone(), |body, splice| {
+        body.spliced(splice.range.start, splice.range.end, &splice.text)
+    });
+    let captured = captured(gateway, call, said);
+    let count_bytes_max = gateway.config.limits.count_bytes_max;
+    let mut chosen = Chosen {
+        index,
+        dialect,
+        request_model: model,
+        service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
+        stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
+        choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
+        parameters: parameters.unwrap_or_default(),
+        max_tokens: facts.as_ref().and_then(|facts| facts.max_output_tokens),
+        hidden,
+        amount_max: None,
+        body: sent,
+        kept: (call.wire().has_countable_input() && body_bytes <= count_bytes_max as u64)
+            .then(|| plain.unwrap_or(body).compact()),
+        captured,
+        body_bytes,
+        held,
+    };
+    let output_tokens_max = facts.as_ref().and_then(RequestFacts::output_tokens_max);
+    chosen.amount_max = bound(gateway, call, &chosen, output_tokens_max)?;
+    Ok(chosen)
+}
+
+/// The first upstream that serves the model. A request without a model goes to the first one that
+/// serves every model, which then chooses.
+fn upstream(upstreams: &[Upstream], route: &Route, model: Option<&str>) -> Result<usize, Refusal> {
+    if let Some(model) = model {
+        let serving = upstreams.iter().position(|upstream| upstream.serves(model));
+        return serving.ok_or_else(|| Refusal::ModelNotFound { model: shown(model) });
+    }
+    // Lists, files and the like are about no model.
+    let serving = upstreams.iter().position(Upstream::serves_every_model);
+    match serving.filter(|_| route.names_model()) {
+        None if route.expects_model() => Err(Refusal::ModelRequired),
+        serving => Ok(serving.unwrap_or(0)),
+    }
+}
+
+/// What a request says, where that is put on its span: only on one that is surely kept.
+fn captured(gateway: &Gateway, call: &Call, body: &RequestBody) -> Option<Captured> {
+    let (terms, tenant) = (&gateway.config.telemetry.content, call.caller.tenant.as_str());
+    if call.wire().output() != Output::Text
+        || !terms.is_captured(tenant)
+        || !gateway.telemetry.is_sampled(call.id, call.trace)
+    {
+        return None;
+    }
+    // Of a sound that is uploaded nothing is told, however long it is.
+    let pieces = match (call.wire().has_countable_input(), body.len() <= BODY_BYTES_MAX) {
+        (false, _) => Some(Vec::new()),
+        (true, true) => Some(body.clone().compact().pieces().cloned().collect()),
+        (true, false) => {
+            gateway.telemetry.emit(&ContentLeftOut { cause: "body_too_long" });
+            None
+        }
+    };
+    Some(Captured::new(call.wire(), pieces, terms.clone()))
+}
+
+/// The worst case. A token is at least a byte, so the body's length bounds the input.
+fn bound(
+    gateway: &Gateway,
+    call: &Call,
+    chosen: &Chosen,
+    output_tokens_max: Option<u64>,
+) -> Result<Option<Decimal>, Refusal> {
+    let model = chosen.request_model.as_deref();
+    // Without a model only the answer tells the price.
+    if call.wire() == Wire::Opaque || model.is_none() && !call.route.expects_model() {
+        return Ok(None);
+    }
+    let query = Query {
+        provider: Some(gateway.provider(chosen.index)),
+        response_model: None,
+        request_model: model,
+        service_tier: chosen.service_tier.as_deref(),
+        at: call.started_at,
+    };
+    let (tenant, upstream) = (&call.caller.tenant.0, &gateway.upstream(chosen.index).name);
+    let scope = PriceScope { tenant, upstream };
+    if !gateway.tariffs.find(scope, &query) {
+        return match (gateway.config.prices.unknown, model) {
+            (UnknownPrice::Meter, _) => Ok(None),
+            (UnknownPrice::Refuse, Some(model)) => {
+                Err(Refusal::UnknownPrice { model: shown(model) })
+            }
+            (UnknownPrice::Refuse, None) => Err(Refusal::ModelRequired),
+        };
+    }
+    let output = match call.wire().output() {
+        Output::None => Some(0),
+        Output::Text | Output::NotText => {
+            output_tokens_max.filter(|_| call.wire().obeys_max_tokens())
+        }
+    };
+    Ok(output
+        .and_then(|output| gateway.tariffs.upper_bound(scope, &query, chosen.body_bytes, output)))
+}

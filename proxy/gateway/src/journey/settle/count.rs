@@ -1,0 +1,224 @@
+//! Counting what the engine did not report, and what it did where our count is exact.
+
+use taximeter_meter::Wire;
+use taximeter_net::upstream::RequestBody;
+use taximeter_system::clock;
+use taximeter_tokenizer::{Choice, estimate};
+use tokio::sync::oneshot::{self, error::TryRecvError};
+
+use super::passing::Passing;
+use crate::counting::{Counting, input_tokens};
+
+/// Texts up to this size are counted where they are, in bytes: that takes some ten microseconds,
+/// about what handing them to another thread takes.
+pub(super) const SHORT_BYTES_MAX: usize = 2 << 10;
+
+/// What was counted; `None` was not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) input: Option<Tally>,
+    pub(super) output: Option<Tally>,
+}
+
+/// One count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) tokens: u64,
+    /// By bytes, or with a vocabulary or a form that may not be the model's.
+    pub(super) estimated: bool,
+}
+
+/// What is to be counted at the end.
+pub(super) struct Job {
+    pub(super) counting: Counting,
+    pub(super) input: Option<Input>,
+    pub(super) output: Option<Output>,
+}
+
+/// A prompt to count.
+pub(super) enum Input {
+    /// Began when the request was sent.
+    Begun(oneshot::Receiver<Tally>),
+    /// Began, and is over; `None` when the counter panicked.
+    Counted(Option<Tally>),
+    /// What the client sent.
+    Body(Wire, RequestBody),
+    /// Only its length is known.
+    Bytes(u64),
+}
+
+/// Generated text to count.
+pub(super) struct Output {
+    /// What was counted while it passed.
+    pub(super) passed: Passing,
+    /// What was not.
+    pub(super) rest: String,
+    /// Bytes of all of it.
+    pub(super) bytes: u64,
+    /// Several answers, one within the other: counted as one text, they are an estimate.
+    pub(super) mixed: bool,
+}
+
+impl Job {
+    /// Whether it takes too little time to be worth a thread.
+    pub(super) fn is_short(&mut self) -> bool {
+        if self.input.as_mut().is_some_and(Input::is_being_counted) {
+            return false;
+        }
+        let input = match &self.input {
+            Some(Input::Body(_, body)) => {
+                body.len() <= SHORT_BYTES_MAX as u64 && self.counting.is_quick()
+            }
+            _ => true,
+        };
+        let output = self.output.as_ref().is_none_or(|output| {
+            let waiting = output.rest.len() + output.passed.waiting_bytes();
+            waiting == 0 || waiting <= SHORT_BYTES_MAX && self.counting.choice.tokenizer.is_loaded()
+        });
+        input && output
+    }
+
+    /// Counts. Takes milliseconds for long texts, and waits for a prompt that is being counted.
+    pub(super) fn run(self) -> Count {
+        let Self { counting, input, output } = self;
+        Count {
+            input: input.and_then(|input| input.count(&counting)),
+            output: output.and_then(|output| output.count(&counting.choice)),
+        }
+    }
+
+    /// The same without counting: what was counted already, and else by bytes. The body has
+    /// `body_bytes`.
+    pub(super) fn estimate(self, body_bytes: u64) -> Count {
+        Count {
+            input: self.input.and_then(|input| input.estimate(body_bytes)),
+            output: self.output.and_then(|output| output.estimate()),
+        }
+    }
+}
+
+impl Tally {
+    /// By bytes; of none there are none.
+    pub(super) fn of_bytes(bytes: u64) -> Self {
+        Self { tokens: estimate(bytes), estimated: bytes > 0 }
+    }
+}
+
+impl Input {
+    /// Whether it began and is not over.
+    pub(super) fn is_being_counted(&mut self) -> bool {
+        let Self::Begun(told) = self else { return false };
+        *self = Self::Counted(match told.try_recv() {
+            Ok(tally) => Some(tally),
+            Err(TryRecvError::Closed) => None,
+            Err(TryRecvError::Empty) => return true,
+        });
+        false
+    }
+
+    fn count(self, counting: &Counting) -> Option<Tally> {
+        match self {
+            Self::Begun(told) => told.blocking_recv().ok(),
+            Self::Counted(tally) => tally,
+            Self::Body(wire, body) => Some(input(wire, &body, counting)),
+            Self::Bytes(bytes) => Some(Tally::of_bytes(bytes)),
+        }
+    }
+
+    fn estimate(mut self, body_bytes: u64) -> Option<Tally> {
+        let is_to_come = self.is_being_counted();
+        match self {
+            Self::Counted(tally) if !is_to_come => tally,
+            _ => Some(Tally::of_bytes(body_bytes)),
+        }
+    }
+}
+
+/// Tokens of the prompt in a request's body.
+pub(super) fn input(wire: Wire, body: &RequestBody, counting: &Counting) -> Tally {
+    let pieces: Vec<&[u8]> = body.pieces().map(AsRef::as_ref).collect();
+    let counted = input_tokens(wire, None, &pieces.concat(), counting, clock::wall());
+    Tally { tokens: counted.tokens, estimated: counted.estimated }
+}
+
+impl Output {
+    /// Tokens of all of it; `None` when a panic took some.
+    pub(super) fn count(self, choice: &Choice) -> Option<Tally> {
+        let Self { passed, rest, bytes, mixed } = self;
+        let kept = passed.bytes() + rest.len() as u64;
+        if bytes == 0 {
+            return Some(Tally::of_bytes(0));
+        }
+        let (counted, same) = match passed {
+            Passing::Counted(counting) => {
+                let same = counting.tokenizer_name() == choice.tokenizer.name();
+                (counting.finish(&rest), same)
+            }
+            Passing::Lost => return None,
+            Passing::Undecided | Passing::Kept | Passing::Loading(_) => {
+                (choice.tokenizer.count([&rest]), true)
+            }
+        };
+        let beyond = bytes.saturating_sub(kept);
+        Some(Tally {
+            tokens: counted.tokens + estimate(beyond),
+            estimated: !choice.exact || !same || counted.estimated || mixed || beyond > 0,
+        })
+    }
+
+    fn estimate(self) -> Option<Tally> {
+        (!matches!(self.passed, Passing::Lost)).then(|| Tally::of_bytes(self.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_was_not_kept_is_estimated_by_its_bytes() {
+        let counting = Counting::built_in("gpt-4o");
+        let tally = Input::Bytes(4_000_000).count(&counting).unwrap();
+        assert!(tally.estimated && (500_000..4_000_000).contains(&tally.tokens), "{tally:?}");
+    }
+
+    #[test]
+    fn what_nobody_has_the_time_to_count_is_estimated_unless_it_was_counted_already() {
+        let job = |input| {
+            let rest = "to the station ".repeat(200);
+            let bytes = rest.len() as u64;
+            let output = Output { passed: Passing::Kept, rest, bytes, mixed: false };
+            let counting = Counting::built_in("gpt-4o");
+            Job { counting, input: Some(input), output: Some(output) }.estimate(4_000)
+        };
+        let tally = Tally { tokens: 7, estimated: false };
+        let (_tell, told) = oneshot::channel();
+        let begun = job(Input::Begun(told));
+        for count in [&begun, &job(Input::Bytes(4_000))] {
+            let [input, output] = [count.input, count.output].map(Option::unwrap);
+            assert!(input.estimated && (500..4_000).contains(&input.tokens), "{input:?}");
+            assert!(output.estimated && (375..3_000).contains(&output.tokens), "{output:?}");
+        }
+        assert_eq!(job(Input::Counted(Some(tally))).input, Some(tally));
+        let (tell, told) = oneshot::channel();
+        tell.send(tally).unwrap();
+        assert_eq!(job(Input::Begun(told)).input, Some(tally));
+    }
+
+    #[test]
+    fn a_prompt_whose_counter_panicked_is_unknown_and_waited_for_no_longer() {
+        let (tell, told) = oneshot::channel::<Tally>();
+        let counter = std::thread::spawn(move || {
+            let _tell = tell;
+            panic!("the counter");
+        });
+        counter.join().unwrap_err();
+        let mut job = Job {
+            counting: Counting::built_in("gpt-4o"),
+            input: Some(Input::Begun(told)),
+            output: None,
+        };
+        assert!(job.is_short());
+        assert_eq!(job.run(), Count::default());
+    }
+}

@@ -1,0 +1,296 @@
+//! A record from what is known at the end: usage, times, and the price in force at admission.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use taximeter_ledger::{End, Gaps, Record, RecordCost, RecordTiming, RecordUsage, Stages};
+use taximeter_meter::{Ending, Measurement, StreamEnd, Timing};
+use taximeter_pricing::{Condition, Flag, Query, Usage};
+use taximeter_system::clock;
+
+use super::count::Count;
+use super::open::InFlight;
+use super::usage::{self, TokenParts};
+use crate::tariffs::PriceScope;
+
+/// A wall clock and the monotonic one may be this far apart behind a request, and a part of its
+/// duration more: they are not read at once, and a wall clock is slewed by at most so much.
+const CLOCKS_APART_MAX: SignedDuration = SignedDuration::from_secs(1);
+const CLOCK_SLEW: i32 = 1000;
+
+/// What a client may be told of its own request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// `x-taximeter-tokens`.
+    pub tokens: Option<String>,
+    /// `x-taximeter-cost`.
+    pub cost: Option<String>,
+    /// The same as an SSE comment, when it was asked for.
+    pub comment: Option<Bytes>,
+}
+
+impl Receipt {
+    pub(super) fn of(record: &Record, comment: bool) -> Self {
+        let usage = &record.usage;
+        let tokens = match (usage.input_tokens, usage.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some(format!(
+                "input={};output={};cache_read={}",
+                shown(input),
+                shown(output),
+                usage.cache_read_input_tokens.unwrap_or(0)
+            )),
+        };
+        let cost = record
+            .cost
+            .as_ref()
+            .map(|cost| format!("{} {}", cost.amount.normalize(), cost.currency));
+        let comment = comment.then(|| {
+            let told = serde_json::json!({
+                "id": record.id, "usage": usage, "cost": cost, "source": usage.source,
+            });
+            Bytes::from(format!(": taximeter {told}\n\n"))
+        });
+        Self { tokens, cost, comment }
+    }
+}
+
+fn shown(tokens: Option<u64>) -> String {
+    tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
+}
+
+/// Whether what came can be counted: of an answer that was nothing we could read, or that has not
+/// begun, the output is unknown rather than zero.
+pub(super) fn is_understood(open: &InFlight, measurement: &Measurement) -> bool {
+    let is_to_come = measurement.is_pending && measurement.output_text_bytes == 0;
+    if is_to_come || measurement.has_unread_output {
+        return false;
+    }
+    let said_something = measurement.response_id.is_some()
+        || measurement.response_model.is_some()
+        || measurement.output_text_bytes > 0
+        || !measurement.finish_reasons.is_empty();
+    let nothing_came =
+        matches!(open.status(), None | Some(204 | 205)) || measurement.ending != Ending::Complete;
+    said_something || nothing_came
+}
+
+/// The record of a request that ends now.
+pub(super) fn record(open: &InFlight, measurement: &Measurement, count: &Count) -> Record {
+    let InFlight { gateway, call, .. } = open;
+    let (mut usage, for_price) = used(open, measurement, count);
+    let ended_at = clock::wall();
+    if clock_was_set(ended_at.duration_since(call.started_at), clock::now() - call.started) {
+        usage.flags.push(Flag::Clock);
+    }
+    let end = end(measurement.ending, open.status());
+    let provider = gateway.provider(open.asked.upstream);
+    let cost = cost(open, provider, measurement, &for_price);
+    Record {
+        id: call.id,
+        request_id: call.request_id.to_string(),
+        attempt: open.attempt(),
+        seq: 0,
+        gateway: gateway.id.clone(),
+        started_at: micros(call.started_at),
+        ended_at: micros(ended_at),
+        tenant: call.caller.tenant.clone(),
+        key_id: call.caller.key_id.clone(),
+        identity: call.caller.identity,
+        labels: call.caller.labels.clone(),
+        operation: call.route.operation.as_str().to_owned(),
+        route: call.route.template.to_owned(),
+        stream: open.is_stream(),
+        upstream: gateway.upstream(open.asked.upstream).name.clone(),
+        provider: provider.to_owned(),
+        request_model: open.asked.request_model.clone(),
+        response_model: measurement.response_model.clone(),
+        response_id: measurement.response_id.clone(),
+        service_tier: service_tier(open, measurement).map(str::to_owned),
+        status: open.status(),
+        end,
+        error_type: error_type(end, open.status(), measurement),
+        finish_reasons: measurement.finish_reasons.clone(),
+        timing: timing(open, measurement, usage.output_tokens),
+        usage,
+        cost,
+        reported_cost: measurement.reported_cost.clone(),
+        resource: gateway.config.resource.clone(),
+    }
+}
+
+/// What it has used, for the record, and the same for the price.
+pub(super) fn used(
+    open: &InFlight,
+    measurement: &Measurement,
+    count: &Count,
+) -> (RecordUsage, Usage) {
+    let parts = TokenParts::of(open.call.wire());
+    let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
+    if let Some(region) = region(&open.gateway.upstream(open.asked.upstream).url.host) {
+        for conditions in [&mut usage.conditions, &mut for_price.conditions] {
+            conditions.insert(Condition::Region, region.to_owned());
+        }
+    }
+    (usage, for_price)
+}
+
+/// The region of an endpoint of OpenAI's that processes within one: `eu.api.openai.com`.
+fn region(host: &str) -> Option<&str> {
+    host.strip_suffix(".api.openai.com").filter(|region| !region.contains('.'))
+}
+
+/// Whether the wall clock was set while so much time passed by it and by the monotonic one.
+fn clock_was_set(wall: SignedDuration, monotonic: Duration) -> bool {
+    let passed = SignedDuration::try_from(monotonic).unwrap_or(SignedDuration::MAX);
+    let apart = wall.saturating_sub(passed).abs();
+    apart > CLOCKS_APART_MAX.saturating_add(passed / CLOCK_SLEW)
+}
+
+/// Wall time with the precision of a record.
+fn micros(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
+}
+
+fn timing(open: &InFlight, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
+    let timing = &measurement.timing;
+    let seconds = |duration: Option<std::time::Duration>| duration.map(|d| d.as_secs_f64());
+    let gateway = open.sent_at().map_or(timing.duration, |at| at - open.call.started);
+    RecordTiming {
+        time_to_first_chunk: seconds(timing.time_to_first_chunk),
+        time_to_first_token: seconds(timing.time_to_first_token),
+        time_per_output_token: seconds(
+            output_tokens.and_then(|tokens| timing.time_per_output_token(tokens)),
+        ),
+        output_chunks: timing.output_chunks,
+        longest_stall: seconds(timing.longest_stall),
+        gaps: timing.longest_stall.map(|_| Gaps(timing.gaps.buckets)),
+        duration: timing.duration.as_secs_f64(),
+        gateway: gateway.as_secs_f64(),
+        stages: Some(stages(open, timing)),
+    }
+}
+
+/// Where its time went, up to now.
+fn stages(open: &InFlight, timing: &Timing) -> Stages {
+    let call = &open.call;
+    let since = |at: Option<Instant>| at.map(|at| at - call.started);
+    let (stage_times, over) = (&call.stage_times, Some(timing.duration));
+    let first = timing.time_to_first_token.filter(|_| open.is_stream());
+    Stages::ending([
+        since(stage_times.identified),
+        since(stage_times.read),
+        since(stage_times.routed),
+        since(stage_times.admitted),
+        since(open.sent_at()).or(over),
+        first,
+        first.and(over),
+        over.filter(|_| first.is_none() && open.sent_at().is_some()),
+        since(Some(clock::now())),
+    ])
+}
+
+fn end(ending: Ending, status: Option<u16>) -> End {
+    match ending {
+        Ending::Complete if status.is_some_and(|status| status >= 400) => End::UpstreamRefused,
+        Ending::Complete => End::Complete,
+        Ending::Truncated => End::Truncated,
+        Ending::UpstreamError
+        | Ending::Cut(StreamEnd::UpstreamReset | StreamEnd::UpstreamProtocol) => End::UpstreamError,
+        Ending::Cut(StreamEnd::UpstreamStalled) => End::UpstreamStalled,
+        Ending::Cut(StreamEnd::ClientLeft) => End::ClientLeft,
+        Ending::Cut(StreamEnd::ClientStalled) => End::ClientStalled,
+        Ending::Cut(StreamEnd::Deadline) => End::Deadline,
+        Ending::Cut(StreamEnd::Shutdown) => End::Shutdown,
+        Ending::Cut(StreamEnd::Internal) => End::Refused,
+        Ending::Cut(StreamEnd::Clean) => End::Truncated,
+    }
+}
+
+fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Option<String> {
+    let word = match end {
+        End::Complete => return None,
+        End::UpstreamRefused => return status.map(|status| status.to_string()),
+        End::UpstreamError => {
+            let ours = match measurement.ending {
+                Ending::Cut(StreamEnd::UpstreamProtocol) => "upstream_protocol",
+                _ => "upstream_reset",
+            };
+            return measurement.error_type.clone().or_else(|| Some(ours.to_owned()));
+        }
+        End::ClientLeft | End::ClientStalled => "client_disconnect",
+        End::UpstreamStalled | End::Deadline => "timeout",
+        End::Truncated => "truncated",
+        End::Shutdown => "shutdown",
+        End::BudgetCut => "budget_exceeded",
+        End::GatewayDied => "gateway_died",
+        End::Refused => "internal",
+    };
+    Some(word.to_owned())
+}
+
+/// The price by the answer's model, as the tenant pays it; `None` is unknown, or a share of GPUs
+/// that is found when a bill is made. Whatever prices it is on the record, so that it can be priced
+/// again.
+fn cost(
+    open: &InFlight,
+    provider: &str,
+    measurement: &Measurement,
+    usage: &Usage,
+) -> Option<RecordCost> {
+    let query = Query {
+        provider: Some(provider),
+        response_model: measurement.response_model.as_deref(),
+        request_model: open.asked.request_model.as_deref(),
+        service_tier: service_tier(open, measurement),
+        at: micros(open.call.started_at),
+    };
+    let (tenant, upstream) =
+        (&open.call.caller.tenant.0, &open.gateway.upstream(open.asked.upstream).name);
+    let scope = PriceScope { tenant, upstream };
+    let tariffs = &open.gateway.tariffs;
+    if tariffs.owes_gpu(scope, &query) {
+        return None;
+    }
+    tariffs.cost(scope, &query, usage).ok()
+}
+
+/// The tier that the answer says, or else the one that was asked for.
+fn service_tier<'a>(open: &'a InFlight, measurement: &'a Measurement) -> Option<&'a str> {
+    measurement.service_tier.as_deref().or(open.asked.service_tier.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_panic_of_ours_ends_is_nobody_else_s_doing() {
+        let ended = end(Ending::Cut(StreamEnd::Internal), Some(200));
+        assert_eq!(ended, End::Refused);
+        assert!(!ended.is_upstreams_fault());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_told_from_one_that_is_slewed() {
+        let was_set = |wall: i64, monotonic: u64| {
+            clock_was_set(SignedDuration::from_millis(wall), Duration::from_millis(monotonic))
+        };
+        for (wall, monotonic) in [(0, 0), (1_180, 1_180), (0, 900), (3_603_500, 3_600_000)] {
+            assert!(!was_set(wall, monotonic), "{wall} and {monotonic}");
+        }
+        for (wall, monotonic) in [(-1_800_000, 2_000), (-1, 1_100), (86_402_000, 2_000), (5_000, 0)]
+        {
+            assert!(was_set(wall, monotonic), "{wall} and {monotonic}");
+        }
+    }
+
+    #[test]
+    fn only_the_name_of_a_regional_endpoint_tells_a_region() {
+        assert_eq!(region("eu.api.openai.com"), Some("eu"));
+        for host in ["api.openai.com", "eu.openai.com", "a.b.api.openai.com", "127.0.0.1"] {
+            assert_eq!(region(host), None, "{host}");
+        }
+    }
+}

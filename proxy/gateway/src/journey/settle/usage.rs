@@ -1,0 +1,233 @@
+//! One usage of what was reported and what was counted, each number with its source.
+//!
+//! Reported numbers are billed, counted ones where they lack. Where our own count is exact, both
+//! are kept, and a difference of more than a tenth is said.
+
+use std::collections::BTreeMap;
+
+use taximeter_ledger::{Counted, RecordUsage};
+use taximeter_meter::{Ending, Kinds, Measurement, Output, Reported, Wire};
+use taximeter_pricing::{Flag, Member, Modalities, Source, Usage};
+
+use super::count::{Count, Tally};
+
+/// Tokens that engines may count beside the text, such as the mark at an answer's end, and that are
+/// no difference.
+const MARKS_MAX: u64 = 4;
+
+/// The same where reasoning has passed: it begins and ends with marks, and so does what follows it.
+const REASONING_MARKS_MAX: u64 = 12;
+
+/// Which numbers a request has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct TokenParts {
+    pub(super) input: bool,
+    pub(super) output: bool,
+}
+
+impl TokenParts {
+    /// Those of a wire format.
+    pub(super) const fn of(wire: Wire) -> Self {
+        match wire {
+            Wire::Opaque => Self { input: false, output: false },
+            Wire::Embeddings => Self { input: true, output: false },
+            _ => Self { input: true, output: true },
+        }
+    }
+
+    /// Those that can be counted from what passes.
+    pub(super) fn countable(self, wire: Wire) -> Self {
+        Self {
+            input: self.input && wire.has_countable_input(),
+            output: self.output && wire.output() == Output::Text,
+        }
+    }
+
+    /// None where it is charged in other units: then there are no tokens that lack.
+    fn in_tokens(self, measurement: &Measurement) -> Self {
+        let reported = measurement.reported.as_ref();
+        let usage = reported.map(|reported| &reported.usage);
+        let reports_tokens = reported.is_some_and(|Reported { usage, flagged, .. }| {
+            let are_invalid = [Member::InputTokens, Member::OutputTokens]
+                .iter()
+                .any(|member| flagged.contains_key(member));
+            are_invalid || usage.input_tokens.or(usage.output_tokens).is_some()
+        });
+        let has_units = !measurement.counted_units.is_empty()
+            || usage.is_some_and(|usage| !usage.units.is_empty());
+        if has_units && !reports_tokens { Self::default() } else { self }
+    }
+
+    /// Those that are not reported.
+    pub(super) fn missing(self, measurement: &Measurement) -> Self {
+        let Self { input, output } = self.in_tokens(measurement);
+        let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
+        Self {
+            input: input && usage.is_none_or(|usage| usage.input_tokens.is_none()),
+            output: output && usage.is_none_or(|usage| usage.output_tokens.is_none()),
+        }
+    }
+
+    /// Those that are reported, and could be counted from what passed as the engine counts.
+    ///
+    /// An output that is not whole, takes a form of the model's own, or was hidden by more than
+    /// the engine says, cannot be compared.
+    pub(super) fn comparable(self, measurement: &Measurement) -> Self {
+        let Some(reported) = &measurement.reported else { return Self::default() };
+        let is_plain = measurement.ending == Ending::Complete
+            && !measurement.has_unread_output
+            && !measurement.output_kinds.formed
+            && measurement.finish_reasons.len() < 2
+            && !reported.flags.contains(&Flag::Hidden);
+        Self {
+            input: self.input && reported.usage.input_tokens.is_some(),
+            output: self.output && reported.usage.output_tokens.is_some() && is_plain,
+        }
+    }
+}
+
+/// Usage for the record, and the same for the price.
+pub(super) fn usage(
+    parts: TokenParts,
+    measurement: &Measurement,
+    count: &Count,
+) -> (RecordUsage, Usage) {
+    let parts = parts.in_tokens(measurement);
+    let reported = measurement.reported.clone().unwrap_or_default();
+    let mut usage = reported.usage.clone();
+    for (name, quantity) in measurement.counted_units.iter().chain(&measurement.calls) {
+        usage.units.entry(name.clone()).or_insert(*quantity);
+    }
+    let mut told = Told::new(&reported);
+    let mut kept = Counted::default();
+    let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));
+    if let Some(tokens) = usage.input_tokens {
+        kept.input_tokens = told.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
+    } else if parts.input {
+        usage.input_tokens = told.not_reported(Member::InputTokens, count.input);
+        kept.input_tokens = usage.input_tokens;
+    }
+    if let Some(tokens) = usage.output_tokens {
+        let has_thought = measurement.output_kinds.reasoning;
+        let marks_max = if has_thought { REASONING_MARKS_MAX } else { MARKS_MAX };
+        kept.output_tokens =
+            told.reported(Member::OutputTokens, seen(tokens), count.output, marks_max);
+    } else if parts.output {
+        usage.output_tokens = told.not_reported(Member::OutputTokens, count.output);
+        kept.output_tokens = usage.output_tokens;
+    }
+    for (member, number) in [
+        (Member::CacheReadInputTokens, usage.cache_read_input_tokens),
+        (Member::CacheWriteInputTokens, usage.cache_write_input_tokens),
+        (Member::ReasoningOutputTokens, usage.reasoning_output_tokens),
+    ] {
+        told.sources.extend(number.map(|_| (member, Source::Reported)));
+    }
+    if measurement.is_pending {
+        told.flag(Member::OutputTokens, Flag::Pending);
+    }
+    let source = match told.sources.is_empty() {
+        true if usage.units != reported.usage.units => Source::Counted,
+        true if !usage.units.is_empty() => Source::Reported,
+        _ => told.weakest(),
+    };
+    let recorded = RecordUsage {
+        source,
+        sources: told.sources,
+        input_tokens: usage.input_tokens,
+        cache_read_input_tokens: usage.cache_read_input_tokens,
+        cache_write_input_tokens: usage.cache_write_input_tokens,
+        cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
+        output_tokens: usage.output_tokens,
+        reasoning_output_tokens: usage.reasoning_output_tokens,
+        modalities: usage.modalities.as_deref().map(Modalities::named),
+        units: usage.units.clone(),
+        conditions: usage.conditions.clone(),
+        passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
+        counted: (kept != Counted::default()).then_some(kept),
+        flagged: told.flagged,
+        flags: told.flags,
+    };
+    (recorded, usage)
+}
+
+/// Reported output of which no text passed.
+fn hidden(reported: &Reported, kinds: Kinds) -> u64 {
+    let reasoning = reported.usage.reasoning_output_tokens.unwrap_or(0);
+    if kinds.reasoning { 0 } else { reasoning }
+}
+
+/// Whether our exact count is more than a tenth away from what was reported, marks apart.
+const fn differ(reported: u64, counted: u64, marks_max: u64) -> bool {
+    let difference = reported.abs_diff(counted);
+    difference > marks_max && difference > reported / 10
+}
+
+/// What is told about the numbers.
+struct Told {
+    sources: BTreeMap<Member, Source>,
+    flagged: BTreeMap<Member, Vec<Flag>>,
+    flags: Vec<Flag>,
+}
+
+impl Told {
+    fn new(reported: &Reported) -> Self {
+        let flagged = reported.flagged.iter();
+        let flagged = flagged.map(|(member, flags)| (*member, flags.iter().copied().collect()));
+        let flags = reported.flags.clone();
+        Self { sources: BTreeMap::new(), flagged: flagged.collect(), flags }
+    }
+
+    /// Keeps both lists sorted, each flag once.
+    fn flag(&mut self, member: Member, flag: Flag) {
+        for flags in [self.flagged.entry(member).or_default(), &mut self.flags] {
+            if let Err(at) = flags.binary_search(&flag) {
+                flags.insert(at, flag);
+            }
+        }
+    }
+
+    /// A number that is reported: our own count of it, if that is exact and so to be kept.
+    fn reported(
+        &mut self,
+        member: Member,
+        tokens: u64,
+        counted: Option<Tally>,
+        marks_max: u64,
+    ) -> Option<u64> {
+        self.sources.insert(member, Source::Reported);
+        let counted = counted.filter(|counted| !counted.estimated)?.tokens;
+        if differ(tokens, counted, marks_max) {
+            self.flag(member, Flag::Differs);
+        }
+        Some(counted)
+    }
+
+    /// A number that is not: what it is then.
+    fn not_reported(&mut self, member: Member, counted: Option<Tally>) -> Option<u64> {
+        if !self.flagged.get(&member).is_some_and(|flags| flags.contains(&Flag::Invalid)) {
+            self.flag(member, Flag::Missing);
+        }
+        let source = if counted.is_some() { Source::Counted } else { Source::Unknown };
+        self.sources.insert(member, source);
+        if counted.is_some_and(|counted| counted.estimated) {
+            self.flag(member, Flag::Estimated);
+        }
+        counted.map(|counted| counted.tokens)
+    }
+
+    /// The weakest source of input and output; unknown where a request has neither.
+    fn weakest(&self) -> Source {
+        let of = |member| self.sources.get(&member).copied();
+        match (of(Member::InputTokens), of(Member::OutputTokens)) {
+            (None, None) | (Some(Source::Unknown), _) | (_, Some(Source::Unknown)) => {
+                Source::Unknown
+            }
+            (Some(Source::Counted), _) | (_, Some(Source::Counted)) => Source::Counted,
+            _ => Source::Reported,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

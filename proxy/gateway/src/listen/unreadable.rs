@@ -1,0 +1,34 @@
+//! What a client sent that it should not have.
+
+use taximeter_net::framing::FramingFault;
+
+use super::calm::Excess;
+
+/// What a client sent that it should not have. Nothing behind it is read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// A request whose head cannot be read in one way only, and how it begins. Nobody has seen it.
+    Head(FramingFault, Vec<u8>),
+    /// A request whose body cannot, and how it begins. Whoever reads the body is told.
+    Body(FramingFault, Vec<u8>),
+    /// Too much HTTP/2 traffic that is good for nothing.
+    Excess(Excess),
+}
+
+impl Unreadable {
+    /// A fixed word for labels.
+    pub(super) const fn cause(&self) -> &'static str {
+        match self {
+            Self::Head(fault, _) | Self::Body(fault, _) => fault.cause(),
+            Self::Excess(excess) => excess.cause(),
+        }
+    }
+
+    /// How the request begins that cannot be read.
+    pub(super) fn first_line(&self) -> &[u8] {
+        match self {
+            Self::Head(_, first_line) | Self::Body(_, first_line) => first_line,
+            Self::Excess(_) => &[],
+        }
+    }
+}

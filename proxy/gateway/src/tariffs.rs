@@ -1,0 +1,128 @@
+//! What requests cost: the book, what is agreed with whom, and who owes GPUs instead.
+
+use std::collections::HashMap;
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+use taximeter_ledger::{Record, RecordCost, RecordLine};
+use taximeter_pricing::{Contract, Cost, CostLine, GpuPrice, PriceBook, PriceError, Query, Usage};
+
+/// Prices of all tenants and upstreams.
+#[derive(Debug)]
+pub struct Tariffs {
+    /// The price book.
+    pub book: PriceBook,
+    /// What those pay with whom nothing is agreed.
+    list: Contract,
+    /// By tenant.
+    contracts: HashMap<String, Contract>,
+    /// By upstream, one after the other.
+    gpus: HashMap<String, Vec<GpuPrice>>,
+}
+
+/// Who pays, and whose work.
+#[derive(Debug, Clone, Copy)]
+pub struct PriceScope<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The name of the upstream.
+    pub upstream: &'a str,
+}
+
+impl Tariffs {
+    /// Those of `book`, but for tenants with a contract and upstreams with GPUs.
+    pub fn new(
+        book: PriceBook,
+        contracts: HashMap<String, Contract>,
+        gpus: HashMap<String, Vec<GpuPrice>>,
+    ) -> Self {
+        Self { book, list: Contract::default(), contracts, gpus }
+    }
+
+    /// Whether a request owes a share of GPUs, and so nothing by the token.
+    pub(crate) fn owes_gpu(&self, scope: PriceScope<'_>, query: &Query<'_>) -> bool {
+        let gpus = self.gpus.get(scope.upstream);
+        gpus.is_some_and(|gpus| gpus.iter().any(|gpus| gpus.covers(query.at)))
+    }
+
+    /// Whether there is a price for such a request.
+    pub fn find(&self, scope: PriceScope<'_>, query: &Query<'_>) -> bool {
+        self.owes_gpu(scope, query) || self.contract(scope.tenant).finds(&self.book, query)
+    }
+
+    /// The most that such a request may cost by the token, where that has a bound.
+    pub(crate) fn upper_bound(
+        &self,
+        scope: PriceScope<'_>,
+        query: &Query<'_>,
+        input_tokens_max: u64,
+        output_tokens_max: u64,
+    ) -> Option<Decimal> {
+        if self.owes_gpu(scope, query) {
+            return None;
+        }
+        let contract = self.contract(scope.tenant);
+        self.book.contracted_upper_bound(contract, query, input_tokens_max, output_tokens_max)
+    }
+
+    /// What a request costs by the token.
+    ///
+    /// Errors: the cost is unknown, and why.
+    pub fn cost(
+        &self,
+        scope: PriceScope<'_>,
+        query: &Query<'_>,
+        usage: &Usage,
+    ) -> Result<RecordCost, PriceError> {
+        self.book.contracted(self.contract(scope.tenant), query, usage).map(recorded)
+    }
+
+    /// What a request costs that is on record, as if it ended now: `Ok(None)` when it owes a share
+    /// of GPUs and nothing by the token.
+    ///
+    /// Errors: the cost is unknown, and why.
+    pub fn cost_again(&self, record: &Record) -> Result<Option<RecordCost>, PriceError> {
+        let query = Query {
+            provider: Some(&record.provider),
+            response_model: record.response_model.as_deref(),
+            request_model: record.request_model.as_deref(),
+            service_tier: record.service_tier.as_deref(),
+            at: record.started_at,
+        };
+        let scope = PriceScope { tenant: &record.tenant.0, upstream: &record.upstream };
+        if self.owes_gpu(scope, &query) {
+            return Ok(None);
+        }
+        self.cost(scope, &query, &Usage::from(&record.usage)).map(Some)
+    }
+
+    fn contract(&self, tenant: &str) -> &Contract {
+        self.contracts.get(tenant).unwrap_or(&self.list)
+    }
+}
+
+fn recorded(cost: Cost) -> RecordCost {
+    RecordCost {
+        currency: cost.currency.to_string(),
+        amount: cost.amount,
+        list_amount: cost.list_amount,
+        price_id: cost.price_id,
+        lines: cost.lines.into_iter().map(recorded_line).collect(),
+    }
+}
+
+/// Tokens are counted whole; all else has its unit.
+fn recorded_line(line: CostLine) -> RecordLine {
+    let counts_tokens = line.meter.counts_tokens();
+    let tokens = line.quantity.to_u64().filter(|_| counts_tokens);
+    RecordLine {
+        meter: line.meter.as_str().to_owned(),
+        model: line.model,
+        tokens,
+        quantity: (!counts_tokens).then_some(line.quantity),
+        unit: (!counts_tokens).then(|| line.meter.unit().to_owned()),
+        unit_price: line.unit_price,
+        list_unit_price: (line.list_unit_price != line.unit_price).then_some(line.list_unit_price),
+        amount: line.amount,
+    }
+}

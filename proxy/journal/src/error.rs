@@ -1,0 +1,95 @@
+//! The errors of the journal.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use taximeter_ledger::{EncodeError, Fault};
+
+/// A journal that cannot be opened, read or closed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Another process writes it; exit 75.
+    #[error("{} is in use by another process; stop it, or choose another data_dir", dir.display())]
+    InUse {
+        /// The journal's directory.
+        dir: PathBuf,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// A segment differs from what was written.
+    #[error("{}: {fault}; nothing was changed: {}", path.display(), advice(fault))]
+    Segment {
+        /// Which file.
+        path: PathBuf,
+        /// Where, expected, found.
+        fault: Fault,
+    },
+    /// An entry that a start made cannot be written.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// What to do about a segment that cannot be read.
+const fn advice(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Format { found, known } if *found > *known => {
+            "use the newer taximeter that wrote it"
+        }
+        Fault::Format { .. } => "use the older taximeter that wrote it, or another data_dir",
+        _ => {
+            "restore it, or set `ledger.recovery: salvage` to leave out what cannot be read and go on"
+        }
+    }
+}
+
+impl JournalError {
+    /// For `map_err`: `action` on `path` failed.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// Entries that cannot be read.
+#[derive(Debug)]
+pub struct Loss {
+    /// The damaged segment.
+    pub path: PathBuf,
+    /// Where, expected, found.
+    pub fault: Fault,
+    /// Sequence number of the first entry that is lost.
+    pub first_seq: u64,
+    /// How many entries are lost. It is an upper bound if nothing after them could be read.
+    pub entries: u64,
+    /// Set if the damage is only in bytes that were not synced: how many bytes of the segment are
+    /// left out. A power cut may lose them, and they were not confirmed as synced.
+    pub torn_bytes: Option<u64>,
+    /// Where the damaged segment is now.
+    pub kept: PathBuf,
+}
+
+/// Why an entry is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// Too many bytes wait to be written.
+    #[error("the ledger's queue is full")]
+    QueueFull,
+    /// Writing fails; it is tried again until it succeeds.
+    #[error("the ledger cannot be written")]
+    Unavailable,
+    /// The journal was closed.
+    #[error("the ledger is closed")]
+    Closed,
+    /// The entry is too long or no JSON.
+    #[error("the entry cannot be encoded")]
+    Invalid,
+}

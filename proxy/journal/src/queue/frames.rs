@@ -1,0 +1,135 @@
+//! Entries that have their place but are not written yet. They are framed one after the other and
+//! cut where a segment begins, with a checkpoint as the segment's first entry.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use jiff::Timestamp;
+use taximeter_ledger::{Change, Digest, Draft, Entry, Position, Tally};
+
+/// Frames that are written together.
+#[derive(Debug)]
+pub(in super::super) struct Batch {
+    pub(in super::super) bytes: Vec<u8>,
+    /// The frame before the first one.
+    pub(in super::super) before: Position,
+    /// Digest of the segment that has it, up to that, once they are written.
+    pub(in super::super) follows: Option<Digest>,
+    pub(in super::super) last: Position,
+    /// They are the first of a segment.
+    pub(in super::super) begins_segment: bool,
+}
+
+/// Frames in order, and what all of the journal adds up to with them.
+#[derive(Debug)]
+pub(in super::super) struct Frames {
+    bytes: Vec<u8>,
+    before: Position,
+    last: Position,
+    cuts: VecDeque<Cut>,
+    tally: Tally,
+    /// The last entry is a checkpoint, or there is none.
+    is_checked: bool,
+    /// Length of the segment up to here.
+    segment_filled: u64,
+    /// A segment that is this long is followed by another one.
+    segment_bytes: u64,
+}
+
+/// Where a segment begins.
+#[derive(Debug)]
+struct Cut {
+    /// In `bytes`.
+    at: usize,
+    before: Position,
+}
+
+impl Frames {
+    /// None yet, behind `last`, which is a checkpoint, or the beginning, and ends a segment of
+    /// `segment_filled` bytes.
+    pub(in super::super) const fn new(
+        last: Position,
+        tally: Tally,
+        segment_filled: u64,
+        segment_bytes: u64,
+    ) -> Self {
+        Self {
+            bytes: Vec::new(),
+            before: last,
+            last,
+            cuts: VecDeque::new(),
+            tally,
+            is_checked: true,
+            segment_filled,
+            segment_bytes,
+        }
+    }
+
+    /// Adds an entry, and before it a checkpoint where a segment begins. The bytes added.
+    pub(super) fn push(
+        &mut self,
+        draft: &Draft<'_>,
+        change: &Change<'_>,
+        now: fn() -> Timestamp,
+    ) -> usize {
+        let before = self.bytes.len();
+        if self.segment_filled >= self.segment_bytes && !self.is_checked {
+            self.cuts.push_back(Cut { at: before, before: self.last });
+            self.segment_filled = 0;
+            self.check(now);
+        }
+        self.seal(draft);
+        self.tally.add(self.last.seq, change);
+        self.is_checked = false;
+        self.bytes.len() - before
+    }
+
+    /// Adds a checkpoint, unless the last entry is one. The bytes added.
+    pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
+        let checkpoint = Entry::Checkpoint(Box::new(self.tally.checkpoint(now())));
+        let mut payload = Vec::new();
+        match Draft::new(&checkpoint, &mut payload) {
+            Ok(draft) if !mem::replace(&mut self.is_checked, true) => self.seal(&draft),
+            // Without one a start reads a little more.
+            _ => 0,
+        }
+    }
+
+    fn seal(&mut self, draft: &Draft<'_>) -> usize {
+        self.last = draft.seal(self.last, &mut self.bytes);
+        self.segment_filled += draft.frame_bytes() as u64;
+        draft.frame_bytes()
+    }
+
+    /// Takes the frames of one segment; `spare` is room for further ones.
+    pub(super) fn take(&mut self, spare: Vec<u8>) -> Batch {
+        let begins_segment = self.cuts.pop_front_if(|cut| cut.at == 0).is_some();
+        let Some((end, last)) = self.cuts.front().map(|cut| (cut.at, cut.before)) else {
+            let bytes = mem::replace(&mut self.bytes, spare);
+            let before = mem::replace(&mut self.before, self.last);
+            return Batch { bytes, before, follows: None, last: self.last, begins_segment };
+        };
+        let rest = self.bytes.split_off(end);
+        for cut in &mut self.cuts {
+            cut.at -= end;
+        }
+        let bytes = mem::replace(&mut self.bytes, rest);
+        let before = mem::replace(&mut self.before, last);
+        Batch { bytes, before, follows: None, last, begins_segment }
+    }
+
+    /// Whether all are taken.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The last one that was added.
+    pub(super) const fn last(&self) -> Position {
+        self.last
+    }
+
+    /// The last one that was taken.
+    pub(super) const fn taken(&self) -> Position {
+        self.before
+    }
+}

@@ -1,0 +1,322 @@
+//! Reads a journal, also while it is being written.
+
+use std::io::ErrorKind;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use taximeter_ledger::{
+    Checkpoint, Digest, Digester, Entry, Fault, Framed, Kind, Position, Reader, SegmentHeader,
+};
+
+use super::disk::{Disk, How, Identity, Kernel, OpenFile};
+use super::error::JournalError;
+use super::files;
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The entries of a journal in order. `None` means the end so far. A later call continues with what
+/// was written since.
+///
+/// A segment ends where the next one begins. What it has beyond that was written again there.
+#[derive(Debug)]
+pub struct Entries {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    from: u64,
+    /// The last entry that was read, whether it was yielded or not.
+    position: Option<Position>,
+    segment: Option<SegmentReader>,
+    piece: Vec<u8>,
+    is_digesting: bool,
+    /// Segments that are not what the ones behind them say.
+    altered: Vec<Altered>,
+}
+
+/// A segment that differs from what the header of the next segment says. Either the segment or that
+/// header was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Altered {
+    /// The segment that differs.
+    pub path: PathBuf,
+    /// Its last entry.
+    pub last: u64,
+    /// The next segment, whose header has the digest.
+    pub behind: PathBuf,
+    /// The digest of the segment.
+    pub digest: Digest,
+    /// The digest in the header of the next segment.
+    pub said: Digest,
+}
+
+#[derive(Debug)]
+struct SegmentReader {
+    path: PathBuf,
+    file: Arc<dyn OpenFile>,
+    /// Bytes that were read.
+    fed: u64,
+    identity: Identity,
+    reader: Reader,
+    /// Its last entry, when a segment follows.
+    last: Option<u64>,
+    /// The one that was read before it, until they are compared.
+    before: Option<(Extent, PathBuf)>,
+}
+
+/// The last checkpoint of the journal in `dir`, and its sequence number: of the last segment that
+/// has one.
+pub(super) fn last_checkpoint(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+) -> Result<Option<(u64, Checkpoint)>, JournalError> {
+    let segments = files::list(dir, &**disk).map_err(JournalError::io("list", dir))?;
+    let mut end = u64::MAX;
+    for (first, _) in segments.into_iter().rev() {
+        let mut entries = Entries::new(Arc::clone(disk), dir, first);
+        let mut last = None;
+        while let Some(framed) = entries.next().transpose()?.filter(|framed| framed.seq < end) {
+            // One that cannot be read says nothing; those before it do.
+            if framed.kind == Kind::Checkpoint
+                && let Ok(entry) = framed.entry()
+            {
+                last = Some((framed.seq, entry));
+            }
+        }
+        if let Some((seq, Entry::Checkpoint(checkpoint))) = last {
+            return Ok(Some((seq, *checkpoint)));
+        }
+        end = first;
+    }
+    Ok(None)
+}
+
+/// Reads the segment that has the entry `seq` up to that, or else the last one before it to its end.
+fn up_to(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    seq: u64,
+) -> Result<Option<SegmentReader>, JournalError> {
+    let mut entries = Entries::new(Arc::clone(disk), dir, seq).digesting();
+    entries.next().transpose()?;
+    Ok(entries.segment)
+}
+
+/// What that segment is. `None` where there is none, or its header was cut off.
+pub(super) fn digester(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    seq: u64,
+) -> Result<Option<Digester>, JournalError> {
+    let segment = up_to(disk, dir, seq)?;
+    Ok(segment.and_then(|segment| segment.reader.digester().cloned()))
+}
+
+/// The identity of a journal up to an entry, for others to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extent {
+    /// The gateway that writes it.
+    pub gateway: String,
+    /// Its last entry.
+    pub last: u64,
+    /// The digest of the segment with that entry, up to that entry. Its header has the digest of
+    /// the segment before it, and so on. So this digest covers everything before it.
+    pub digest: Digest,
+}
+
+/// The journal in `dir` up to the entry `last`, or its end. `None` if it has no entry, or if its
+/// beginning is unknown.
+///
+/// # Errors
+/// `Io`, `SegmentReader`.
+pub fn extent(dir: &Path, last: u64) -> Result<Option<Extent>, JournalError> {
+    let disk: Arc<dyn Disk> = Arc::new(Kernel);
+    Ok(up_to(&disk, dir, last)?.and_then(|segment| segment.extent()))
+}
+
+/// Where the last segment of a journal ends.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) path: PathBuf,
+    /// `None` when the header itself was cut off.
+    pub(super) header: Option<SegmentHeader>,
+    pub(super) offset: u64,
+    pub(super) torn_bytes: u64,
+}
+
+impl Iterator for Entries {
+    type Item = Result<Framed, JournalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+impl Entries {
+    /// The entries of the journal in `dir`, from `from` on. A directory that is not there is empty.
+    #[must_use]
+    pub(super) fn new(disk: Arc<dyn Disk>, dir: &Path, from: u64) -> Self {
+        let piece = vec![0; PIECE_BYTES];
+        let dir = dir.to_owned();
+        let (position, segment, altered) = (None, None, Vec::new());
+        Self { disk, dir, from, position, segment, piece, is_digesting: false, altered }
+    }
+
+    /// The same; each segment is held against what the next one says of it.
+    pub(super) fn digesting(self) -> Self {
+        Self { is_digesting: true, ..self }
+    }
+
+    /// Segments that are not what the ones behind them say, as far as it has been read.
+    pub(super) fn take_altered(&mut self) -> Vec<Altered> {
+        mem::take(&mut self.altered)
+    }
+
+    /// The last entry that was read.
+    pub(super) fn position(&self) -> Position {
+        self.position.unwrap_or(Position::START)
+    }
+
+    /// In which file the entry is that was yielded last.
+    pub(super) fn path(&self) -> &Path {
+        self.segment.as_ref().map_or(&self.dir, |segment| &segment.path)
+    }
+
+    /// Says in which file the entry is that was yielded last.
+    pub(super) fn fault(&self, fault: Fault) -> JournalError {
+        JournalError::Segment { path: self.path().to_owned(), fault }
+    }
+
+    /// Who wrote the segment of the entry that was yielded last.
+    pub(super) fn gateway(&self) -> Option<&str> {
+        let header = self.segment.as_ref()?.reader.header()?;
+        Some(&header.gateway)
+    }
+
+    /// What is behind the last entry.
+    pub(super) fn tail(&self) -> Option<Tail> {
+        let SegmentReader { path, reader, .. } = self.segment.as_ref()?;
+        let torn_bytes = match reader.finish() {
+            Err(Fault::Torn { bytes, .. }) => bytes,
+            _ => 0,
+        };
+        let (header, offset) = (reader.header().cloned(), reader.offset());
+        Some(Tail { path: path.clone(), header, offset, torn_bytes })
+    }
+
+    fn read(&mut self) -> Result<Option<Framed>, JournalError> {
+        loop {
+            let outcome = match &mut self.segment {
+                Some(segment) => segment.read(&mut self.piece),
+                None => Ok(None),
+            };
+            // A segment that was written anew begins before what has been read.
+            if let Some(segment) = &self.segment
+                && segment.reader.header().is_some()
+                && self.position.is_none_or(|last| last.seq < segment.reader.position().seq)
+            {
+                self.position = Some(segment.reader.position());
+            }
+            self.altered.extend(self.segment.as_mut().and_then(SegmentReader::altered));
+            match outcome {
+                Ok(Some(framed)) => return Ok(Some(framed)),
+                Ok(None) if self.advance()? => {}
+                Ok(None) => {
+                    return self
+                        .segment
+                        .as_ref()
+                        .map_or(Ok(()), SegmentReader::rest)
+                        .map(|()| None);
+                }
+                Err(_) if self.advance()? => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Turns to the segment that has the next entry, if that is another one. Whether there is
+    /// reason to read again: what follows a segment was begun after its last entry was written.
+    fn advance(&mut self) -> Result<bool, JournalError> {
+        let segments = match files::list(&self.dir, &*self.disk) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            listed => listed.map_err(JournalError::io("list", &self.dir))?,
+        };
+        let wanted = self.position.map_or(self.from, |position| position.seq + 1);
+        let later = segments.partition_point(|(first, _)| *first <= wanted);
+        let Some((_, path)) = segments.get(later.saturating_sub(1)) else { return Ok(false) };
+        let file = match self.disk.open(path, How::Read) {
+            // Replaced between the two looks: the next read finds what came instead.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            opened => opened.map_err(JournalError::io("open", path))?,
+        };
+        let identity = file.status().map_err(JournalError::io("read", path))?.identity;
+        let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
+        if let Some(segment) = self.segment.as_mut().filter(|segment| segment.identity == identity)
+        {
+            return Ok(mem::replace(&mut segment.last, last) != last);
+        }
+        let mut reader = Reader::new(self.position, self.from);
+        if self.is_digesting {
+            reader = reader.digesting();
+        }
+        let before = self.segment.take();
+        let before = before.and_then(|before| Some((before.extent()?, before.path)));
+        let path = path.clone();
+        self.segment = Some(SegmentReader { path, file, fed: 0, identity, reader, last, before });
+        Ok(true)
+    }
+}
+
+impl SegmentReader {
+    fn read(&mut self, piece: &mut [u8]) -> Result<Option<Framed>, JournalError> {
+        loop {
+            if self.last.is_some_and(|last| last <= self.reader.position().seq) {
+                return Ok(None);
+            }
+            match self.reader.next_entry() {
+                Ok(Some(framed)) => return Ok(Some(framed)),
+                Ok(None) => {}
+                Err(fault) => {
+                    return Err(JournalError::Segment { path: self.path.clone(), fault });
+                }
+            }
+            let read = self.file.read_at(piece, self.fed);
+            let length = read.map_err(JournalError::io("read", &self.path))?;
+            if length == 0 {
+                return Ok(None);
+            }
+            self.fed += length as u64;
+            self.reader.feed(piece.get(..length).unwrap_or_default());
+        }
+    }
+
+    /// What the journal is up to here.
+    fn extent(&self) -> Option<Extent> {
+        let digest = self.reader.digester()?.digest()?;
+        let gateway = self.reader.header()?.gateway.clone();
+        Some(Extent { gateway, last: self.reader.position().seq, digest })
+    }
+
+    /// Whether the one before it is what its header says, once that has been read.
+    fn altered(&mut self) -> Option<Altered> {
+        let header = self.reader.header()?;
+        let (Extent { last, digest, .. }, path) = self.before.take()?;
+        let said = header.follows?;
+        // One that was read further than to where this one begins cannot be compared.
+        let is_altered = last + 1 == header.first_seq() && digest != said;
+        let behind = self.path.clone();
+        is_altered.then_some(Altered { path, last, behind, digest, said })
+    }
+
+    /// A segment that another one follows must reach to it.
+    fn rest(&self) -> Result<(), JournalError> {
+        let found = self.reader.position().seq;
+        let Some(expected) = self.last.filter(|last| found < *last) else { return Ok(()) };
+        let gap = || {
+            let offset = self.reader.offset();
+            Fault::Damaged { offset, what: "last sequence", expected, found }
+        };
+        let fault = self.reader.finish().err().unwrap_or_else(gap);
+        Err(JournalError::Segment { path: self.path.clone(), fault })
+    }
+}

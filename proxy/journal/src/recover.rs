@@ -1,0 +1,331 @@
+//! Opens a journal: reads the part that matters, cuts off a torn end, and settles the requests that
+//! were open when the process died.
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use taximeter_config::OnDamage;
+use taximeter_ledger::{
+    Change, Checkpoint, Digester, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId,
+    Tally, died,
+};
+
+use super::Price;
+use super::disk::{Disk, How, OpenFile};
+use super::error::{JournalError, Loss};
+use super::files::{self, Segment};
+use super::options::{Event, Options};
+use super::promise;
+use super::queue::{Frames, Queue};
+use super::read::{Entries, Tail, digester, last_checkpoint};
+use super::salvage;
+use super::write::{JournalDir, Writer};
+
+/// Damaged places that one start steps over.
+const SALVAGES_MAX: usize = 1000;
+/// Entries that one start rejects.
+const REJECTED_MAX: usize = 1000;
+
+/// The file that a writer holds locked.
+const LOCK: &str = "journal.lock";
+
+/// What a start found in the journal.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    /// The sequence number from which the start read.
+    pub from_seq: u64,
+    /// Entries read.
+    pub entries: u64,
+    /// All requests that were posted before.
+    pub posts: u64,
+    /// All requests that were voided before.
+    pub voids: u64,
+    /// Entries that settle a request that was not open. `taximeter verify` names them.
+    pub strays: u64,
+    /// Bytes at the end that are left out, because they were being written or were not synced when
+    /// the power failed.
+    pub torn_bytes: u64,
+    /// Damage that is left out.
+    pub losses: Vec<Loss>,
+    /// Entries that are intact but cannot be understood. They change nothing, and the start
+    /// continues.
+    pub rejected: Vec<(Framed, Fault)>,
+    /// Records of the requests that were open. They are posted, with their `seq`.
+    pub died: Vec<Record>,
+    /// The sequence number of the next entry.
+    pub next_seq: u64,
+}
+
+/// Reads the journal in `dir` as far as it matters, cuts off a torn end and posts what was open.
+pub(super) fn open(
+    dir: &Path,
+    options: Options,
+    price: &Price<'_>,
+    disk: Arc<dyn Disk>,
+) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
+    files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
+    let lock = lock(dir, &*disk)?;
+    let place = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
+    let mut recovery = Recovery::default();
+    let found = recovery.read(&place, &options)?;
+    let before = found.end;
+    recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
+    // A segment whose header was cut off is none.
+    let has_header = found.tail.as_ref().is_some_and(|tail| tail.header.is_some());
+    let digester = digester(&place.disk, dir, before.seq + u64::from(has_header))?;
+    let begin = || {
+        let follows = digester.as_ref().and_then(Digester::digest);
+        place.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
+    };
+    let mut segment = match (&found.tail, &digester) {
+        (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
+            if header.marked == options.is_synced() {
+                Segment::open(path, *offset, digester.clone(), &*place.disk)
+                    .map_err(JournalError::io("open", path))?
+            } else {
+                // One segment, one promise.
+                if options.is_synced() {
+                    files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+                }
+                begin()?
+            }
+        }
+        // There is none, or nothing was in it.
+        _ => begin()?,
+    };
+    let (frames, last, tally) = recovery.close_open(found, &place, &options, price)?;
+    place
+        .append(&options, &mut segment, &frames, last)
+        .map_err(JournalError::io("write", segment.path()))?;
+    let frames = Frames::new(last, tally, segment.length(), options.segment_bytes);
+    let queue = Arc::new(Queue::new(options, frames));
+    let writer = Writer::new(place, Arc::clone(&queue), segment);
+    Ok((queue, writer, recovery))
+}
+
+/// What a start has read.
+#[derive(Default)]
+struct Found {
+    tally: Tally,
+    open: HashMap<RequestId, OpenRequest>,
+    last_sign_of_life: Timestamp,
+    /// The last entry is a checkpoint, or there is none.
+    is_checked: bool,
+    end: Position,
+    tail: Option<Tail>,
+}
+
+/// A reservation that is not settled, and the last that was said of it.
+struct OpenRequest {
+    reserve: Framed,
+    progress: Option<Framed>,
+}
+
+impl Recovery {
+    /// Reads the journal; steps over what is damaged where that is wanted, or where nothing was
+    /// promised.
+    fn read(&mut self, place: &JournalDir, options: &Options) -> Result<Found, JournalError> {
+        loop {
+            let (path, fault) = match self.read_sound(place) {
+                Err(JournalError::Segment { path, fault }) if self.losses.len() < SALVAGES_MAX => {
+                    (path, fault)
+                }
+                read => return read,
+            };
+            let is_unsynced =
+                promise::is_behind_all_synced(&*place.disk, &place.dir, &path, &fault)?;
+            if !is_unsynced && options.recovery == OnDamage::Strict {
+                return Err(JournalError::Segment { path, fault });
+            }
+            let loss = salvage::leave_out(place, options, &path, fault, is_unsynced)?;
+            (options.tell)(&Event::Salvaged(&loss));
+            self.torn_bytes += loss.torn_bytes.unwrap_or(0);
+            self.losses.push(loss);
+        }
+    }
+
+    /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
+    /// known that the checkpoint does not say.
+    fn read_sound(&mut self, place: &JournalDir) -> Result<Found, JournalError> {
+        let JournalDir { dir, disk, .. } = place;
+        let checkpoint = last_checkpoint(disk, dir)?;
+        self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
+            checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
+        });
+        (self.entries, self.strays) = (0, 0);
+        self.rejected.clear();
+        let mut entries = Entries::new(Arc::clone(disk), dir, self.from_seq);
+        let mut found = Found { is_checked: true, ..Found::default() };
+        while let Some(framed) = entries.next().transpose()? {
+            self.entries += 1;
+            let fits = match found.add(framed) {
+                Ok(fits) => fits,
+                Err((framed, fault)) => {
+                    self.reject(*framed, fault).map_err(|fault| entries.fault(fault))?;
+                    continue;
+                }
+            };
+            match &checkpoint {
+                Some((seq, checkpoint)) if entries.position().seq == *seq => {
+                    found.tally.go_on_from(checkpoint);
+                }
+                Some((seq, _)) if entries.position().seq < *seq => {}
+                _ => self.strays += u64::from(!fits),
+            }
+        }
+        // Of what is open, all is needed that it says.
+        for (framed, fault) in found.drop_unreadable() {
+            let seq = framed.seq;
+            self.reject(framed, fault).map_err(|fault| unreadable(place, seq, fault))?;
+        }
+        let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
+        (self.posts, self.voids) = (posts, voids);
+        (found.end, found.tail) = (entries.position(), entries.tail());
+        match &found.tail {
+            // Its name must be the next, or more is gone.
+            Some(Tail { header: None, path, torn_bytes: bytes, .. })
+                if *path != files::path(dir, found.end.seq + 1) =>
+            {
+                let fault = Fault::Torn { offset: 0, bytes: *bytes };
+                Err(JournalError::Segment { path: path.clone(), fault })
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Leaves out an entry; too many of them are the fault of more than an entry.
+    fn reject(&mut self, framed: Framed, fault: Fault) -> Result<(), Fault> {
+        if self.rejected.len() == REJECTED_MAX {
+            return Err(fault);
+        }
+        self.rejected.push((framed, fault));
+        Ok(())
+    }
+
+    /// Records of what was open, a checkpoint, and their frames. The records end when the gateway
+    /// was last known to live: a later time could move the charge into another month.
+    fn close_open(
+        &mut self,
+        found: Found,
+        place: &JournalDir,
+        options: &Options,
+        price: &Price<'_>,
+    ) -> Result<(Vec<u8>, Position, Tally), JournalError> {
+        let Found { mut tally, open, last_sign_of_life: at, is_checked, end, .. } = found;
+        let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), end);
+        let mut open: Vec<_> = open.into_values().collect();
+        open.sort_unstable_by_key(|open| open.reserve.seq);
+        // What it has used may have been in an entry that is lost.
+        let is_whole = self.losses.is_empty() && self.rejected.is_empty();
+        for open in open {
+            let told = |fault| unreadable(place, open.reserve.seq, fault);
+            let record = open.died(at, &options.gateway, is_whole).map_err(told)?;
+            let Some(mut record) = record else { continue };
+            record.cost = price(&record);
+            let entry = Entry::Post(Box::new(record));
+            last = Draft::new(&entry, &mut payload)?.seal(last, &mut frames);
+            tally.add(last.seq, &Change::of(&entry));
+            if let Entry::Post(mut record) = entry {
+                record.seq = last.seq;
+                self.died.push(*record);
+            }
+        }
+        if !is_checked || !self.died.is_empty() {
+            let checkpoint = Entry::Checkpoint(Box::new(tally.checkpoint((options.now)())));
+            last = Draft::new(&checkpoint, &mut payload)?.seal(last, &mut frames);
+        }
+        self.next_seq = last.seq + 1;
+        Ok((frames, last, tally))
+    }
+}
+
+impl Found {
+    /// Adds an entry. Whether it fits to those before.
+    ///
+    /// Errors: it cannot be read; nothing is changed.
+    fn add(&mut self, framed: Framed) -> Result<bool, (Box<Framed>, Fault)> {
+        let (at, change) = match framed.change() {
+            Ok(read) => read,
+            Err(fault) => return Err((Box::new(framed), fault)),
+        };
+        self.last_sign_of_life = self.last_sign_of_life.max(at);
+        self.is_checked = framed.kind == Kind::Checkpoint;
+        let fits = self.tally.add(framed.seq, &change);
+        let Some(id) = change.request() else { return Ok(fits) };
+        match framed.kind {
+            Kind::Reserve => {
+                self.open.entry(id).or_insert(OpenRequest { reserve: framed, progress: None });
+            }
+            Kind::Progress => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.progress = Some(framed);
+                }
+            }
+            Kind::Post | Kind::Void => {
+                self.open.remove(&id);
+            }
+            Kind::Correction | Kind::Checkpoint => {}
+        }
+        Ok(fits)
+    }
+
+    /// Takes out what is open and cannot be read: a reservation, or what was last said of one.
+    fn drop_unreadable(&mut self) -> Vec<(Framed, Fault)> {
+        let Self { tally, open, .. } = self;
+        let mut dropped = Vec::new();
+        open.retain(|id, open| {
+            if let Some(progress) = open.progress.take_if(|progress| progress.entry().is_err())
+                && let Err(fault) = progress.entry()
+            {
+                dropped.push((progress, fault));
+            }
+            let Err(fault) = open.reserve.entry() else { return true };
+            tally.forget(id);
+            dropped.push((open.reserve.clone(), fault));
+            false
+        });
+        dropped.sort_unstable_by_key(|(framed, _)| framed.seq);
+        dropped
+    }
+}
+
+impl OpenRequest {
+    /// The record of a request that was open when the gateway died: what was last said of it. Where
+    /// nothing was and the journal `is_whole`, it had used nothing more than at its admission.
+    fn died(&self, at: Timestamp, gateway: &str, is_whole: bool) -> Result<Option<Record>, Fault> {
+        let progress = self.progress.as_ref().map(Framed::entry).transpose()?;
+        let Entry::Reserve(reserve) = self.reserve.entry()? else { return Ok(None) };
+        let progress = match progress {
+            Some(Entry::Progress(progress)) => Some(*progress),
+            _ => is_whole.then(|| reserve.admitted()),
+        };
+        Ok(Some(died(&reserve, progress.as_ref(), at, gateway)))
+    }
+}
+
+/// Says in which file entry `seq` is.
+fn unreadable(place: &JournalDir, seq: u64, fault: Fault) -> JournalError {
+    let segments = files::list(&place.dir, &*place.disk).unwrap_or_default();
+    let segment = segments.into_iter().rfind(|(first, _)| *first <= seq);
+    let path = segment.map_or_else(|| place.dir.clone(), |(_, path)| path);
+    JournalError::Segment { path, fault }
+}
+
+/// Whether a process has the journal in `dir` open for writing.
+pub(super) fn is_locked(dir: &Path) -> bool {
+    let file = File::open(dir.join(LOCK));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
+    let path = dir.join(LOCK);
+    let file = disk.open(&path, How::AppendOrCreate).map_err(JournalError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { dir: dir.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(JournalError::io("lock", &path)(source)),
+    }
+}

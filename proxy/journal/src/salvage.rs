@@ -1,0 +1,215 @@
+//! Leaves out what cannot be read, so that the rest of the journal can be read.
+//!
+//! A segment ends where the next one begins. So nothing is rewritten. After the last entry before
+//! the damage comes a new segment that says how many entries are lost. After that comes a copy of
+//! the whole entries. The damaged file stays as it is. If its own name is needed, it becomes
+//! `….tlj.damaged-0`.
+
+use std::path::{Path, PathBuf};
+
+use taximeter_ledger::{
+    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, Resumed, SegmentHeader, resume,
+};
+
+use super::disk::Disk;
+use super::error::{JournalError, Loss};
+use super::files::{self, Segment};
+use super::options::Options;
+use super::write::JournalDir;
+
+/// Where the journal goes on behind the damage.
+struct Next {
+    /// The frame before it.
+    before: Position,
+    /// What is to be copied; nothing where it goes on with another segment.
+    frames: Option<Vec<u8>>,
+    /// Segments of which nothing can be read.
+    unreadable: Vec<PathBuf>,
+}
+
+/// Leaves out what is damaged at `fault` in the segment `path`, up to the next entry that surely is
+/// whole. Where there is none behind what was not synced, the journal ends before it, as it does
+/// before an entry that was cut off.
+///
+/// # Errors
+/// `Segment` when the journal is newer than we are, or was mixed with another one; `Io`. What was
+/// not written then is written by the next attempt.
+pub(super) fn leave_out(
+    place: &JournalDir,
+    options: &Options,
+    path: &Path,
+    fault: Fault,
+    is_unsynced: bool,
+) -> Result<Loss, JournalError> {
+    let damage = Damage::find(place, path, &fault)?;
+    let Some(damage) = damage else {
+        return Err(JournalError::Segment { path: path.to_owned(), fault });
+    };
+    if options.is_synced() {
+        // What is left of it is not the end of the journal any longer.
+        files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+    }
+    let Next { before, frames, unreadable } = damage.next(&*place.disk)?;
+    let first_seq = damage.first_seq();
+    let entries = (before.seq + 1).saturating_sub(first_seq);
+    let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
+    let mut kept = path.to_owned();
+    let mut write = |before: Position, lost: u64, frames: &[u8]| {
+        let (gateway, marked) = (options.gateway.clone(), options.is_synced());
+        let created = (options.now)();
+        let mut header = SegmentHeader { gateway, before, lost, marked, follows: None, created };
+        if header.first_seq() == first_seq {
+            header.follows = damage.digest;
+        }
+        let name = files::path(&place.dir, header.first_seq());
+        if place.disk.status(&name).is_ok() {
+            kept = files::put_aside(&name, &*place.disk)?;
+        }
+        Segment::create(&place.dir, &header, frames, &*place.disk).map(drop)
+    };
+    match (frames, damage.last) {
+        // In one step: behind another segment it would be no torn end any longer.
+        (Some(frames), _) if is_unsynced => write(before, entries, &frames),
+        (None, Some(last)) if is_unsynced => write(last, 0, &[]),
+        // First the copy: until the other is there too, the damage is found and left out again.
+        (frames, _) => frames
+            .map_or(Ok(()), |frames| write(before, 0, &frames))
+            .and_then(|()| if entries > 0 { write(before, entries, &[]) } else { Ok(()) }),
+    }
+    .map_err(JournalError::io("write", &place.dir))?;
+    for path in unreadable.iter().filter(|path| **path != files::path(&place.dir, first_seq)) {
+        kept = files::put_aside(path, &*place.disk).map_err(JournalError::io("keep", path))?;
+        place.disk.remove(path).map_err(JournalError::io("remove", path))?;
+    }
+    let torn_bytes = is_unsynced.then_some(rest as u64);
+    Ok(Loss { path: path.to_owned(), fault, first_seq, entries, torn_bytes, kept })
+}
+
+/// A place in a segment that cannot be read.
+struct Damage {
+    /// All segments, by their first sequence number.
+    segments: Vec<(u64, PathBuf)>,
+    /// The one that is damaged.
+    index: usize,
+    bytes: Vec<u8>,
+    offset: u64,
+    /// The entry before it, where that is known.
+    last: Option<Position>,
+    /// Digest of the segment that has it, up to that.
+    digest: Option<Digest>,
+}
+
+impl Damage {
+    /// `None` when it is none that can be left out.
+    fn find(place: &JournalDir, path: &Path, fault: &Fault) -> Result<Option<Self>, JournalError> {
+        let JournalDir { dir, disk, .. } = place;
+        let offset = match fault {
+            Fault::Damaged { what: "joining chain", .. } => return Ok(None),
+            Fault::Damaged { offset, .. }
+            | Fault::Torn { offset, .. }
+            | Fault::Unreadable { offset, .. } => *offset,
+            _ => return Ok(None),
+        };
+        let segments = files::list(dir, &**disk).map_err(JournalError::io("list", dir))?;
+        let Some(index) = segments.iter().position(|(_, other)| other == path) else {
+            return Ok(None);
+        };
+        let bytes = read(path, &**disk)?;
+        let end = if offset > 0 {
+            end(bytes.get(..usize::try_from(offset).unwrap_or(usize::MAX)).unwrap_or(&bytes))
+        } else if let Some((_, before)) = index.checked_sub(1).and_then(|at| segments.get(at)) {
+            let end = end(&read(before, &**disk)?);
+            let first = segments.get(index).map_or(0, |(first, _)| *first);
+            // What it has beyond where this one begins was written anew.
+            end.filter(|(last, _)| last.seq < first)
+        } else {
+            None
+        };
+        let (last, digest) = end.map_or((None, None), |(last, digest)| (Some(last), digest));
+        Ok(Some(Self { segments, index, bytes, offset, last, digest }))
+    }
+
+    /// Sequence number of the first entry that is lost: by the entry before it, else by the name of
+    /// the segment.
+    fn first_seq(&self) -> u64 {
+        let named = self.segments.get(self.index).map_or(1, |(first, _)| *first);
+        self.last.map_or(named, |last| last.seq + 1)
+    }
+
+    /// Bytes of the segment from the damage on.
+    fn rest(&self) -> usize {
+        self.bytes.len() - usize::try_from(self.offset).map_or(0, |at| at.min(self.bytes.len()))
+    }
+
+    /// The next place that can be read.
+    fn next(&self, disk: &dyn Disk) -> Result<Next, JournalError> {
+        let mut segments = self.segments.iter().skip(self.index);
+        let Some((_, path)) = segments.next() else { return Ok(self.nothing(0, Vec::new())) };
+        let later = segments.clone().next().map_or(u64::MAX, |(first, _)| *first);
+        // Perhaps nothing is wrong with it but that others are missing before it.
+        let own = if self.offset == 0 { header(path, disk)? } else { None };
+        if let Some(header) = own {
+            return Ok(Next::segment(&header));
+        }
+        if let Some(found) = resume(&self.bytes, self.offset, self.last)
+            && found.before.seq + 1 < later
+        {
+            return Ok(Next::copy(found, &self.bytes));
+        }
+        let mut beyond = self.rest() as u64;
+        let mut unreadable = Vec::new();
+        if self.offset == 0 {
+            unreadable.push(path.clone());
+        }
+        for (_, path) in segments {
+            if let Some(header) = header(path, disk)? {
+                return Ok(Next::segment(&header));
+            }
+            let bytes = read(path, disk)?;
+            if let Some(found) = resume(&bytes, 0, None) {
+                return Ok(Next::copy(found, &bytes));
+            }
+            beyond += bytes.len() as u64;
+            unreadable.push(path.clone());
+        }
+        Ok(self.nothing(beyond, unreadable))
+    }
+
+    /// Nothing can be read behind the damage: numbers that may have been given to so many bytes are
+    /// not given again.
+    fn nothing(&self, bytes: u64, unreadable: Vec<PathBuf>) -> Next {
+        let last = self.last.unwrap_or(Position { seq: self.first_seq() - 1, chain: 0 });
+        let seq = last.seq + bytes / FRAME_BYTES_MIN + 1;
+        Next { before: Position { seq, ..last }, frames: None, unreadable }
+    }
+}
+
+impl Next {
+    /// With this segment as it is.
+    const fn segment(header: &SegmentHeader) -> Self {
+        Self { before: header.before, frames: None, unreadable: Vec::new() }
+    }
+
+    /// With these frames of a segment.
+    fn copy(found: Resumed, segment: &[u8]) -> Self {
+        let offset = usize::try_from(found.offset).unwrap_or(usize::MAX);
+        let frames = segment.get(offset..).unwrap_or_default().to_vec();
+        Self { before: found.before, frames: Some(frames), unreadable: Vec::new() }
+    }
+}
+
+/// The last whole frame of a segment's beginning, and the digest up to that.
+fn end(bytes: &[u8]) -> Option<(Position, Option<Digest>)> {
+    let mut reader = Reader::new(None, u64::MAX).digesting();
+    reader.feed(bytes);
+    let _ = reader.next_entry();
+    reader.digester().map(Digester::digest).map(|digest| (reader.position(), digest))
+}
+
+fn read(path: &Path, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {
+    files::read(path, disk, usize::MAX).map_err(JournalError::io("read", path))
+}
+
+fn header(path: &Path, disk: &dyn Disk) -> Result<Option<SegmentHeader>, JournalError> {
+    files::header(path, disk).map_err(JournalError::io("read", path))
+}

@@ -1,0 +1,112 @@
+//! Tests with entries that are intact but cannot be understood. They are set aside and do not stop
+//! a start.
+
+use taximeter_ledger::Framed;
+
+use super::bench::progress;
+use super::*;
+
+/// Four requests behind a checkpoint, of which the first and the last are open, in one segment.
+fn filled() -> Bench {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    for entry in [reserve(1), post(1)] {
+        append(&journal, &entry).unwrap();
+    }
+    drop(journal);
+    let (journal, _) = bench.open();
+    let settled = [reserve(2), void(2), reserve(3), post(3)];
+    for entry in [reserve(4), progress(4, 7)].into_iter().chain(settled).chain([reserve(5)]) {
+        append(&journal, &entry).unwrap();
+    }
+    drop(journal);
+    bench
+}
+
+/// Writes a whole frame behind one with the chain `before`. Its own chain.
+fn frame(bytes: &mut Vec<u8>, before: u32, seq: u64, kind: Kind, payload: &[u8]) -> u32 {
+    let mut head = u32::try_from(payload.len()).unwrap().to_le_bytes().to_vec();
+    head.extend(seq.to_le_bytes());
+    head.push(kind as u8);
+    head.extend(crc32c::crc32c(payload).to_le_bytes());
+    let chain = crc32c::crc32c_append(before, &head);
+    bytes.extend([&head, &chain.to_le_bytes()[..], payload].concat());
+    chain
+}
+
+/// Changes the last entry of a kind that has `from`; all frames are whole. Its sequence number.
+fn rewrite(bench: &Bench, kind: Kind, from: &str, to: &str) -> u64 {
+    let [path] = &bench.segments()[..] else { panic!("one segment") };
+    let framed = bench.read(1);
+    let text = |framed: &Framed| String::from_utf8(framed.payload.clone()).unwrap();
+    let has = |framed: &Framed| framed.kind == kind && text(framed).contains(from);
+    let index = framed.iter().rposition(has).unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    bytes.truncate(usize::try_from(framed[index].offset).unwrap());
+    let mut chain = framed[index - 1].chain;
+    for (at, Framed { seq, kind, .. }) in framed.iter().enumerate().skip(index) {
+        let text = text(&framed[at]);
+        let text = if at == index { text.replace(from, to) } else { text };
+        chain = frame(&mut bytes, chain, *seq, *kind, text.as_bytes());
+    }
+    fs::write(path, bytes).unwrap();
+    framed[index].seq
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_set_aside_and_changes_nothing_else() {
+    let all = filled().read(1).len() as u64;
+    // Which requests have died then, and with which output.
+    let (four, five) = ((4, Some(7)), (5, None));
+    let cases = [
+        (Kind::Reserve, "\"id\"", "\"it\"", vec![four]),
+        (Kind::Reserve, "\"identity\":\"unknown\"", "\"identity\":\"badge\"", vec![four]),
+        (Kind::Reserve, "\"started_at\":\"", "\"started_at\":\"on ", vec![four]),
+        (Kind::Progress, "\"output_tokens\":7", "\"output_tokens\":-7", vec![(4, None), five]),
+        (Kind::Progress, "\"at\"", "\"on\"", vec![(4, None), five]),
+        (Kind::Void, "\"ended_at\":\"", "\"ended_at\":\"?", vec![four, (2, None), five]),
+        // It is on no ledger then, so it is as if it had died.
+        (Kind::Post, "\"id\":\"", "\"id\":\"?", vec![four, (3, None), five]),
+        (Kind::Checkpoint, "\"at\"", "\"on\"", vec![four, five]),
+    ];
+    for (kind, from, to, died) in cases {
+        for recovery in [OnDamage::Strict, OnDamage::Salvage] {
+            let bench = filled();
+            let seq = rewrite(&bench, kind, from, to);
+            let (journal, recovery) = bench.open_as(recovery);
+            let rejected: Vec<_> = recovery.rejected.iter().map(|(framed, _)| framed.seq).collect();
+            assert_eq!(rejected, [seq], "{kind:?} {from}");
+            assert!(recovery.losses.is_empty(), "{:?}", recovery.losses);
+            let found: Vec<_> = recovery
+                .died
+                .iter()
+                .map(|record| (record.id.0.as_u128(), record.usage.output_tokens))
+                .collect();
+            assert_eq!(found, died, "{kind:?} {from}");
+            append(&journal, &reserve(6)).unwrap();
+            drop(journal);
+            // It is where it was, and so are all others.
+            let seqs: Vec<_> = bench.read(1).iter().map(|framed| framed.seq).collect();
+            assert!(seqs.iter().copied().eq(1..=seqs.len() as u64) && seqs.len() as u64 > all);
+            let (_, recovery) = bench.open();
+            assert_eq!(recovery.died.len(), 1, "only the one that came last");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_can_read_at_all_is_no_ledger() {
+    let bench = Bench::new(Durability::Os);
+    drop(bench.open());
+    let [path] = &bench.segments()[..] else { panic!("one segment") };
+    let header = fs::read(path).unwrap();
+    assert!(bench.read(1).is_empty());
+    for count in [1_000, 1_001] {
+        let (mut bytes, mut chain) = (header.clone(), 0);
+        for seq in 1..=count {
+            chain = frame(&mut bytes, chain, seq, Kind::Void, b"{}");
+        }
+        fs::write(path, &bytes).unwrap();
+        assert_eq!(bench.try_open().is_ok(), count == 1_000, "{count}");
+    }
+}

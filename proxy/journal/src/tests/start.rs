@@ -1,0 +1,227 @@
+//! Tests what a start reads, what it adds, and what is kept for it.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use taximeter_ledger::{Checkpoint, Framed};
+use taximeter_system::clock;
+
+use super::bench::progress;
+use super::*;
+
+fn checkpoints(bench: &Bench) -> Vec<(Framed, Checkpoint)> {
+    let checkpoint = |framed: Framed| match framed.entry().unwrap() {
+        Entry::Checkpoint(checkpoint) => Some((framed, *checkpoint)),
+        _ => None,
+    };
+    bench.read(1).into_iter().filter_map(checkpoint).collect()
+}
+
+/// A journal of so many requests, all settled but those in `open`, in many segments.
+fn filled(requests: u128, open: &[u128]) -> Bench {
+    let bench = Bench { segment_bytes: 2_000, ..Bench::new(Durability::Os) };
+    let (journal, _) = bench.open();
+    for request in 0..requests {
+        append(&journal, &reserve(request)).unwrap();
+        append(&journal, &progress(request, 5)).unwrap();
+        if !open.contains(&request) {
+            append(&journal, &post(request)).unwrap();
+        }
+    }
+    drop(journal);
+    bench
+}
+
+#[test]
+fn every_segment_begins_with_what_the_earlier_ones_add_up_to() {
+    let bench = filled(30, &[7]);
+    let checkpoints = checkpoints(&bench);
+    assert_eq!(checkpoints.len(), bench.segments().len());
+    for (framed, checkpoint) in &checkpoints {
+        let before: Vec<_> = bench.read(1).into_iter().filter(|it| it.seq < framed.seq).collect();
+        let of = |kind| before.iter().filter(|framed| framed.kind == kind).count() as u64;
+        assert_eq!(checkpoint.posts, of(Kind::Post));
+        assert_eq!(checkpoint.unknown_cost, checkpoint.posts);
+        let is_open = |framed: &&Framed| {
+            let settles = |it: &Framed| it.kind == Kind::Post && number(it) == number(framed);
+            framed.kind == Kind::Reserve && !before.iter().any(settles)
+        };
+        assert_eq!(checkpoint.oldest_open, before.iter().find(is_open).map(|framed| framed.seq));
+    }
+}
+
+#[test]
+fn a_start_reads_from_the_oldest_reservation_that_was_open() {
+    let bench = filled(60, &[40, 55]);
+    let oldest =
+        bench.read(1).into_iter().find(|framed| is_of_a_request(framed) && number(framed) == 40);
+    let (journal, recovery) = bench.open();
+    assert_eq!((recovery.from_seq, recovery.strays), (oldest.unwrap().seq, 0));
+    assert_eq!(recovery.posts, 58);
+    let died: Vec<_> = recovery.died.iter().map(|record| record.id.0.as_u128()).collect();
+    assert_eq!(died, [40, 55]);
+    // The one that settled them is the last, and says so.
+    drop(journal);
+    let (_, checkpoint) = checkpoints(&bench).pop().unwrap();
+    assert_eq!((checkpoint.posts, checkpoint.oldest_open), (60, None));
+    let (_, recovery) = bench.open();
+    assert_eq!((recovery.entries, recovery.posts), (1, 60));
+}
+
+#[test]
+fn what_was_open_is_posted_with_what_it_had_used_and_its_price() {
+    let bench = Bench::new(Durability::Group);
+    let (journal, _) = bench.open();
+    for entry in [reserve(1), reserve(2), progress(1, 5), progress(1, 9), progress(9, 1)] {
+        append(&journal, &entry).unwrap();
+    }
+    drop(journal);
+    let (journal, recovery) = bench.open();
+    let [first, second] = &recovery.died[..] else { panic!("{:?}", recovery.died) };
+    assert_eq!((first.usage.input_tokens, first.usage.output_tokens), (Some(10), Some(9)));
+    assert_eq!(first.cost.as_ref().map(|cost| cost.amount.to_string()).as_deref(), Some("0.009"));
+    assert_eq!((second.usage.output_tokens, &second.cost), (None, &None));
+    drop(journal);
+    let (_, checkpoint) = checkpoints(&bench).pop().unwrap();
+    assert_eq!((checkpoint.posts, checkpoint.unknown_cost), (2, 1));
+    assert_eq!(checkpoint.costs.get("USD").map(ToString::to_string).as_deref(), Some("0.009"));
+}
+
+#[test]
+fn a_start_and_an_end_without_anything_between_add_nothing() {
+    let bench = filled(3, &[]);
+    let before = bench.read(1).len();
+    for _ in 0..3 {
+        drop(bench.open());
+    }
+    assert_eq!(bench.read(1).len(), before);
+}
+
+#[test]
+fn old_segments_go_once_the_store_has_them_and_no_start_needs_them() {
+    let later = Timestamp::from_second(1).unwrap();
+    let all = filled(40, &[]).segments().len();
+    for (open, stored, until, kept) in [
+        (None, u64::MAX, later, 1),
+        (None, u64::MAX, Timestamp::UNIX_EPOCH, all),
+        (None, 0, later, all),
+        (Some(0), u64::MAX, later, all),
+    ] {
+        let open: Vec<u128> = open.into_iter().collect();
+        let bench = filled(40, &open);
+        let last = bench.read(1).pop().unwrap();
+        let removed = retain::retire(bench.dir.path(), until, stored).unwrap();
+        assert_eq!(bench.segments().len(), kept, "{open:?} {stored} {until}");
+        assert_eq!(removed.len(), all - kept);
+        let (journal, recovery) = bench.open();
+        assert_eq!((recovery.posts, recovery.strays), (40 - open.len() as u64, 0));
+        assert_eq!(recovery.died.len(), open.len());
+        let next = last.seq + 1 + 2 * open.len() as u64;
+        assert_eq!(append(&journal, &void(99)), Ok(next));
+    }
+}
+
+#[test]
+fn a_segment_that_the_store_has_half_stays() {
+    let bench = filled(40, &[]);
+    let second = bench.read(1).into_iter().filter(|framed| framed.kind == Kind::Checkpoint);
+    let second = second.map(|framed| framed.seq).next().unwrap();
+    let later = Timestamp::from_second(1).unwrap();
+    assert!(retain::retire(bench.dir.path(), later, second - 2).unwrap().is_empty());
+    assert_eq!(retain::retire(bench.dir.path(), later, second - 1).unwrap().len(), 1);
+}
+
+#[test]
+fn the_store_has_what_was_written_before_it_was_fed() {
+    let bench = filled(40, &[]);
+    let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
+    let mut retention = Retention::new(bench.dir.path(), 1, 0);
+    let mut fed = |sent: u64, hours| {
+        let now = now + Duration::from_secs(3600) * hours;
+        retention.fed(u64::MAX, || (sent, 0), 0, false, (now, at)).unwrap().len()
+    };
+    assert_eq!(fed(u64::MAX, 0), 0);
+    // Not before its time.
+    assert_eq!(fed(u64::MAX, 0), 0);
+    // The receiver lacks them.
+    assert_eq!(fed(0, 1), 0);
+    assert!(fed(u64::MAX, 2) > 0);
+    assert_eq!(bench.segments().len(), 1);
+}
+
+#[test]
+fn where_there_is_little_room_young_files_go_too_but_none_that_somebody_lacks() {
+    let bench = filled(40, &[]);
+    let (at, now) = (Timestamp::from_second(1).unwrap(), clock::now());
+    let mut retention = Retention::new(bench.dir.path(), 400, 0);
+    let mut fed = |sent: u64, crowded| {
+        retention.fed(u64::MAX, || (sent, 0), 0, crowded, (now, at)).unwrap().len()
+    };
+    assert_eq!(fed(u64::MAX, false), 0);
+    assert_eq!(fed(0, true), 0, "the receiver lacks them");
+    // At once, and not at the next hour.
+    assert!(fed(u64::MAX, true) > 0);
+    assert_eq!(bench.segments().len(), 1);
+}
+
+#[test]
+fn old_corrections_go_once_the_store_has_them() {
+    let (data, filled) = (tempfile::tempdir().unwrap(), filled(40, &[]));
+    let dir = data.path().join(CORRECTIONS);
+    fs::create_dir(&dir).unwrap();
+    for path in filled.segments() {
+        fs::copy(&path, dir.join(path.file_name().unwrap())).unwrap();
+    }
+    let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
+    let mut retention = Retention::new(data.path(), 1, 0);
+    let mut fed = |sent: u64, stored: u64, hours| {
+        let now = now + Duration::from_secs(3600) * hours;
+        retention.fed(0, || (0, sent), stored, false, (now, at)).unwrap().len()
+    };
+    assert_eq!(fed(u64::MAX, 0, 0), 0, "the store lacks them");
+    assert_eq!(fed(0, u64::MAX, 1), 0, "the receiver lacks them");
+    assert_eq!(fed(u64::MAX, u64::MAX, 2), filled.segments().len() - 1);
+    assert_eq!(files::list(&dir, &Kernel).unwrap().len(), 1);
+}
+
+#[test]
+fn a_ledger_that_serves_all_the_same_queues_until_there_is_no_room() {
+    let serve = OnUnavailable::Serve;
+    let bench = Bench { unavailable: serve, queue_bytes_max: 4_000, ..Bench::new(Durability::Os) };
+    let (journal, _) = bench.open();
+    bench.disk.set(|script| script.full_after = Some(0));
+    assert_eq!(append(&journal, &reserve(0)), Err(AppendError::Unavailable));
+    let mut accepted = 1;
+    while journal.is_open() && journal.append(&reserve(accepted)).map(drop).is_ok() {
+        accepted += 1;
+    }
+    assert!((2..20).contains(&accepted) && !journal.is_healthy());
+    // What a stream says of itself is left out before a request is refused.
+    journal.append_if_room(&progress(0, 1));
+    bench.disk.set(|script| script.full_after = None);
+    wait_for(&journal, accepted.try_into().unwrap());
+    assert!(journal.is_open() && journal.is_healthy());
+    assert_eq!(bench.requests(), (0..accepted).collect::<Vec<_>>());
+    assert_eq!((journal.lost(), bench.told()), (0, vec!["WriteFailed".into(), "Recovered".into()]));
+}
+
+#[test]
+fn what_nobody_waits_for_is_synced_with_its_group() {
+    let bench = Bench::new(Durability::Group);
+    let (journal, _) = bench.open();
+    let before = bench.disk.syncs();
+    journal.append_detached(&void(1));
+    bench.disk.wait_for_syncs(before + 1);
+    assert_eq!(bench.requests(), [1]);
+}
+
+#[test]
+fn a_disk_that_takes_longer_than_it_should_is_told() {
+    let bench = Bench::new(Durability::Os);
+    let (journal, _) = bench.open();
+    journal.0.queue.tell_slow("write", clock::now());
+    assert!(bench.told().is_empty());
+    let begun = clock::now().checked_sub(Duration::from_secs(2)).unwrap();
+    journal.0.queue.tell_slow("write", begun);
+    assert_eq!(bench.told(), ["Slow"]);
+}

@@ -1,0 +1,206 @@
+//! The threads that write and sync: one write per batch, one sync at a time.
+
+use std::io;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use taximeter_config::Durability;
+use taximeter_ledger::{Digest, Position, SegmentHeader};
+use taximeter_system::clock;
+
+use super::disk::{Disk, OpenFile};
+use super::error::JournalError;
+use super::files::{self, Segment};
+use super::options::{Event, Options};
+use super::queue::{Batch, Queue};
+
+/// Where batches go.
+pub(super) struct JournalDir {
+    pub(super) dir: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    /// Held until the writer has left.
+    pub(super) _lock: Arc<dyn OpenFile>,
+}
+
+/// Writes what is queued, in order, each entry once.
+pub(super) struct Writer {
+    place: JournalDir,
+    queue: Arc<Queue>,
+    segment: Segment,
+    /// Digest of the segment that has the last entry of the last whole batch, up to that.
+    digest: Option<Digest>,
+}
+
+impl JournalDir {
+    /// Begins a segment with `frames`, which follow `before`; `follows` is the digest of the segment
+    /// that has that.
+    pub(super) fn begin(
+        &self,
+        options: &Options,
+        before: Position,
+        follows: Option<Digest>,
+        frames: &[u8],
+    ) -> io::Result<Segment> {
+        let gateway = options.gateway.clone();
+        let (marked, created) = (options.is_synced(), (options.now)());
+        let header = SegmentHeader { gateway, before, lost: 0, marked, follows, created };
+        Segment::create(&self.dir, &header, frames, &*self.disk)
+    }
+
+    /// Appends `frames` up to `last` and, as all that is in the segment is to be trusted from now
+    /// on, syncs it.
+    pub(super) fn append(
+        &self,
+        options: &Options,
+        segment: &mut Segment,
+        frames: &[u8],
+        last: Position,
+    ) -> io::Result<()> {
+        segment.append(frames)?;
+        if options.is_synced() {
+            segment.file().sync()?;
+            segment.mark(last.seq)?;
+        }
+        Ok(())
+    }
+}
+
+impl Writer {
+    pub(super) fn new(place: JournalDir, queue: Arc<Queue>, segment: Segment) -> Self {
+        let digest = segment.digest();
+        Self { place, queue, segment, digest }
+    }
+
+    /// Writes until the queue is closed.
+    pub(super) fn start(mut self) -> io::Result<JoinHandle<Result<(), JournalError>>> {
+        let syncer = match self.queue.options.durability {
+            Durability::Group => Some(self.start_syncer()?),
+            Durability::Os | Durability::Sync => None,
+        };
+        let writer = move || {
+            let written = self.write_all();
+            self.queue.all_written();
+            if syncer.is_some_and(|syncer| syncer.join().is_err()) {
+                self.queue.doubt();
+            }
+            written?;
+            self.settle(self.queue.taken()).map_err(|error| self.failed(error))?;
+            self.mark_synced();
+            Ok(())
+        };
+        thread::Builder::new().name("journal".to_owned()).spawn(writer)
+    }
+
+    fn start_syncer(&self) -> io::Result<JoinHandle<()>> {
+        let queue = Arc::clone(&self.queue);
+        let syncer = move || {
+            while let Some((files, seq)) = queue.take_unsynced() {
+                let begun = clock::now();
+                let result = files.iter().try_for_each(|file| file.sync());
+                queue.tell_slow("sync", begun);
+                queue.synced(seq, &result);
+            }
+        };
+        thread::Builder::new().name("journal-sync".to_owned()).spawn(syncer)
+    }
+
+    fn write_all(&mut self) -> Result<(), JournalError> {
+        let mut spare = Vec::new();
+        while let Some(batch) = self.queue.take(spare) {
+            while let Err(error) = self.commit(&batch) {
+                self.queue.fail(self.segment.path(), &error);
+                if !self.queue.pause() {
+                    self.commit(&batch).map_err(|error| self.failed(error))?;
+                    break;
+                }
+            }
+            spare = self.complete(batch);
+        }
+        Ok(())
+    }
+
+    /// Writes a batch as `durability` wants it. After an error nothing of it counts as written, and
+    /// it may be tried again.
+    pub(super) fn commit(&mut self, batch: &Batch) -> io::Result<()> {
+        let begun = clock::now();
+        self.settle(batch.before)?;
+        self.write(batch)?;
+        self.queue.tell_slow("write", begun);
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        if batch.begins_segment {
+            if self.queue.options.durability == Durability::Group {
+                // What follows a segment says that all of it is there.
+                self.queue.wait_for_sync();
+                self.settle(batch.before)?;
+            }
+            let Self { place, queue, digest, .. } = self;
+            self.segment = place.begin(&queue.options, batch.before, *digest, &batch.bytes)?;
+        } else {
+            self.mark_synced();
+            self.segment.append(&batch.bytes)?;
+        }
+        if self.queue.options.durability == Durability::Sync {
+            let synced = if batch.begins_segment { Ok(()) } else { self.segment.file().sync() };
+            self.queue.synced(batch.last.seq, &synced);
+            synced?;
+            self.mark_synced();
+        }
+        Ok(())
+    }
+
+    /// Says in the segment what is known to be synced, where that is news.
+    fn mark_synced(&mut self) {
+        if let Some(synced) = self.queue.take_unmarked() {
+            // One that is not written is made up for by the next; until then a start takes less
+            // for promised than there is.
+            let _ = self.segment.mark(synced);
+        }
+    }
+
+    /// Makes sure of all that was written up to `last`: what a file that could not be synced, or
+    /// was taken from us, may have lost goes to a fresh one, together with all that follows.
+    fn settle(&mut self, last: Position) -> io::Result<()> {
+        if !self.segment.is_intact(&*self.place.disk)? && self.queue.doubt() {
+            self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
+        }
+        let doubtful = self.queue.doubtful(last, self.digest);
+        let Some((before, follows, frames)) = doubtful else { return Ok(()) };
+        self.segment = self.place.begin(&self.queue.options, before, follows, &frames)?;
+        let JournalDir { dir, disk, .. } = &self.place;
+        for (first, path) in files::list(dir, &**disk)? {
+            if first > before.seq + 1 {
+                disk.remove(&path)?;
+            }
+        }
+        if self.queue.options.is_synced() {
+            disk.sync_dir(dir)?;
+        }
+        self.queue.renewed(last);
+        self.digest = self.segment.digest();
+        Ok(())
+    }
+
+    fn complete(&mut self, mut batch: Batch) -> Vec<u8> {
+        batch.follows = mem::replace(&mut self.digest, self.segment.digest());
+        let file = match self.queue.options.durability {
+            Durability::Group => Some(self.segment.file()),
+            Durability::Os | Durability::Sync => None,
+        };
+        self.queue.complete(batch, file)
+    }
+
+    fn failed(&self, source: io::Error) -> JournalError {
+        JournalError::io("write", self.segment.path())(source)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
+}

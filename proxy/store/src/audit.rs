@@ -1,0 +1,188 @@
+//! Checks a store: whether its sums are those of its requests and corrections. Bills are made from
+//! the sums, and nobody looks at the requests behind them.
+
+use std::ops::ControlFlow;
+use std::thread;
+
+use jiff::Timestamp;
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_ledger::Correction;
+use taximeter_system::lanes::Lanes;
+
+use super::Store;
+use super::ask::PAGE_RECORDS_MAX;
+use super::batch::Hours;
+use super::database::{AdmissionKey, Filter, Written};
+use super::error::StoreError;
+use super::grain::Granularity;
+use super::post::Post;
+
+/// Sums that are gathered before they are compared, and those of one hour more.
+const SUMS_MAX: usize = 4096;
+
+/// One part of the store's content.
+#[derive(Debug)]
+pub enum Audited<'a, T> {
+    /// A number of requests, and what was gathered from them.
+    Posts(usize, T),
+    /// A request that cannot be read, by the number of its entry.
+    Unreadable(u64, serde_json::Error),
+    /// A correction of a request that the store has.
+    Correction(&'a Correction),
+    /// What bills are made of.
+    Sum(Sum<'a>),
+}
+
+/// What a store says of one combination in one hour, and what it should say. Several parts where a
+/// sum would be too large to be kept exactly; none where there is no such sum.
+#[derive(Debug)]
+pub struct Sum<'a> {
+    /// The key of the sum.
+    pub key: &'a HourKey,
+    /// What bills are made of.
+    pub kept: &'a [Hour],
+    /// The sum of the requests, or of the corrections.
+    pub due: &'a [Hour],
+}
+
+/// Some requests that follow each other.
+struct AuditPage<T> {
+    posts: usize,
+    gathered: T,
+    /// What they add up to.
+    due: Hours,
+    unreadable: Vec<(u64, serde_json::Error)>,
+}
+
+/// Where an audit stands.
+struct AuditProgress {
+    /// What the requests from `from` on add up to, as far as they have been read.
+    due: Hours,
+    from: Timestamp,
+    /// Hour of the last of them.
+    last: Timestamp,
+}
+
+impl Store {
+    /// Shows `visit` all that is there at one moment: requests in order of admission, some at a time
+    /// and as `gather` adds them up, and behind those of some hours their corrections and their sums.
+    /// Requests are read on several threads.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn audit<T: Default + Send>(
+        &mut self,
+        gather: impl Fn(&mut T, &Post<'_>) + Sync,
+        mut visit: impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        let work = |page: Written| (AuditPage::read(&page, &gather), page);
+        self.at_one_moment(|store| {
+            thread::scope(|scope| store.audit_held(Lanes::new(scope, &work), &mut visit))
+        })
+    }
+
+    fn audit_held<T: Send>(
+        &mut self,
+        mut lanes: Lanes<Written, (AuditPage<T>, Written)>,
+        visit: &mut impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        let newest = self.newest()?;
+        let all = Filter::default();
+        let mut start = AdmissionKey { at: all.since(), id: Vec::new() };
+        let (from, last) = (Timestamp::MIN, Timestamp::MIN);
+        let mut standing = AuditProgress { due: Hours::default(), from, last };
+        let mut written = Written::default();
+        loop {
+            let limit = PAGE_RECORDS_MAX;
+            let next = self.database.written(&all, newest, &start, limit, &mut written)?;
+            let done = lanes.push(std::mem::take(&mut written));
+            if let Some((page, again)) = done {
+                self.audit_page(page, &mut standing, visit)?;
+                written = again;
+            }
+            let Some(next) = next else { break };
+            start = next;
+        }
+        for (page, _) in lanes {
+            self.audit_page(page, &mut standing, visit)?;
+        }
+        let AuditProgress { mut due, from, .. } = standing;
+        self.audit_sums((from, Timestamp::MAX), &mut due, visit)
+    }
+
+    fn audit_page<T>(
+        &mut self,
+        mut page: AuditPage<T>,
+        standing: &mut AuditProgress,
+        visit: &mut impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        visit(Audited::Posts(page.posts, page.gathered));
+        for (seq, fault) in page.unreadable {
+            visit(Audited::Unreadable(seq, fault));
+        }
+        for (key, parts) in page.due.take() {
+            let AuditProgress { due, from, last } = standing;
+            if key.hour != *last && due.len() >= SUMS_MAX {
+                self.audit_sums((*from, key.hour), due, visit)?;
+                *from = key.hour;
+            }
+            *last = key.hour;
+            due.add_parts(key, parts);
+        }
+        Ok(())
+    }
+
+    /// Whole hours, of which `due` has the requests.
+    fn audit_sums<T>(
+        &mut self,
+        (from, to): (Timestamp, Timestamp),
+        due: &mut Hours,
+        visit: &mut impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        // What ends before it begins has nothing.
+        let Ok(period) = Period::new(from, to) else { return Ok(()) };
+        self.database.corrections(period, None, &mut |post, correction| {
+            due.add_correction(post, correction);
+            visit(Audited::Correction(correction));
+            ControlFlow::Continue(())
+        })?;
+        let mut kept = Hours::default();
+        self.database.hours(period, None, Granularity::HOURS, &mut |key, hour| {
+            kept.add(key, hour);
+            ControlFlow::Continue(())
+        })?;
+        let mut kept = kept.take().peekable();
+        for (key, due) in due.take() {
+            while let Some((other, kept)) = kept.next_if(|(other, _)| *other < key) {
+                visit(Audited::Sum(Sum { key: &other, kept: &kept, due: &[] }));
+            }
+            let same = kept.next_if(|(other, _)| *other == key);
+            let kept = same.map(|(_, kept)| kept).unwrap_or_default();
+            visit(Audited::Sum(Sum { key: &key, kept: &kept, due: &due }));
+        }
+        for (key, kept) in kept {
+            visit(Audited::Sum(Sum { key: &key, kept: &kept, due: &[] }));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Default> AuditPage<T> {
+    fn read(page: &Written, gather: &impl Fn(&mut T, &Post<'_>)) -> Self {
+        let mut read = Self {
+            posts: page.count(),
+            gathered: T::default(),
+            due: Hours::default(),
+            unreadable: Vec::new(),
+        };
+        for (seq, record) in page.iter() {
+            match Post::read(seq, record) {
+                Ok(post) => {
+                    read.due.add_post(&post);
+                    gather(&mut read.gathered, &post);
+                }
+                Err(fault) => read.unreadable.push((seq, fault)),
+            }
+        }
+        read
+    }
+}

@@ -1,0 +1,135 @@
+//! A batch of requests and corrections that is added to a store at once, and its sums per hour.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use taximeter_billing::{BillRow, Hour, HourKey, corrected};
+use taximeter_ledger::{Correction, Fault, Framed, Kind, Position};
+
+use super::post::Post;
+
+/// Posts and corrections that follow each other in one journal.
+#[derive(Debug, Default)]
+pub(super) struct Batch<'a> {
+    pub(super) posts: Vec<Post<'a>>,
+    pub(super) corrections: Vec<Amendment<'a>>,
+    /// The journal, and the last entry of it that is part of the batch.
+    pub(super) end: Option<(&'a str, Position)>,
+}
+
+/// A correction, and its JSON as it was written.
+#[derive(Debug)]
+pub(super) struct Amendment<'a> {
+    pub(super) correction: Correction,
+    /// Its entry.
+    pub(super) seq: u64,
+    pub(super) json: &'a str,
+}
+
+/// What adding a batch did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Added {
+    /// Requests that were new.
+    pub(super) posts: u64,
+    /// Corrections that were new.
+    pub(super) corrections: u64,
+}
+
+/// Requests and corrections, added up by hour. In one order always, so that those who write several
+/// rows at the same time never wait for each other in a circle.
+#[derive(Debug, Default)]
+pub(super) struct Hours(BTreeMap<HourKey, Vec<Hour>>);
+
+impl<'a> Batch<'a> {
+    /// Takes one more entry of `journal`; an entry of a kind that leaves nothing in the store only
+    /// moves the end.
+    ///
+    /// Errors: `Unreadable`; the batch is as before.
+    pub(super) fn push(&mut self, journal: &'a str, framed: &'a Framed) -> Result<(), Fault> {
+        match framed.kind {
+            Kind::Post => {
+                let record = str::from_utf8(&framed.payload).map_err(|e| framed.unreadable(&e))?;
+                let post = Post::read(framed.seq, record).map_err(|e| framed.unreadable(&e))?;
+                self.posts.push(post);
+            }
+            Kind::Correction => {
+                let json = str::from_utf8(&framed.payload).map_err(|e| framed.unreadable(&e))?;
+                let amendment = Amendment::read(framed.seq, json);
+                self.corrections.push(amendment.map_err(|error| framed.unreadable(&error))?);
+            }
+            Kind::Reserve | Kind::Void | Kind::Progress | Kind::Checkpoint => {}
+        }
+        self.pass(journal, framed);
+        Ok(())
+    }
+
+    /// Goes on behind an entry of `journal` that leaves nothing in the store.
+    pub(super) const fn pass(&mut self, journal: &'a str, framed: &Framed) {
+        self.end = Some((journal, framed.position()));
+    }
+}
+
+impl<'a> Amendment<'a> {
+    /// Reads the JSON of entry `seq`.
+    ///
+    /// Errors: it is no correction.
+    pub(super) fn read(seq: u64, json: &'a str) -> Result<Self, serde_json::Error> {
+        Ok(Self { correction: serde_json::from_str(json)?, seq, json })
+    }
+}
+
+impl Hours {
+    /// Adds a request that was not in the store.
+    pub(super) fn add_post(&mut self, post: &Post<'_>) {
+        self.add_row(&post.row());
+    }
+
+    /// Adds a request, as bills see it.
+    pub(super) fn add_row(&mut self, row: &BillRow<'_>) {
+        self.add(HourKey::of(row), Hour::of(row));
+    }
+
+    /// Adds a correction that was not in the store, of the request `post`.
+    pub(super) fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
+        for (key, hour) in corrected(&post.row(), correction) {
+            self.add(key, hour);
+        }
+    }
+
+    /// Adds `hour`. Where a sum would be too large to be kept exactly, another one is begun.
+    pub(super) fn add(&mut self, key: HourKey, hour: Hour) {
+        add(self.0.entry(key).or_default(), hour);
+    }
+
+    /// Adds all `parts` of a key.
+    pub(super) fn add_parts(&mut self, key: HourKey, parts: Vec<Hour>) {
+        let Some(known) = self.0.get_mut(&key) else {
+            self.0.insert(key, parts);
+            return;
+        };
+        parts.into_iter().for_each(|part| add(known, part));
+    }
+
+    /// The first hour of all.
+    pub(super) fn first(&self) -> Option<Timestamp> {
+        self.0.first_key_value().map(|(key, _)| key.hour)
+    }
+
+    /// How many sums there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes all of it out, in order.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (HourKey, Vec<Hour>)> + use<> {
+        std::mem::take(&mut self.0).into_iter()
+    }
+}
+
+/// Adds `hour` to the last of `parts`, or behind it.
+fn add(parts: &mut Vec<Hour>, hour: Hour) {
+    match parts.last_mut().map(|last| last.add(&hour)) {
+        Some(Ok(())) => {}
+        _ => parts.push(hour),
+    }
+}

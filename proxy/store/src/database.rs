@@ -1,0 +1,226 @@
+//! The trait that a database implements to be a store.
+//!
+//! All implementations give the same answers. Shared code is outside: reading entries (`batch`,
+//! `post`), adding them up per hour (`batch::Hours`), feeding (`feed`) and questions (`ask`).
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+use taximeter_billing::export::Entries;
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_ledger::{Correction, Position, Record};
+
+use super::batch::{Added, Batch};
+use super::error::StoreError;
+use super::grain::Granularity;
+use super::post::Post;
+
+/// A database that keeps requests, corrections, and what both add up to by the hour.
+///
+/// Errors of all of it: `Damaged`, `Unavailable`. What a deadlock or a lost race undid is tried
+/// again inside, a bounded number of times; `Unavailable` means that later is better than now.
+pub(super) trait Database: fmt::Debug + Send {
+    /// The last entry of `journal` that is here.
+    fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError>;
+
+    /// Adds a batch whole, or nothing of it: the requests and corrections that are not here yet (by
+    /// their ids), what these add to their hours, and the cursor of the batch's journal.
+    ///
+    /// A correction whose request is not here counts in no hour until the request comes.
+    fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError>;
+
+    /// Begins anew: an empty store, `refill`, then what was here before and is not any more. Others
+    /// see the store as it was until all of it is done, and after an error.
+    fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError>;
+
+    /// From here to [`end_correcting`](Self::end_correcting), or to the end of the connection, nobody
+    /// else writes corrections of what is here; `now` is for people. The gateway that is called
+    /// `lost` will not feed any more.
+    ///
+    /// Errors: `Correcting`, `Unfinished`.
+    fn begin_correcting(&mut self, now: Timestamp, lost: Option<&str>) -> Result<(), StoreError>;
+
+    /// All corrections that were written are here.
+    fn end_correcting(&mut self) -> Result<(), StoreError>;
+
+    /// From here to the next [`release`](Self::release), what is asked is answered as of one moment.
+    fn hold(&mut self) -> Result<(), StoreError>;
+
+    /// Ends a [`hold`](Self::hold).
+    fn release(&mut self) -> Result<(), StoreError>;
+
+    /// The number of the newest request, 0 when there is none. Numbers are given in order of
+    /// arrival, and none is seen before all lower ones are.
+    fn newest(&mut self) -> Result<i64, StoreError>;
+
+    /// Shows each hour of whole hours `hours`, of one tenant or of all, in order of time; of one
+    /// key several where their sum would be too large. What `grain` does not tell apart comes in
+    /// one sum, or in a few, each with the first of its hours, in any order.
+    fn hours(
+        &mut self,
+        hours: Period,
+        tenant: Option<&str>,
+        grain: Granularity<'_>,
+        visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Shows each request that was admitted in `period`, in order of admission.
+    fn posts(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// The same as [`admitted`](Self::admitted), not read yet, in place of what `page` has; and where
+    /// more may follow.
+    fn written(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &AdmissionKey,
+        limit: u32,
+        page: &mut Written,
+    ) -> Result<Option<AdmissionKey>, StoreError>;
+
+    /// Shows each correction of a request that was admitted in `period` and is here, beside its
+    /// request; of one request in the order in which they were written.
+    fn corrections(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Which entries of which journals those requests are, and how many corrections there are of
+    /// them.
+    fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError>;
+
+    /// The first `limit` records in order of admission with a number up to `newest`, from `start`
+    /// on.
+    fn admitted(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &AdmissionKey,
+        limit: u32,
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError>;
+
+    /// The last `limit` records in order of admission with a number up to `newest`, before `end`;
+    /// the last one first.
+    fn admitted_before(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        end: &AdmissionKey,
+        limit: u32,
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError>;
+
+    /// Where the last `count` of what `admitted` shows begin; `None` when there are fewer.
+    fn place_of_last(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        count: u32,
+    ) -> Result<Option<AdmissionKey>, StoreError>;
+
+    /// The first `limit` records in order of arrival with a number above `after` and up to
+    /// `newest`.
+    fn arrived(
+        &mut self,
+        filter: &Filter,
+        after: i64,
+        newest: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Record)>, StoreError>;
+}
+
+/// Fills an empty store.
+pub(super) type Refill<'a> = dyn FnMut(&mut dyn Database) -> Result<(), StoreError> + 'a;
+
+/// What a rebuild kept although the journals do not have it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Requests.
+    pub kept_records: u64,
+    /// Corrections.
+    pub kept_corrections: u64,
+}
+
+/// Some requests as they were written, one after the other in one piece of memory. The next ones
+/// are read into the same memory.
+#[derive(Debug, Default)]
+pub struct Written {
+    records: String,
+    /// The number of each one's entry, and where it ends.
+    ends: Vec<(u64, usize)>,
+}
+
+impl Written {
+    /// How many.
+    pub const fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Each request with the number of its entry.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
+        let mut start = 0;
+        self.ends.iter().map(move |(seq, end)| {
+            let record = self.records.get(start..*end).unwrap_or_default();
+            start = *end;
+            (*seq, record)
+        })
+    }
+
+    pub(super) fn push(&mut self, seq: u64, record: &str) {
+        self.records.push_str(record);
+        self.ends.push((seq, self.records.len()));
+    }
+
+    /// Holds nothing any more but its memory.
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+        self.ends.clear();
+    }
+}
+
+/// A filter of records.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only this tenant, if set.
+    pub tenant: Option<String>,
+    /// Only requests that were admitted at or after this time, to the microsecond.
+    pub from: Option<Timestamp>,
+    /// Only requests that were admitted before this time, to the microsecond.
+    pub to: Option<Timestamp>,
+}
+
+impl Filter {
+    /// Admitted at or after, in microseconds since 1970.
+    pub(super) fn since(&self) -> i64 {
+        self.from.map_or(i64::MIN, Timestamp::as_microsecond)
+    }
+
+    /// Admitted before, in microseconds since 1970.
+    pub(super) fn before(&self) -> i64 {
+        self.to.map_or(i64::MAX, Timestamp::as_microsecond)
+    }
+}
+
+/// A place in the order of admission, of a record or between two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AdmissionKey {
+    /// Admission, in microseconds since 1970.
+    pub(super) at: i64,
+    /// Id, as bytes; a prefix of it is before it.
+    pub(super) id: Vec<u8>,
+}
+
+impl AdmissionKey {
+    /// The first place behind it: nothing lies between an id and the same with a zero byte more.
+    pub(super) fn next(mut self) -> Self {
+        self.id.push(0);
+        self
+    }
+}

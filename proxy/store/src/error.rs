@@ -1,0 +1,76 @@
+//! The errors of the store.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+/// Any error of reading a journal.
+pub type ReadError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why the store cannot answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No such directory.
+    #[error(
+        "there is no data directory {}; name the gateway's with --data-dir, or start the gateway \
+         first (taximeter serve)",
+        .0.display()
+    )]
+    NoDataDir(PathBuf),
+    /// Written by another version.
+    #[error(
+        "the store {store} has format {found}, and this taximeter reads format {known} alone; use \
+         the taximeter that wrote it"
+    )]
+    Format {
+        /// Where it is.
+        store: String,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Not a store, or not whole.
+    #[error(
+        "the store {store} is damaged: {source}; move it away and run this again, and it is built \
+         anew from the journal"
+    )]
+    Damaged {
+        /// Where it is.
+        store: String,
+        /// What does not fit.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file system, the network or another process refuses. A later attempt may succeed.
+    #[error("cannot use the store {store}: {source}")]
+    Unavailable {
+        /// Where it is.
+        store: String,
+        /// What the database said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another process writes corrections of the same store.
+    #[error("another `taximeter rerate` corrects what {store} has; run this when that has ended")]
+    Correcting {
+        /// Where it is.
+        store: String,
+    },
+    /// Another gateway wrote corrections that may not all be in the store.
+    #[error(
+        "a `taximeter rerate` that began at {since} has not ended, and its corrections may not all \
+         be in {store}: run it again where it ran, with the data directory of {gateway}; or, where \
+         that is lost, go on here with --lost '{gateway}'"
+    )]
+    Unfinished {
+        /// Where it is.
+        store: String,
+        /// In whose journal they are.
+        gateway: String,
+        /// When it began.
+        since: Timestamp,
+    },
+    /// The journal cannot be read. The entries before the fault are in the store.
+    #[error("cannot read the journal: {0}")]
+    Journal(#[source] ReadError),
+}

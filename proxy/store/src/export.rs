@@ -1,0 +1,20 @@
+//! Exports: writes the store's data in a format of billing systems, to a file, a folder or an
+//! object store.
+
+mod beside;
+mod connector;
+mod content;
+mod job;
+mod objects;
+mod parquet;
+mod partitions;
+mod place;
+mod run;
+mod stream;
+
+pub use content::Content;
+pub use job::{ExportFault, Job};
+pub use objects::{ObjectFault, Objects};
+pub use place::{Destination, DestinationFault};
+pub use run::export;
+pub use stream::stream;

@@ -1,0 +1,59 @@
+//! What an export contains, and the names of its files.
+
+use taximeter_billing::export::{FocusVersion, Format};
+
+/// The content and format of an export.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Single requests.
+    Records(Format),
+    /// Single requests as typed columns.
+    Parquet,
+    /// Charges per hour.
+    Focus {
+        /// Parquet, or else CSV.
+        parquet: bool,
+        /// Whose names.
+        version: FocusVersion,
+        /// Who sends the invoices.
+        issuer: String,
+    },
+}
+
+impl Content {
+    /// The default issuer of invoices.
+    pub const ISSUER: &'static str = "Taximeter";
+
+    /// Media type.
+    pub const fn media_type(&self) -> &'static str {
+        match self {
+            Self::Parquet | Self::Focus { parquet: true, .. } => "application/vnd.apache.parquet",
+            Self::Records(_) => "application/x-ndjson",
+            Self::Focus { parquet: false, .. } => "text/csv; charset=utf-8",
+        }
+    }
+
+    /// The name of the format, as in arguments and manifests.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Records(format) => format.as_str(),
+            Self::Parquet => "parquet",
+            Self::Focus { parquet: false, .. } => "focus",
+            Self::Focus { parquet: true, .. } => "focus-parquet",
+        }
+    }
+
+    /// The file name extension.
+    pub const fn extension(&self) -> &'static str {
+        match self {
+            Self::Parquet => "records.parquet",
+            Self::Records(Format::Ndjson) => "records.ndjson",
+            Self::Records(Format::CloudEvents) => "cloudevents.ndjson",
+            Self::Records(Format::Stripe) => "stripe.ndjson",
+            Self::Records(Format::Lago) => "lago.ndjson",
+            Self::Records(Format::Orb) => "orb.ndjson",
+            Self::Focus { parquet: false, .. } => "focus.csv",
+            Self::Focus { parquet: true, .. } => "focus.parquet",
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! One export: what is asked for, and why it may fail.
+
+use jiff::Timestamp;
+use taximeter_billing::export::{ExportError, file_name};
+use taximeter_billing::{BillError, Period, PeriodError};
+
+use super::content::Content;
+use super::partitions::PartFault;
+use super::place::DestinationFault;
+use crate::terms::{Scope, Terms};
+use crate::{Filter, StoreError};
+
+/// One export.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// What is written.
+    pub content: Content,
+    /// The period. A request belongs to the period in which it was admitted.
+    pub period: Period,
+    /// Only this tenant, if set.
+    pub tenant: Option<String>,
+    /// The current time. It decides whether the period is over and what GPUs cost so far.
+    pub now: Timestamp,
+    /// Amounts in addition to the cost of requests.
+    pub terms: Terms,
+}
+
+/// Why there is no export, or no complete one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportFault {
+    /// The store cannot be queried.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A number is too large, or the reader stopped.
+    #[error(transparent)]
+    Write(#[from] ExportError),
+    /// The amounts cannot be added up.
+    #[error(transparent)]
+    Bill(#[from] BillError),
+    /// Its period is too long.
+    #[error(transparent)]
+    Period(#[from] PeriodError),
+    /// The destination refused.
+    #[error(transparent)]
+    Destination(#[from] DestinationFault),
+    /// Half an hour in a folder of hours would take the place of the whole one.
+    #[error(
+        "a folder of Parquet files has one folder for each hour, and the period {0} does not begin \
+         and end with an hour; choose whole hours, or name a single file (-o FILE.parquet)"
+    )]
+    HalfHour(Period),
+}
+
+impl From<PartFault> for ExportFault {
+    fn from(fault: PartFault) -> Self {
+        match fault {
+            PartFault::Write(fault) => fault.into(),
+            PartFault::Destination(fault) => fault.into(),
+        }
+    }
+}
+
+impl Job {
+    /// Which records it is about.
+    pub(super) fn filter(&self) -> Filter {
+        Filter {
+            tenant: self.tenant.clone(),
+            from: Some(self.period.from()),
+            to: Some(self.period.to()),
+        }
+    }
+
+    /// What its file is called in a folder: `2026-11.focus.csv`.
+    pub(super) fn file_name(&self) -> String {
+        file_name(self.period, self.tenant.as_deref(), self.content.extension())
+    }
+
+    /// Which part of the ledger it is about; by UTC, as FOCUS wants it.
+    pub(super) fn scope(&self) -> Scope<'_> {
+        Scope::in_utc(self.period, self.tenant.as_deref(), self.now)
+    }
+}

@@ -1,0 +1,70 @@
+//! Writes requests into one Parquet file. One thread reads the store, several take entries apart,
+//! and one encodes the rows.
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use taximeter_billing::export::{ExportError, RecordRows, RecordsParquet, Tally};
+use taximeter_system::lanes::Lanes;
+
+use super::beside::written_beside;
+use super::job::{ExportFault, Job};
+use crate::{Store, Written};
+
+/// Writes what the store has of a period to `out`, which comes back; adds it to `tally`, and calls
+/// `step` for each row.
+///
+/// Errors: as [`ExportFault`] says.
+pub(super) fn parquet<W: Write + Send>(
+    store: &mut Store,
+    job: &Job,
+    out: W,
+    tally: &mut Tally,
+    step: &mut dyn FnMut(),
+) -> Result<W, ExportFault> {
+    let writer = RecordsParquet::new(out)?;
+    let newest = store.newest()?;
+    let work = |(page, rows)| (take_apart(&page, rows), page);
+    let (to_spare, spare) = channel::<RecordRows>();
+    written_beside(
+        move |rows| write(writer, rows, &to_spare),
+        |hand_on| {
+            let mut hand_on = |(rows, page): (Result<RecordRows, ExportError>, Written)| {
+                let mut rows = rows?;
+                tally.add_requests(&rows.take_tally())?;
+                (0..rows.len()).for_each(|_| step());
+                hand_on(rows)?;
+                Ok::<_, ExportFault>(page)
+            };
+            thread::scope(|scope| {
+                let mut lanes = Lanes::new(scope, &work);
+                store.pages(&job.filter(), newest, |page| {
+                    let rows = spare.try_recv().unwrap_or_default();
+                    lanes.push((page, rows)).map_or_else(|| Ok(Written::default()), &mut hand_on)
+                })?;
+                lanes.try_for_each(|done| hand_on(done).map(drop))
+            })
+        },
+    )
+}
+
+/// A page, in rows that were empty.
+fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
+    rows.add_entries(page.iter())?;
+    Ok(rows)
+}
+
+/// Writes rows; those that are empty then come back by `spare`.
+fn write<W: Write + Send>(
+    mut writer: RecordsParquet<W>,
+    rows: Receiver<RecordRows>,
+    spare: &Sender<RecordRows>,
+) -> Result<W, ExportError> {
+    for mut rows in rows {
+        writer.add(&mut rows)?;
+        // Nobody wants them once all pages are read.
+        let _ = spare.send(rows);
+    }
+    writer.finish()
+}

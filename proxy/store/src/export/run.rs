@@ -1,0 +1,135 @@
+//! Runs one export, from the store to its destination.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use taximeter_billing::export::{Manifest, ManifestFile, Tally};
+use taximeter_billing::hour_of;
+
+use super::beside::written_beside;
+use super::content::Content;
+use super::job::{ExportFault, Job};
+use super::partitions::Partitions;
+use super::place::{Destination, Draft, Published};
+use super::stream::stream;
+use crate::{Store, StoreError, Written};
+
+/// Writes an export to `place`, with its manifest last. With `file` it writes one file of that
+/// name. Without it, records in Parquet go into a folder per tenant and hour, and other formats
+/// into a file that is named after the period.
+///
+/// Errors: as [`ExportFault`] says. Without a manifest there is no export.
+pub fn export(
+    store: &mut Store,
+    job: &Job,
+    place: &Destination,
+    file: Option<&str>,
+    step: &mut dyn FnMut(),
+) -> Result<Manifest, ExportFault> {
+    let name = file.map_or_else(|| job.file_name(), str::to_owned);
+    let mut manifest = manifest(job);
+    // Requests that end meanwhile would be in one part of it and not in the other.
+    store.at_one_moment(|store| {
+        if file.is_none() && matches!(job.content, Content::Parquet) {
+            partitioned(store, job, place, &mut manifest, step)?;
+        } else {
+            let (draft, tally) = stream(store, job, place.draft()?, step)?;
+            let Published { bytes, sha256 } = place.publish(draft, &name)?;
+            let rows = tally.rows;
+            manifest.files.push(ManifestFile { path: name.clone(), rows, bytes, sha256 });
+            manifest.tally = tally;
+        }
+        complete(store, job, &mut manifest.tally)
+    })?;
+    let mut draft = place.draft()?;
+    write(&mut draft, &manifest.to_json()?)?;
+    place.publish(draft, &format!("{name}.manifest.json"))?;
+    Ok(manifest)
+}
+
+/// What the rows themselves do not tell: of charges, which entries of the journals they are made of;
+/// of records, what is owed beside them.
+fn complete(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+    match &job.content {
+        Content::Focus { .. } => {
+            let entries = store.entries(job.period, job.tenant.as_deref())?;
+            (tally.sequences, tally.corrections) = (entries.sequences, entries.corrections);
+        }
+        Content::Records(format) if format.has_items() => {}
+        Content::Records(_) | Content::Parquet => owe(store, job, tally)?,
+    }
+    Ok(())
+}
+
+/// What is owed for the period of records: what they cost, unless something changes that.
+fn owe(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+    let mut is_corrected = false;
+    store.corrections(job.period, job.tenant.as_deref(), |_, _| {
+        is_corrected = true;
+        Ok::<_, StoreError>(())
+    })?;
+    if !is_corrected && job.terms.add_nothing() {
+        return Ok(tally.owe_sums()?);
+    }
+    let credits = job.terms.sums(store, job.scope(), None, |key, hour| {
+        if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
+            tally.owe(currency, cost)?;
+        }
+        Ok::<_, ExportFault>(())
+    })?;
+    for credit in &credits {
+        tally.owe(&credit.currency, -credit.amount)?;
+    }
+    Ok(())
+}
+
+fn manifest(job: &Job) -> Manifest {
+    let name = job.content.name();
+    let mut manifest = Manifest::new(name, job.period, job.tenant.as_deref(), job.now);
+    if let Content::Focus { version, .. } = &job.content {
+        manifest.format_version = Some(version.as_str());
+    }
+    manifest
+}
+
+fn write(draft: &mut Draft, bytes: &[u8]) -> Result<(), ExportFault> {
+    draft.write_all(bytes).map_err(|error: io::Error| ExportFault::Write(error.into()))
+}
+
+/// Records in a folder for each tenant and hour.
+fn partitioned(
+    store: &mut Store,
+    job: &Job,
+    place: &Destination,
+    manifest: &mut Manifest,
+    step: &mut dyn FnMut(),
+) -> Result<(), ExportFault> {
+    let period = job.period;
+    if [period.from(), period.to()].iter().any(|end| hour_of(*end) != *end) {
+        return Err(ExportFault::HalfHour(period));
+    }
+    let partitions = Partitions::new(place, tenants(store, job)?);
+    let newest = store.newest()?;
+    (manifest.files, manifest.tally) = written_beside(
+        move |pages| partitions.write(pages),
+        |hand_on| {
+            store.pages(&job.filter(), newest, |page| {
+                page.iter().for_each(|_| step());
+                hand_on(page).map(|()| Written::default())
+            })
+        },
+    )?;
+    Ok(())
+}
+
+/// How many tenants there are; more than partitions are made for count as one more than that.
+fn tenants(store: &mut Store, job: &Job) -> Result<usize, ExportFault> {
+    let mut tenants = HashSet::new();
+    store.hours(job.period, job.tenant.as_deref(), |key, _| {
+        if tenants.len() <= Partitions::TENANTS_MAX && !tenants.contains(&key.tenant) {
+            tenants.insert(key.tenant.clone());
+        }
+        Ok::<_, StoreError>(())
+    })?;
+    Ok(tenants.len())
+}

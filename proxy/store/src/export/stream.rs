@@ -1,0 +1,144 @@
+//! Writes what the store has of a period into one file.
+
+use std::io::Write;
+
+use taximeter_billing::export::{
+    Charge, FocusVersion, FocusWriter, Format, Item, RecordWriter, Tally, charges,
+};
+use taximeter_ledger::Record;
+
+use super::content::Content;
+use super::job::{ExportFault, Job};
+use super::parquet::parquet;
+use crate::Store;
+use crate::terms::Origin;
+
+/// Writes an export to `out`, which comes back with what it adds up to.
+///
+/// `step` is called for each row.
+/// Errors: as [`ExportFault`] says; what was written before is no export.
+pub fn stream<W: Write + Send>(
+    store: &mut Store,
+    job: &Job,
+    out: W,
+    step: &mut dyn FnMut(),
+) -> Result<(W, Tally), ExportFault> {
+    let mut tally = Tally::default();
+    let out = match &job.content {
+        Content::Records(format) if format.has_items() => {
+            events(store, job, *format, out, &mut tally, step)?
+        }
+        Content::Records(format) => {
+            let mut writer = RecordWriter::new(*format, out)?;
+            each_record(store, job, |record| {
+                let rows = writer.add(record)?;
+                tally.add_request(record, rows)?;
+                step();
+                Ok(())
+            })?;
+            writer.finish()?
+        }
+        Content::Parquet => parquet(store, job, out, &mut tally, step)?,
+        Content::Focus { parquet, version, issuer } => {
+            let writer = focus(*parquet, out, *version, issuer)?;
+            focus_rows(store, job, writer, &mut tally, step)?
+        }
+    };
+    Ok((out, tally))
+}
+
+/// Shows `visit` each record, in order of admission.
+///
+/// Errors: `visit`'s own; the store's.
+fn each_record(
+    store: &mut Store,
+    job: &Job,
+    visit: impl FnMut(&Record) -> Result<(), ExportFault>,
+) -> Result<(), ExportFault> {
+    let newest = store.newest()?;
+    store.records(&job.filter(), newest, None, visit)
+}
+
+fn focus<W: Write + Send>(
+    parquet: bool,
+    out: W,
+    version: FocusVersion,
+    issuer: &str,
+) -> Result<FocusWriter<W>, ExportFault> {
+    if parquet {
+        Ok(FocusWriter::parquet(out, version, issuer)?)
+    } else {
+        Ok(FocusWriter::csv(out, version, issuer)?)
+    }
+}
+
+/// A row for each charge, then one for each credit.
+fn focus_rows<W: Write + Send>(
+    store: &mut Store,
+    job: &Job,
+    mut writer: FocusWriter<W>,
+    tally: &mut Tally,
+    step: &mut dyn FnMut(),
+) -> Result<W, ExportFault> {
+    let mut add = |charge: &Charge<'_>, tally: &mut Tally| {
+        writer.add(charge)?;
+        step();
+        tally.add_charge(charge)
+    };
+    let credits = job.terms.hours(store, job.scope(), |_, key, hour| {
+        tally.add_hour(hour);
+        for charge in charges(key, hour) {
+            add(&charge?, tally)?;
+        }
+        Ok::<_, ExportFault>(())
+    })?;
+    for credit in &credits {
+        add(&Charge::of_credit(credit, job.period), tally)?;
+    }
+    Ok(writer.finish()?)
+}
+
+/// The events of requests, then those of what the bill has beside them.
+fn events<W: Write + Send>(
+    store: &mut Store,
+    job: &Job,
+    format: Format,
+    out: W,
+    tally: &mut Tally,
+    step: &mut dyn FnMut(),
+) -> Result<W, ExportFault> {
+    let mut writer = RecordWriter::new(format, out)?;
+    each_record(store, job, |record| {
+        step();
+        if job.terms.owes_share(&record.upstream, record.started_at) {
+            // What it owes is an item.
+            let record = Record { cost: None, ..record.clone() };
+            tally.add_request(&record, writer.add(&record)?)?;
+            tally.owes_share();
+            return Ok(());
+        }
+        Ok(tally.add_request(record, writer.add(record)?)?)
+    })?;
+    let mut add = |item: &Item<'_>, tally: &mut Tally| {
+        step();
+        tally.add_item(item, writer.add_item(item)?)
+    };
+    store.corrections(job.period, job.tenant.as_deref(), |row, correction| {
+        if job.terms.owes_share(row.upstream, row.started_at) {
+            return Ok(());
+        }
+        tally.add_correction(correction);
+        Item::of_correction(correction)?.iter().try_for_each(|item| add(item, tally))?;
+        Ok::<_, ExportFault>(())
+    })?;
+    let credits = job.terms.hours(store, job.scope(), |origin, key, hour| {
+        if origin == Origin::Gpus {
+            Item::of_gpus(key, hour)?.iter().try_for_each(|item| add(item, tally))?;
+        }
+        Ok::<_, ExportFault>(())
+    })?;
+    for credit in &credits {
+        add(&Item::of_credit(credit, job.period)?, tally)?;
+    }
+    Ok(writer.finish()?)
+}

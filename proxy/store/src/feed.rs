@@ -1,0 +1,197 @@
+//! Feeds entries from the journals into the store.
+
+use std::fmt;
+use std::io;
+
+use taximeter_ledger::{Fault, Framed, Kind, Position};
+
+use super::Store;
+use super::batch::Batch;
+use super::database::{Database, Rebuilt};
+use super::error::{ReadError, StoreError};
+
+/// Most entries in one transaction: bounds how long other writers wait.
+const BATCH_ENTRIES_MAX: u64 = 4096;
+/// Most bytes of entries in one transaction, but for its last one: bounds its memory.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// The entries of a journal, in order. `None` may mean the end so far.
+pub type Entries = Box<dyn Iterator<Item = Result<Framed, ReadError>> + Send>;
+
+/// Reads a journal from this sequence number on, or from its first entry after it.
+type Read<'a> = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send + 'a>;
+
+/// Keeps an entry of the journal of this name that the store cannot read.
+type SetAside<'a> = Box<dyn FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a>;
+
+/// A journal that feeds the store. It is read from where the last feeding ended.
+pub struct Feed<'a> {
+    name: &'a str,
+    read: Read<'a>,
+    set_aside: SetAside<'a>,
+    open: Option<Entries>,
+    /// Sequence number of the last entry of it that the store has.
+    stored: u64,
+}
+
+/// The result of a feeding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fed {
+    /// Entries read.
+    pub entries: u64,
+    /// Records that were new to the store.
+    pub records: u64,
+    /// Corrections that were new to the store.
+    pub corrections: u64,
+    /// Sequence number of the last entry of the first journal that the store has; 0 for none. The
+    /// journal may remove entries up to it.
+    pub stored: u64,
+    /// The same for the second journal, that of corrections.
+    pub stored_corrections: u64,
+}
+
+/// Entries that are added together, and how reading them ended.
+struct Piece {
+    /// Those that leave something in the store, and the last one.
+    framed: Vec<Framed>,
+    entries: u64,
+    end: Result<(), ReadError>,
+}
+
+impl<'a> Feed<'a> {
+    /// The journal that `read` reads. `name` is its name in the store. An entry that cannot be
+    /// understood ends the feeding, unless the caller sets it aside.
+    pub fn new(
+        name: &'a str,
+        read: impl FnMut(u64) -> Result<Entries, ReadError> + Send + 'a,
+    ) -> Self {
+        let set_aside = |_: &str, _: &Framed, fault: &Fault| Err(io::Error::other(fault.clone()));
+        Self { name, read: Box::new(read), set_aside: Box::new(set_aside), open: None, stored: 0 }
+    }
+
+    /// The same, but an entry that cannot be read is given to `set_aside`, and once that has it the
+    /// others go on.
+    pub(crate) fn setting_aside(
+        self,
+        set_aside: impl FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a,
+    ) -> Self {
+        Self { set_aside: Box::new(set_aside), ..self }
+    }
+
+    /// What the journal has behind `cursor`. When it does not go on there (its tail was lost, or it
+    /// was replaced), all that it has: requests that are in the store stay as they are.
+    fn unread(&mut self, cursor: Option<Position>) -> Result<Entries, ReadError> {
+        if let Some(cursor) = cursor {
+            let mut entries = (self.read)(cursor.seq)?;
+            let last = entries.next().transpose()?;
+            if last.is_some_and(|last| last.position() == cursor) {
+                self.stored = cursor.seq;
+                return Ok(entries);
+            }
+        }
+        self.stored = 0;
+        (self.read)(0)
+    }
+
+    /// Feeds all of `entries`.
+    fn drain(
+        &mut self,
+        database: &mut dyn Database,
+        entries: &mut Entries,
+        fed: &mut Fed,
+    ) -> Result<(), StoreError> {
+        loop {
+            let mut piece = Piece::read(entries);
+            let mut batch = Batch::default();
+            for framed in &piece.framed {
+                let Err(fault) = batch.push(self.name, framed) else { continue };
+                if let Err(error) = (self.set_aside)(self.name, framed, &fault) {
+                    piece.end = Err(error.into());
+                    break;
+                }
+                batch.pass(self.name, framed);
+            }
+            let Some((_, end)) = batch.end else {
+                return piece.end.map_err(StoreError::Journal);
+            };
+            let added = database.add(&batch)?;
+            self.stored = end.seq;
+            fed.entries += piece.entries;
+            fed.records += added.posts;
+            fed.corrections += added.corrections;
+            piece.end.map_err(StoreError::Journal)?;
+        }
+    }
+}
+
+impl fmt::Debug for Feed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Feeds the entries that the store does not have yet, one journal after the other.
+    ///
+    /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
+    pub fn catch_up(&mut self, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
+        feed_all(&mut *self.database, feeds)
+    }
+
+    /// Rebuilds the store from the journals. It keeps what the journals no longer have, because
+    /// they may have removed old segments. The store stays as it was until everything is done, and
+    /// after an error.
+    ///
+    /// Errors: as [`Store::catch_up`].
+    pub fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {
+        for feed in &mut *feeds {
+            feed.open = None;
+        }
+        self.database.rebuild(&mut |database| feed_all(database, feeds).map(|_| ()))
+    }
+}
+
+fn feed_all(database: &mut dyn Database, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
+    let mut fed = Fed::default();
+    for feed in &mut *feeds {
+        let mut entries = match feed.open.take() {
+            Some(entries) => entries,
+            None => feed.unread(database.cursor(feed.name)?).map_err(StoreError::Journal)?,
+        };
+        feed.drain(database, &mut entries, &mut fed)?;
+        feed.open = Some(entries);
+    }
+    let mut stored = feeds.iter().map(|feed| feed.stored);
+    fed.stored = stored.next().unwrap_or(0);
+    fed.stored_corrections = stored.next().unwrap_or(0);
+    Ok(fed)
+}
+
+impl Piece {
+    fn read(entries: &mut Entries) -> Self {
+        let mut piece = Self { framed: Vec::new(), entries: 0, end: Ok(()) };
+        let mut bytes = 0;
+        let mut passed = None;
+        while piece.entries < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
+            match entries.next() {
+                None => break,
+                Some(Err(error)) => {
+                    piece.end = Err(error);
+                    break;
+                }
+                Some(Ok(framed)) => {
+                    piece.entries += 1;
+                    if matches!(framed.kind, Kind::Post | Kind::Correction) {
+                        bytes += framed.payload.len();
+                        passed = None;
+                        piece.framed.push(framed);
+                    } else {
+                        passed = Some(framed);
+                    }
+                }
+            }
+        }
+        piece.framed.extend(passed);
+        piece
+    }
+}

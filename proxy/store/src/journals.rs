@@ -1,0 +1,60 @@
+//! The journals of a data directory as feeds of the store, and their entries that cannot be read.
+
+use std::io;
+use std::path::Path;
+
+use taximeter_journal::{CORRECTIONS, REQUESTS, Recovery, read};
+use taximeter_ledger::{Fault, Kind};
+
+use super::error::ReadError;
+use super::feed::{Entries, Feed};
+use super::rejected::set_aside;
+
+/// The journals of a data directory as feeds of the store: requests, then corrections. Entries that
+/// the store cannot read are set aside in the directory.
+pub fn feeds(data_dir: &Path) -> [Feed<'static>; 2] {
+    feeds_with(data_dir, |_, _| {})
+}
+
+/// The same. It calls `rejected` for each entry that is set aside, with the reason and the path.
+pub fn feeds_with(
+    data_dir: &Path,
+    rejected: impl Fn(&Fault, &Path) + Clone + Send + 'static,
+) -> [Feed<'static>; 2] {
+    let feed = |name: &'static str, dir: &Path| {
+        let (data_dir, rejected) = (data_dir.to_owned(), rejected.clone());
+        Feed::new(name, reader(dir)).setting_aside(move |name, framed, fault| {
+            rejected(fault, &set_aside(&data_dir, name, framed, fault)?);
+            Ok(())
+        })
+    };
+    [feed(REQUESTS, data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
+}
+
+/// Stores the entries that a start of the journal in `data_dir` rejected next to those that the
+/// store rejects. It calls `rejected` for those that only the start has read, with the reason and
+/// the path.
+///
+/// # Errors
+/// The directory cannot be written.
+pub fn set_rejected_aside(
+    data_dir: &Path,
+    recovery: &Recovery,
+    rejected: impl Fn(&Fault, &Path),
+) -> io::Result<()> {
+    for (framed, fault) in &recovery.rejected {
+        let path = set_aside(data_dir, REQUESTS, framed, fault)?;
+        if !matches!(framed.kind, Kind::Post | Kind::Correction) {
+            rejected(fault, &path);
+        }
+    }
+    Ok(())
+}
+
+fn reader(dir: &Path) -> impl FnMut(u64) -> Result<Entries, ReadError> + use<> {
+    let dir = dir.to_owned();
+    move |from| {
+        let entries = read(&dir, from).map(|framed| framed.map_err(ReadError::from));
+        Ok(Box::new(entries))
+    }
+}

@@ -1,0 +1,246 @@
+//! The database that answers questions: this crate feeds it from the journals, queries it, exports
+//! from it and pushes events.
+//!
+//! Begin with `database.rs` (what a database must do), then `feed.rs` (journals to batches) and
+//! `ask.rs` (questions).
+//!
+//! # Invariants
+//!
+//! - The journals are the truth. The store repeats them in a form that can be queried: each
+//!   request, each correction, and the sums per hour from which bills are made.
+//! - Feeding is idempotent. Each request is in the store once, even if several processes feed it at
+//!   the same time.
+//! - Nothing is ever removed from the store. It survives a power cut, because the journal may drop
+//!   segments that the store has.
+//! - The store can be rebuilt from the journals at any time. It keeps what the journals no longer
+//!   have.
+//!
+//! This crate knows no clients, engines or wire formats. How bills and export formats look is in
+//! `billing`.
+//!
+//! # Layout
+//!
+//! `Database` says what a database must do. `sqlite/` and `postgres/` implement it. Shared code is
+//! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
+//! each), `post` (the members that the store reads of a record), `batch` (a batch, added up per
+//! hour), `grain` (several hours in one sum), `ask` (questions), `audit` (whether the sums are
+//! those of the requests). A thread of `serve` feeds the store, and so does every command that
+//! queries it.
+//!
+//! # Bills
+//!
+//! Bills come from the sums per hour. If neither GPUs nor allowances need single hours
+//! (`Terms::sums`), they come from sums per hour, day or month, which are much cheaper to read. If
+//! the period or the bill's time zone cuts an hour, that hour comes from its requests. Allowances
+//! and shares of GPUs are known only when a bill is made. `terms.rs` computes them for bills,
+//! exports and statements alike, so that all show the same amounts. They become credits and further
+//! hours, and nothing of them is stored.
+//!
+//! # Corrections
+//!
+//! Corrections have a journal of their own in `data_dir/corrections`, because a command may write
+//! them while the gateway runs. In the store they are hours next to those of the requests. If
+//! gateways share a database, a correction is in the journal of the directory that was given to its
+//! run, and the gateway of that directory feeds it. So `verify`, rebuilding and pushing treat it
+//! like any other. A run sets a mark in the database before its first correction and removes it
+//! after its last one. While the mark is there, no other run begins (`postgres/corrector.rs`).
+//!
+//! # SQLite and backups
+//!
+//! `taximeter backup` holds the write lock of the store while it copies (`sqlite/hold.rs`).
+//! Meanwhile nothing is fed. So the journal has everything that the store has, or more; no file of
+//! the journal is removed, and no page leaves SQLite's write-ahead log. Requests are not affected.
+//!
+//! A gateway that feeds PostgreSQL notes this in its data directory (`fed.rs`). So a command that
+//! is pointed at the directory does not answer from the incomplete SQLite file there.
+//!
+//! # PostgreSQL
+//!
+//! Each change takes one advisory lock first and keeps it to its end. So numbers become visible in
+//! order, no two changes deadlock, and the hours need no row per gateway. `postgres/link.rs` puts a
+//! limit on every wait, and tries again what a deadlock undid. The feeder repeats every other
+//! failure, from the cursor of its journal. The tests start their server with
+//! `tests/src/postgres.rs`.
+//!
+//! # Exports and pushes
+//!
+//! Bills and FOCUS are made from hours. Single requests leave as records and events.
+//! `billing::export` writes the rows; `export/` puts the files where they belong. A file appears
+//! under its name only when it is whole, and the manifest comes last. All questions of one export
+//! see the same moment, so that a manifest and its files agree. One thread reads the store, several
+//! make rows, and another one encodes them (`export/parquet.rs`). Corrections, shares of GPUs and
+//! credits leave as FOCUS rows and as events of their own.
+//!
+//! `push/` reads the journals of requests and of corrections, each with its own cursor. A cursor is
+//! a sequence number of the journal, because a rebuild numbers the rows of the store anew.
+
+mod ask;
+mod audit;
+mod batch;
+pub mod bills;
+mod cursor;
+mod database;
+mod error;
+pub mod export;
+mod fed;
+mod feed;
+pub mod feeder;
+pub mod format;
+mod grain;
+mod journals;
+mod post;
+mod postgres;
+pub mod push;
+mod rejected;
+pub mod signing;
+mod sqlite;
+pub mod terms;
+pub mod verify;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use taximeter_config::{Config, PostgresUrl, Store as Configured};
+
+pub use self::ask::Pages;
+pub use self::audit::{Audited, Sum};
+pub use self::cursor::{Cursor, Order};
+pub use self::database::{Filter, Written};
+pub use self::error::{ReadError, StoreError};
+pub use self::fed::FedStore;
+pub use self::feed::{Entries, Fed, Feed};
+pub(crate) use self::grain::Granularity;
+pub use self::journals::{feeds, feeds_with, set_rejected_aside};
+pub use self::post::Post;
+pub use self::sqlite::Held as HeldStore;
+
+use self::database::Database;
+use self::postgres::Postgres;
+use self::sqlite::Sqlite;
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    database: Box<dyn Database>,
+    is_shared: bool,
+}
+
+/// The location of the store that a gateway feeds.
+#[derive(Debug, Clone)]
+pub enum Location {
+    /// In this data directory.
+    DataDir(PathBuf),
+    /// In a database.
+    Postgres {
+        /// The URL of the database.
+        url: Box<PostgresUrl>,
+        /// The name of the gateway in the database.
+        gateway: String,
+    },
+}
+
+impl Location {
+    /// The location that the configuration of `gateway` names. Its data directory must exist.
+    pub fn of(config: &Config, gateway: &str) -> Self {
+        let dir = &config.data_dir;
+        match &config.ledger.store {
+            Configured::Sqlite => Self::DataDir(dir.clone()),
+            Configured::Postgres(url) => Self::in_database(url, gateway, dir),
+        }
+    }
+
+    /// The database that `gateway` feeds from `data_dir`, which must exist.
+    pub fn in_database(url: &PostgresUrl, gateway: &str, data_dir: &Path) -> Self {
+        // Gateways of one machine have one name, but never one data directory.
+        let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
+        let gateway = format!("{gateway} {}", dir.display());
+        Self::Postgres { url: Box::new(url.clone()), gateway }
+    }
+
+    /// Notes the location in `data_dir`, for commands that are pointed at the directory.
+    ///
+    /// Errors: the directory cannot be written.
+    pub fn leave_word(&self, data_dir: &Path) -> io::Result<()> {
+        let fed = match self {
+            Self::DataDir(_) => None,
+            Self::Postgres { url, gateway } => {
+                Some(FedStore { store: url.to_string(), gateway: gateway.clone() })
+            }
+        };
+        FedStore::say(fed.as_ref(), data_dir)
+    }
+
+    /// Opens the store.
+    ///
+    /// Errors: as [`Store::open`] and [`Store::connect`].
+    pub fn open(&self) -> Result<Store, StoreError> {
+        match self {
+            Self::DataDir(dir) => Store::open(dir),
+            Self::Postgres { url, gateway } => Store::connect(url, gateway),
+        }
+    }
+}
+
+/// The name of the location for people, without the password.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataDir(dir) => write!(f, "the ledger in {}", dir.display()),
+            Self::Postgres { url, .. } => url.fmt(f),
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store in `data_dir`. It creates the store if there is none, and updates an older
+    /// format.
+    ///
+    /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
+    pub fn open(data_dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false })
+    }
+
+    /// Whether several gateways can feed the store.
+    pub const fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Opens the store in a PostgreSQL database. It creates the store if there is none, and updates
+    /// an older format. `gateway` is the name of the gateway whose journals are fed. It must be
+    /// unique in the database.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    pub fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+        Ok(Self { database: Box::new(Postgres::open(url, gateway)?), is_shared: true })
+    }
+
+    /// Reserves the right to write corrections of this store until
+    /// [`end_correcting`](Self::end_correcting), or until the store is closed. `now` is shown to
+    /// people. `lost` names a gateway that will not feed any more.
+    ///
+    /// Errors: `Correcting`; `Unfinished` while corrections may lie in another gateway's journal;
+    /// `Damaged`, `Unavailable`.
+    pub fn begin_correcting(
+        &mut self,
+        now: Timestamp,
+        lost: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.database.begin_correcting(now, lost)
+    }
+
+    /// Ends correcting: all corrections that were written are in the store. Without this call
+    /// others cannot correct, also after this process has ended.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn end_correcting(&mut self) -> Result<(), StoreError> {
+        self.database.end_correcting()
+    }
+}
+
+#[cfg(any(test, feature = "samples"))]
+#[expect(clippy::unwrap_used, reason = "only tests build it")]
+pub mod samples;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! The store in PostgreSQL, which several gateways can share.
+
+mod add;
+mod ask;
+mod corrector;
+mod fault;
+mod hours;
+mod link;
+mod rebuild;
+mod schema;
+mod tls;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taximeter_billing::export::Entries;
+use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_config::PostgresUrl;
+use taximeter_ledger::{Correction, Position, Record};
+
+use self::corrector::Obstacle;
+use self::fault::Fault;
+use self::link::Link;
+use self::schema::Month;
+use super::batch::{Added, Batch};
+use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
+use super::error::StoreError;
+use super::grain::Granularity;
+use super::post::Post;
+
+/// How often a change is tried that the server undid.
+const ATTEMPTS_MAX: u32 = 8;
+/// Most time before the second attempt; it doubles with each one.
+const RETRY_WAIT: Duration = Duration::from_millis(20);
+/// A client that falls silent in the middle of a change keeps others from theirs for so long. A
+/// batch fits into the memory of a step.
+const SESSION: &str = "
+    SET search_path = taximeter;
+    SET work_mem = '32MB';
+    SET default_transaction_isolation = 'read committed';
+    SET idle_in_transaction_session_timeout = '20s'";
+
+/// Who only reads keeps nobody waiting, however long.
+const HOLD: &str = "
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Postgres {
+    link: Link,
+    /// Its URL without the password.
+    name: String,
+    /// Whose journals are fed.
+    gateway: String,
+    /// Months that have their tables.
+    months: BTreeSet<Month>,
+    /// Whether a change is open that many batches make.
+    rebuilding: bool,
+    /// Whether all is answered as of one moment.
+    held: bool,
+}
+
+impl Postgres {
+    /// Connects to the database at `url`; makes the tables when there are none. `gateway` is
+    /// whose journals are fed, and different from all others.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    pub(super) fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+        let name = url.to_string();
+        let open = || {
+            let link = Link::open(url)?;
+            link.run(SESSION)?;
+            schema::set_up(&link)?;
+            Ok(link)
+        };
+        let link = open().map_err(|fault: Fault| fault.of(&name))?;
+        let (gateway, months) = (gateway.to_owned(), BTreeSet::new());
+        Ok(Self { link, name, gateway, months, rebuilding: false, held: false })
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&Link) -> Result<T, Fault>) -> Result<T, StoreError> {
+        question(&self.link).map_err(|fault| fault.of(&self.name))
+    }
+
+    /// Does all of `change` or nothing; again when another one was in its way.
+    fn change<T>(&self, change: impl Fn(&Link) -> Result<T, Fault>) -> Result<T, Fault> {
+        let link = &self.link;
+        let mut attempt = 1;
+        loop {
+            let changed = schema::begin(link).and_then(|()| change(link)).and_then(|changed| {
+                link.run("COMMIT")?;
+                Ok(changed)
+            });
+            match changed {
+                Err(fault) if fault.is_passing() && attempt < ATTEMPTS_MAX => {
+                    link.run("ROLLBACK")?;
+                    link.pause(jitter(RETRY_WAIT * 2_u32.pow(attempt - 1)));
+                    attempt += 1;
+                }
+                Err(fault) => {
+                    // Where this fails as well, the connection is gone, and with it the change.
+                    let _ = link.run("ROLLBACK");
+                    return Err(fault);
+                }
+                Ok(changed) => return Ok(changed),
+            }
+        }
+    }
+}
+
+impl Database for Postgres {
+    fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError> {
+        self.ask(|link| ask::cursor(link, &self.gateway, journal))
+    }
+
+    fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
+        let missing = &Month::of(&batch.posts) - &self.months;
+        let add = |link: &Link| {
+            missing.iter().try_for_each(|month| month.make(link))?;
+            add::batch(link, &self.gateway, batch)
+        };
+        let added = if self.rebuilding { add(&self.link) } else { self.change(add) };
+        let added = added.map_err(|fault| fault.of(&self.name))?;
+        self.months.extend(missing);
+        Ok(added)
+    }
+
+    fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {
+        self.ask(|link| {
+            schema::begin(link)?;
+            rebuild::set_aside(link, &self.gateway)
+        })?;
+        self.rebuilding = true;
+        let rebuilt = refill(self).and_then(|()| {
+            self.ask(|link| {
+                let rebuilt = rebuild::keep(link, &self.gateway)?;
+                link.run("COMMIT")?;
+                Ok(rebuilt)
+            })
+        });
+        self.rebuilding = false;
+        if rebuilt.is_err() {
+            // Months that were made for it are not there any more.
+            self.months.clear();
+            let _ = self.link.run("ROLLBACK");
+        }
+        rebuilt
+    }
+
+    fn begin_correcting(&mut self, now: Timestamp, lost: Option<&str>) -> Result<(), StoreError> {
+        let store = || self.name.clone();
+        let begun = self.ask(|link| corrector::begin(link, &self.gateway, lost, now))?;
+        begun.map_err(|obstacle| match obstacle {
+            Obstacle::Busy => StoreError::Correcting { store: store() },
+            Obstacle::Unfinished { gateway, since } => {
+                StoreError::Unfinished { store: store(), gateway, since }
+            }
+        })
+    }
+
+    fn end_correcting(&mut self) -> Result<(), StoreError> {
+        self.ask(|link| corrector::end(link, &self.gateway))
+    }
+
+    fn hold(&mut self) -> Result<(), StoreError> {
+        self.ask(|link| link.run(HOLD))?;
+        self.held = true;
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.held = false;
+        self.ask(|link| link.run("ROLLBACK"))
+    }
+
+    fn newest(&mut self) -> Result<i64, StoreError> {
+        self.ask(ask::newest)
+    }
+
+    fn hours(
+        &mut self,
+        hours: Period,
+        tenant: Option<&str>,
+        grain: Granularity<'_>,
+        visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| match self.held {
+            true => hours::visit_held(link, hours, tenant, grain, visit),
+            false => hours::visit(link, hours, tenant, grain, visit),
+        })
+    }
+
+    fn posts(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| ask::posts(link, period, tenant, visit))
+    }
+
+    fn written(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &AdmissionKey,
+        limit: u32,
+        page: &mut Written,
+    ) -> Result<Option<AdmissionKey>, StoreError> {
+        self.ask(|link| ask::written(link, filter, newest, (start, limit), page))
+    }
+
+    fn corrections(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| ask::corrections(link, period, tenant, visit))
+    }
+
+    fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
+        self.ask(|link| ask::entries(link, period, tenant))
+    }
+
+    fn admitted(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        start: &AdmissionKey,
+        limit: u32,
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError> {
+        self.ask(|link| ask::admitted(link, filter, newest, start, limit))
+    }
+
+    fn admitted_before(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        end: &AdmissionKey,
+        limit: u32,
+    ) -> Result<Vec<(AdmissionKey, Record)>, StoreError> {
+        self.ask(|link| ask::admitted_before(link, filter, newest, end, limit))
+    }
+
+    fn place_of_last(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        count: u32,
+    ) -> Result<Option<AdmissionKey>, StoreError> {
+        self.ask(|link| ask::place_of_last(link, filter, newest, count))
+    }
+
+    fn arrived(
+        &mut self,
+        filter: &Filter,
+        after: i64,
+        newest: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Record)>, StoreError> {
+        self.ask(|link| ask::arrived(link, filter, after, newest, limit))
+    }
+}
+
+/// Any time up to `most`: two that were in each other's way do not meet again.
+fn jitter(most: Duration) -> Duration {
+    let share = getrandom::u32().unwrap_or(u32::MAX);
+    most.mul_f64(f64::from(share) / f64::from(u32::MAX))
+}

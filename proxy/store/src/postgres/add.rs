@@ -1,0 +1,209 @@
+//! Adds a batch to the PostgreSQL tables.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use taximeter_ledger::{Correction, RequestId};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::ask::storable;
+use super::fault::Fault;
+use super::hours;
+use super::link::Link;
+use super::schema::VERSION;
+use crate::batch::{Added, Amendment, Batch, Hours};
+use crate::post::Post;
+
+const STATE: &str = "
+    SELECT (SELECT version FROM format), EXISTS (SELECT 1 FROM corrections WHERE waiting)";
+
+const ADD_REQUESTS: &str = "
+    INSERT INTO requests
+    SELECT nextval('arrivals'), * FROM unnest(
+        $1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::text[])
+    ON CONFLICT DO NOTHING
+    RETURNING started_at, id";
+const REQUESTS: &str = "
+    SELECT started_at, id, seq, record
+    FROM unnest($1::bigint[], $2::uuid[]) AS asked (at, request)
+        JOIN requests ON started_at = at AND id = request";
+
+const ADD_CORRECTIONS: &str = "
+    INSERT INTO corrections (id, started_at, corrects, made_at, waiting, seq, correction)
+    SELECT * FROM unnest(
+        $1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::boolean[], $6::bigint[], $7::text[])
+    ON CONFLICT DO NOTHING
+    RETURNING id";
+const WAIT_NO_LONGER: &str = "
+    UPDATE corrections SET waiting = false
+    FROM unnest($1::bigint[], $2::uuid[]) AS added (at, request)
+    WHERE waiting AND started_at = at AND corrects = request
+    RETURNING started_at, corrects, correction";
+
+const SET_CURSOR: &str = "
+    INSERT INTO cursors VALUES ($1, $2, $3, $4)
+    ON CONFLICT (gateway, journal) DO UPDATE SET seq = excluded.seq, chain = excluded.chain";
+
+/// A request: its admission, and its id.
+type Key = (i64, Uuid);
+
+/// Adds what is new, to the hours as well. Needs an open change.
+pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Added, Fault> {
+    let state = link.query_one(STATE, &[])?;
+    // A newer program may have been here since this one began.
+    let format = state.try_get(0)?;
+    if format != VERSION {
+        return Err(Fault::Format { found: format, known: VERSION });
+    }
+    let mut hours = Hours::default();
+    let new = add_posts(link, &batch.posts)?;
+    new.values().for_each(|post| hours.add_post(post));
+    if state.try_get(1)? && !new.is_empty() {
+        add_waiting(link, &new, &mut hours)?;
+    }
+    let corrections = add_corrections(link, &batch.corrections, &mut hours)?;
+    hours::add(link, &mut hours)?;
+    if let Some((journal, end)) = batch.end {
+        let (seq, chain) = (end.seq.cast_signed(), i64::from(end.chain));
+        let given = [
+            (&gateway as _, Type::TEXT),
+            (&journal as _, Type::TEXT),
+            (&seq as _, Type::INT8),
+            (&chain as _, Type::INT8),
+        ];
+        link.query(SET_CURSOR, &given)?;
+    }
+    Ok(Added { posts: count(new.len()), corrections })
+}
+
+/// Those that were not there.
+fn add_posts<'a, 'b>(
+    link: &Link,
+    posts: &'b [Post<'a>],
+) -> Result<BTreeMap<Key, &'b Post<'a>>, Fault> {
+    if posts.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let keys = posts.iter().map(key);
+    let (started, ids): (Vec<_>, Vec<_>) = keys.clone().unzip();
+    let ended: Vec<_> = posts.iter().map(|post| post.ended_at.as_microsecond()).collect();
+    let tenants: Vec<_> = posts.iter().map(|post| storable(&post.tenant)).collect();
+    let upstreams: Vec<_> = posts.iter().map(|post| storable(&post.upstream)).collect();
+    let models: Vec<Option<Cow<'_, str>>> =
+        posts.iter().map(|post| post.model().map(storable)).collect();
+    let tokens = |of: fn(&Post<'_>) -> Option<u64>| {
+        posts.iter().map(|post| of(post).map(u64::cast_signed)).collect::<Vec<_>>()
+    };
+    let input = tokens(|post| post.usage.input_tokens);
+    let output = tokens(|post| post.usage.output_tokens);
+    let seqs: Vec<_> = posts.iter().map(|post| post.seq.cast_signed()).collect();
+    let records: Vec<_> = posts.iter().map(|post| post.record).collect();
+    let rows = link.query(
+        ADD_REQUESTS,
+        &[
+            (&started, Type::INT8_ARRAY),
+            (&ids, Type::UUID_ARRAY),
+            (&ended, Type::INT8_ARRAY),
+            (&tenants, Type::TEXT_ARRAY),
+            (&upstreams, Type::TEXT_ARRAY),
+            (&models, Type::TEXT_ARRAY),
+            (&input, Type::INT8_ARRAY),
+            (&output, Type::INT8_ARRAY),
+            (&seqs, Type::INT8_ARRAY),
+            (&records, Type::TEXT_ARRAY),
+        ],
+    )?;
+    let new = rows.iter().map(read_key).collect::<Result<HashSet<Key>, _>>()?;
+    // Of one that is twice in the batch, the first is there.
+    let posts = keys.zip(posts).rev();
+    Ok(posts.filter(|(key, _)| new.contains(key)).collect())
+}
+
+/// The corrections that came before their request.
+fn add_waiting(
+    link: &Link,
+    new: &BTreeMap<Key, &Post<'_>>,
+    hours: &mut Hours,
+) -> Result<(), Fault> {
+    let (started, ids): (Vec<_>, Vec<_>) = new.keys().copied().unzip();
+    let given = [(&started as _, Type::INT8_ARRAY), (&ids as _, Type::UUID_ARRAY)];
+    for row in link.query(WAIT_NO_LONGER, &given)? {
+        let correction: Correction =
+            serde_json::from_str(row.try_get(2)?).map_err(Fault::unreadable)?;
+        if let Some(post) = new.get(&read_key(&row)?) {
+            hours.add_correction(post, &correction);
+        }
+    }
+    Ok(())
+}
+
+/// How many were not there.
+fn add_corrections(
+    link: &Link,
+    amendments: &[Amendment<'_>],
+    hours: &mut Hours,
+) -> Result<u64, Fault> {
+    if amendments.is_empty() {
+        return Ok(0);
+    }
+    let corrections = || amendments.iter().map(|amendment| &amendment.correction);
+    let (started, corrects): (Vec<_>, Vec<_>) = corrections().map(corrected_key).unzip();
+    let given = [(&started as _, Type::INT8_ARRAY), (&corrects as _, Type::UUID_ARRAY)];
+    let mut requests: HashMap<Key, (u64, String)> = HashMap::new();
+    for row in link.query(REQUESTS, &given)? {
+        let seq = row.try_get(2).map(i64::cast_unsigned)?;
+        requests.insert(read_key(&row)?, (seq, row.try_get(3)?));
+    }
+    let ids: Vec<_> = corrections().map(|correction| correction.id.0).collect();
+    let made: Vec<_> = corrections().map(|c| c.made_at.as_microsecond()).collect();
+    let waiting: Vec<_> =
+        corrections().map(|c| !requests.contains_key(&corrected_key(c))).collect();
+    let seqs: Vec<_> = amendments.iter().map(|amendment| amendment.seq.cast_signed()).collect();
+    let texts: Vec<_> = amendments.iter().map(|amendment| amendment.json).collect();
+    let rows = link.query(
+        ADD_CORRECTIONS,
+        &[
+            (&ids, Type::UUID_ARRAY),
+            (&started, Type::INT8_ARRAY),
+            (&corrects, Type::UUID_ARRAY),
+            (&made, Type::INT8_ARRAY),
+            (&waiting, Type::BOOL_ARRAY),
+            (&seqs, Type::INT8_ARRAY),
+            (&texts, Type::TEXT_ARRAY),
+        ],
+    )?;
+    let mut new = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>()?;
+    let added = count(new.len());
+    for correction in corrections() {
+        if !new.remove(&correction.id.0) {
+            continue;
+        }
+        if let Some((seq, record)) = requests.get(&corrected_key(correction)) {
+            let post = Post::read(*seq, record).map_err(Fault::unreadable)?;
+            hours.add_correction(&post, correction);
+        }
+    }
+    Ok(added)
+}
+
+fn key(post: &Post<'_>) -> Key {
+    let RequestId(id) = post.id;
+    (post.started_at.as_microsecond(), id)
+}
+
+fn corrected_key(correction: &Correction) -> Key {
+    let RequestId(id) = correction.corrects;
+    (correction.started_at.as_microsecond(), id)
+}
+
+/// From the first two columns.
+fn read_key(row: &Row) -> Result<Key, Fault> {
+    Ok((row.try_get(0)?, row.try_get(1)?))
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

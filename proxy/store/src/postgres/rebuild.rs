@@ -1,0 +1,82 @@
+//! Rebuilds the rows from the journals, and keeps old rows that the journals no longer have.
+//!
+//! All of it is one transaction. Others read the old rows until it ends.
+
+use tokio_postgres::types::Type;
+
+use super::add;
+use super::fault::Fault;
+use super::link::Link;
+use crate::batch::{Amendment, Batch};
+use crate::database::Rebuilt;
+use crate::post::Post;
+
+/// Requests and corrections read at once.
+const PAGE: i64 = 512;
+
+/// Cursors of other gateways stay: all that their journals gave is kept.
+const SET_ASIDE: &str = "
+    SET LOCAL statement_timeout = 0;
+    CREATE TEMPORARY TABLE old_requests ON COMMIT DROP AS
+        SELECT number, seq, record FROM requests;
+    CREATE INDEX ON old_requests (number);
+    CREATE TEMPORARY TABLE old_corrections ON COMMIT DROP AS
+        SELECT number, seq, correction FROM corrections;
+    CREATE INDEX ON old_corrections (number);
+    DELETE FROM requests;
+    DELETE FROM corrections;
+    DELETE FROM hours;
+    DELETE FROM combinations;
+    DELETE FROM lines";
+const FORGET_CURSORS: &str = "DELETE FROM cursors WHERE gateway = $1";
+const OLD_REQUESTS: &str = "
+    SELECT number, seq, record FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
+const OLD_CORRECTIONS: &str = "
+    SELECT number, seq, correction FROM old_corrections WHERE number > $1 ORDER BY number LIMIT $2";
+
+/// Makes room. Needs an open change.
+pub(super) fn set_aside(link: &Link, gateway: &str) -> Result<(), Fault> {
+    link.run_on_all(SET_ASIDE)?;
+    link.query(FORGET_CURSORS, &[(&gateway, Type::TEXT)]).map(|_| ())
+}
+
+/// Adds what was set aside and is not here again.
+pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
+    let mut kept = Rebuilt::default();
+    each_page(link, OLD_REQUESTS, |rows| {
+        let posts = rows.iter().map(|(seq, record)| Post::read(*seq, record));
+        let posts = posts.collect::<Result<_, _>>().map_err(Fault::unreadable)?;
+        let added = add::batch(link, gateway, &Batch { posts, ..Batch::default() })?;
+        kept.kept_records += added.posts;
+        Ok(())
+    })?;
+    each_page(link, OLD_CORRECTIONS, |rows| {
+        let corrections = rows.iter().map(|(seq, json)| Amendment::read(*seq, json));
+        let corrections = corrections.collect::<Result<_, _>>().map_err(Fault::unreadable)?;
+        let added = add::batch(link, gateway, &Batch { corrections, ..Batch::default() })?;
+        kept.kept_corrections += added.corrections;
+        Ok(())
+    })?;
+    Ok(kept)
+}
+
+/// Shows `visit` sequence numbers and JSON.
+fn each_page(
+    link: &Link,
+    question: &str,
+    mut visit: impl FnMut(&[(u64, String)]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut after = 0_i64;
+    loop {
+        let rows = link.query(question, &[(&after, Type::INT8), (&PAGE, Type::INT8)])?;
+        let mut page = Vec::with_capacity(rows.len());
+        for row in rows {
+            after = row.try_get(0)?;
+            page.push((row.try_get(1).map(i64::cast_unsigned)?, row.try_get(2)?));
+        }
+        if page.is_empty() {
+            return Ok(());
+        }
+        visit(&page)?;
+    }
+}

@@ -1,0 +1,193 @@
+//! The PostgreSQL tables, in a schema of their own.
+//!
+//! `requests` has one table per month of admission, so that an old month can be detached and
+//! dropped at once. The other tables are as in SQLite. Requests get their numbers under the lock
+//! that every change takes first and keeps until it is visible to all. So no number is visible
+//! before all lower ones are, and changes never deadlock.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use tokio_postgres::types::Type;
+
+use super::fault::Fault;
+use super::link::Link;
+use crate::post::Post;
+
+const TABLES: &str = "
+    SET LOCAL search_path = taximeter;
+    CREATE SEQUENCE arrivals;
+    CREATE TABLE requests (
+        number bigint NOT NULL,       -- order of arrival
+        started_at bigint NOT NULL,   -- admission, microseconds since 1970
+        id uuid NOT NULL,
+        ended_at bigint NOT NULL,     -- microseconds since 1970
+        tenant text NOT NULL,
+        upstream text NOT NULL,
+        model text,                   -- the answer's, or the request's
+        input_tokens bigint,
+        output_tokens bigint,
+        seq bigint NOT NULL,          -- its entry in the journal of its gateway
+        record text NOT NULL,         -- that entry's JSON, byte for byte
+        PRIMARY KEY (started_at, id)
+    ) PARTITION BY RANGE (started_at);
+    CREATE INDEX ON requests (number);
+    CREATE TABLE corrections (
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        id uuid PRIMARY KEY,          -- its own
+        started_at bigint NOT NULL,   -- admission of the request
+        corrects uuid NOT NULL,       -- id of the request
+        made_at bigint NOT NULL,      -- microseconds since 1970
+        waiting boolean NOT NULL,     -- until its request is here: it counts in no hour
+        seq bigint NOT NULL,          -- its entry in the journal of corrections
+        correction text NOT NULL      -- that entry's JSON
+    );
+    CREATE INDEX ON corrections (started_at, corrects, made_at);
+    CREATE INDEX ON corrections (started_at, corrects) WHERE waiting;
+    CREATE TABLE combinations (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        digest bytea NOT NULL UNIQUE, -- SHA-256 of what follows: an index takes no long text
+        tenant text NOT NULL,
+        dimensions text NOT NULL      -- JSON: tenant, model, key and so on
+    );
+    CREATE TABLE lines (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        digest bytea NOT NULL UNIQUE,
+        line text NOT NULL            -- JSON: meter, unit, prices and so on
+    );
+    CREATE TABLE hours (
+        hour bigint NOT NULL,         -- its first instant, microseconds since 1970
+        combination bigint NOT NULL,
+        part bigint NOT NULL,         -- another one where a sum would be too large to be exact
+        requests bigint NOT NULL,
+        input_tokens bigint,
+        cache_read_input_tokens bigint,
+        output_tokens bigint,
+        reasoning_output_tokens bigint,
+        cost numeric,
+        list_cost numeric,
+        unknown_cost_requests bigint NOT NULL,
+        counted_requests bigint NOT NULL,
+        unknown_usage_requests bigint NOT NULL,
+        quantities text NOT NULL,     -- JSON: decimal by number of line
+        PRIMARY KEY (hour, combination, part)
+    ) WITH (fillfactor = 50);
+    CREATE TABLE cursors (
+        gateway text NOT NULL,        -- and its data directory
+        journal text NOT NULL,
+        seq bigint NOT NULL,          -- last entry of the journal that is here
+        chain bigint NOT NULL,        -- its chain: tells this journal from another
+        PRIMARY KEY (gateway, journal)
+    );
+    CREATE TABLE correctors (
+        gateway text PRIMARY KEY,     -- whose journal of corrections may have more than is here
+        since bigint NOT NULL         -- microseconds since 1970
+    )";
+
+/// The format that this program writes.
+pub(super) const VERSION: i32 = 2;
+
+/// Ours, of all that the database's users agree on: “taximete” in ASCII.
+const LOCK: i64 = 0x7461_7869_6d65_7465;
+
+const ENCODING: &str = "SELECT current_setting('server_encoding')";
+/// As the last change left it: `to_regclass` may tell what this session knew before it waited.
+const IS_THERE: &str = "
+    SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'taximeter' AND tablename = $1)";
+const FORMAT: &str = "SELECT version FROM taximeter.format";
+const MAKE: &str = "
+    CREATE SCHEMA IF NOT EXISTS taximeter;
+    CREATE TABLE taximeter.format (version integer NOT NULL)";
+
+/// A partition of `requests`: a calendar month in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Month(Date);
+
+/// Makes the tables where there are none. One does it, others wait.
+///
+/// Errors: `Format` where another version made them; `Unfit`.
+pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
+    if version(link)? == VERSION {
+        return Ok(());
+    }
+    let encoding: String = link.query_one(ENCODING, &[])?.try_get(0)?;
+    if encoding != "UTF8" {
+        return Err(Fault::Unfit(format!(
+            "its encoding is {encoding}, which has not all characters; make one with ENCODING 'UTF8'"
+        )));
+    }
+    begin(link)?;
+    let found = version(link)?;
+    match found {
+        0 => {
+            link.run(MAKE)?;
+            link.run(TABLES)?;
+            link.run(&format!("INSERT INTO taximeter.format VALUES ({VERSION}); COMMIT"))
+        }
+        VERSION => link.run("COMMIT"),
+        _ => Err(Fault::Format { found, known: VERSION }),
+    }
+}
+
+/// The format of what is there; 0 is nothing.
+pub(super) fn version(link: &Link) -> Result<i32, Fault> {
+    if !is_there(link, "format")? {
+        return Ok(0);
+    }
+    Ok(link.query_one(FORMAT, &[])?.try_get(0)?)
+}
+
+/// Begins a change: from here to its end, this is the only one.
+pub(super) fn begin(link: &Link) -> Result<(), Fault> {
+    let limit = super::link::STEP_WAIT.as_millis();
+    link.run(&format!(
+        "BEGIN; SET LOCAL statement_timeout = {limit}; SELECT pg_advisory_xact_lock({LOCK})"
+    ))
+}
+
+impl Month {
+    /// The months of admission, and the one after each: it is there when it begins.
+    pub(super) fn of(posts: &[Post<'_>]) -> BTreeSet<Self> {
+        let admitted = |post: &Post<'_>| {
+            let month = Self::at(post.started_at);
+            [Some(month), month.next()].into_iter().flatten()
+        };
+        posts.iter().flat_map(admitted).collect()
+    }
+
+    fn at(instant: Timestamp) -> Self {
+        Self(TimeZone::UTC.to_datetime(instant).date().first_of_month())
+    }
+
+    fn next(self) -> Option<Self> {
+        self.0.checked_add(1.month()).ok().map(Self)
+    }
+
+    /// Makes its table where there is none. Needs an open change.
+    ///
+    /// It is attached, not made in its place: so nobody who reads has to wait.
+    pub(super) fn make(self, link: &Link) -> Result<(), Fault> {
+        let table = format!("requests_{:04}_{:02}", self.0.year(), self.0.month());
+        if is_there(link, &table)? {
+            return Ok(());
+        }
+        let from = bound(Some(self), "MINVALUE");
+        let to = bound(self.next(), "MAXVALUE");
+        link.run(&format!(
+            "CREATE TABLE \"{table}\" (LIKE requests INCLUDING ALL);
+             ALTER TABLE requests ATTACH PARTITION \"{table}\"
+                FOR VALUES FROM ({from}) TO ({to})"
+        ))
+    }
+}
+
+fn is_there(link: &Link, table: &str) -> Result<bool, Fault> {
+    Ok(link.query_one(IS_THERE, &[(&table, Type::TEXT)])?.try_get(0)?)
+}
+
+fn bound(month: Option<Month>, otherwise: &str) -> String {
+    let first = month.and_then(|Month(date)| TimeZone::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok());
+    first.map_or_else(|| otherwise.to_owned(), |first| first.as_microsecond().to_string())
+}

@@ -1,0 +1,189 @@
+//! The thread of `serve` that sends the ledger's requests and their corrections to a receiver of
+//! CloudEvents.
+//!
+//! It reads the journals in their order, one batch at a time, and sends each batch again until the
+//! receiver takes it. So an outage of the receiver costs only disk space. An event keeps its id, so
+//! that a receiver can drop duplicates. A correction comes after its request, because the request
+//! was written first. If the receiver refuses a batch, the thread halves the batch until it finds
+//! the event at fault. It sets that event aside and sends the others.
+
+mod cursor;
+mod fault;
+mod line;
+mod receiver;
+mod rejected;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use taximeter_config::Push;
+use taximeter_journal::PushOutcome;
+use taximeter_net::retry::backoff;
+use taximeter_net::sending::SenderThread;
+use tokio::time::{sleep, timeout};
+
+use self::cursor::PushCursor;
+use self::fault::PushFault;
+use self::line::{Line, Tell};
+use self::receiver::{Answer, Receiver};
+
+/// Time between two looks at a journal that has nothing new.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long what is left may take at the end; the rest is sent at the next start.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+/// Cursors, in the data directory.
+const CURSOR: &str = "push.json";
+const CORRECTIONS_CURSOR: &str = "push-corrections.json";
+
+/// The thread that sends new events.
+#[derive(Debug)]
+pub struct Delivery(SenderThread);
+
+impl Delivery {
+    /// Starts to send the entries of the journal in `data_dir` that come after entry `newest`, or
+    /// after the last one that was sent before.
+    ///
+    /// Errors: the system has no thread for it, or no runtime; the data directory cannot be written.
+    pub fn start(
+        data_dir: &Path,
+        config: &Push,
+        newest: u64,
+        tell: impl Fn(&PushOutcome<'_>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let file = data_dir.join(CURSOR);
+        let cursor = PushCursor::load(&file, || Ok::<_, io::Error>(newest))?.unless_beyond(newest);
+        // From now on nothing is dropped that the receiver lacks, also of another journal.
+        cursor.save(&file)?;
+        let queue = Queue {
+            requests: Line::new(data_dir.to_owned(), file, cursor),
+            corrections: None,
+            dir: data_dir.to_owned(),
+            receiver: Receiver::new(config),
+            batch_max: config.batch_max,
+            tell: Box::new(tell),
+        };
+        let sending = SenderThread::start("push", queue, Queue::send_all, async |queue| {
+            // A receiver that is down now gets it after the next start.
+            let _ = timeout(STOP_WAIT, queue.send_rest()).await;
+        })?;
+        Ok(Self(sending))
+    }
+
+    /// Asks the thread to send the rest, if the receiver takes it soon, and to end. Does not wait
+    /// for it.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Waits until the thread has ended.
+    pub async fn ended(self) {
+        self.0.ended().await;
+    }
+}
+
+/// The sequence numbers of the last request and the last correction of `data_dir` that need not be
+/// sent again.
+pub fn sent(data_dir: &Path) -> (u64, u64) {
+    (PushCursor::sent(&data_dir.join(CURSOR)), PushCursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
+}
+
+/// What is still to be sent.
+struct Queue {
+    dir: PathBuf,
+    requests: Line,
+    /// `None` until it is known where they begin.
+    corrections: Option<Line>,
+    receiver: Receiver,
+    batch_max: usize,
+    tell: Tell,
+}
+
+impl Queue {
+    /// Sends for ever.
+    async fn send_all(&mut self) {
+        let mut attempt = 0;
+        loop {
+            match self.send_rest().await {
+                Ok(()) => {
+                    attempt = 0;
+                    sleep(LOOK_INTERVAL).await;
+                }
+                Err(fault) => {
+                    (self.tell)(&PushOutcome::Failed { reason: &fault.to_string() });
+                    let asked =
+                        if let PushFault::Receiver { wait, .. } = &fault { *wait } else { None };
+                    sleep(backoff(attempt, asked)).await;
+                    attempt += 1;
+                }
+            }
+        }
+    }
+
+    /// Sends all that the journals have.
+    async fn send_rest(&mut self) -> Result<(), PushFault> {
+        let Self { dir, requests, corrections, receiver, batch_max, tell } = self;
+        let corrections = match corrections {
+            Some(line) => line,
+            None => corrections.insert(open_corrections(dir)?),
+        };
+        let mut sender = Sender { dir, receiver, tell };
+        loop {
+            // Read before the requests are: so each of theirs is among those.
+            corrections.read(*batch_max, tell)?;
+            loop {
+                requests.read(*batch_max, tell)?;
+                if requests.pending().len() == 0 {
+                    break;
+                }
+                sender.send(requests).await?;
+            }
+            if corrections.pending().len() == 0 {
+                return Ok(());
+            }
+            sender.send(corrections).await?;
+        }
+    }
+}
+
+/// Those that are written from the first start on: what was there before is not sent.
+fn open_corrections(dir: &Path) -> Result<Line, PushFault> {
+    let (journal, file) = (dir.join(taximeter_journal::CORRECTIONS), dir.join(CORRECTIONS_CURSOR));
+    let cursor = PushCursor::load(&file, || line::newest(&journal))?;
+    Ok(Line::new(journal, file, cursor))
+}
+
+/// Sends what is pending.
+struct Sender<'a> {
+    dir: &'a Path,
+    receiver: &'a Receiver,
+    tell: &'a Tell,
+}
+
+impl Sender<'_> {
+    /// Sends all that is pending, in pieces where the receiver refuses the whole.
+    async fn send(&mut self, line: &mut Line) -> Result<(), PushFault> {
+        let mut size = line.pending().len();
+        while line.pending().len() > 0 {
+            let count = size.min(line.pending().len());
+            let events = line.pending().take(count).map(|event| &*event.json);
+            match self.receiver.send(events).await {
+                Answer::Stored => {
+                    line.done(count)?;
+                    (self.tell)(&PushOutcome::Stored { events: count });
+                }
+                Answer::Refused { .. } if count > 1 => size = count.div_ceil(2),
+                Answer::Refused { reason } => {
+                    if let Some(event) = line.pending().next() {
+                        rejected::set_aside(self.dir, &event.json, &reason)?;
+                        (self.tell)(&PushOutcome::Rejected { id: event.id, reason: &reason });
+                    }
+                    line.done(1)?;
+                    size = line.pending().len();
+                }
+                Answer::Later { reason, wait } => return Err(PushFault::Receiver { reason, wait }),
+            }
+        }
+        Ok(())
+    }
+}

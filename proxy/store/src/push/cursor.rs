@@ -1,0 +1,156 @@
+//! How far the receiver has the journal, stored on disk.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use taximeter_ledger::Position;
+use tempfile::NamedTempFile;
+
+/// The last entry that need not be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PushCursor {
+    seq: u64,
+    /// Tells this journal from another; unknown where nothing was sent yet.
+    chain: Option<u32>,
+}
+
+/// What the journal has where the cursor is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing yet.
+    Nothing,
+    /// The last entry that was sent: what follows is new.
+    Last,
+    /// The entry after it.
+    Next,
+    /// A later one: those between were dropped.
+    Gap { first: u64, last: u64 },
+    /// Another journal.
+    Other,
+}
+
+impl PushCursor {
+    /// Before the first entry.
+    pub(super) const START: Self = Self { seq: 0, chain: None };
+
+    pub(super) const fn at(position: Position) -> Self {
+        Self { seq: position.seq, chain: Some(position.chain) }
+    }
+
+    /// Where sending stopped, by its `file`; after the `newest` entry where it never began, which is
+    /// kept, so that what comes while the receiver is down is sent after the next start too. A file
+    /// that cannot be read says nothing, so that all is sent again: better twice than never.
+    ///
+    /// Errors: `newest`'s; the file cannot be written.
+    pub(super) fn load<E: From<io::Error>>(
+        file: &Path,
+        newest: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<Self, E> {
+        match fs::read(file) {
+            Ok(json) => Ok(serde_json::from_slice(&json).unwrap_or(Self::START)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let cursor = Self { seq: newest()?, chain: None };
+                cursor.save(file)?;
+                Ok(cursor)
+            }
+            Err(_) => Ok(Self::START),
+        }
+    }
+
+    /// The same; from the start of a journal that ends at `newest` and so is another one.
+    pub(super) const fn unless_beyond(self, newest: u64) -> Self {
+        if self.seq > newest { Self::START } else { self }
+    }
+
+    /// The last entry that need not be sent again; 0 where nobody knows.
+    pub(super) fn sent(file: &Path) -> u64 {
+        let json = fs::read(file).unwrap_or_default();
+        serde_json::from_slice(&json).unwrap_or(Self::START).seq
+    }
+
+    /// Takes the old one's place in one step.
+    pub(super) fn save(self, path: &Path) -> io::Result<()> {
+        let file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+        serde_json::to_writer(&file, &self)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    /// From which sequence number to read.
+    pub(super) const fn first(self) -> u64 {
+        // The last one is read again to see that it is the same journal.
+        if self.chain.is_some() { self.seq } else { self.seq + 1 }
+    }
+
+    /// What it means that the journal begins with `first`, read from [`PushCursor::first`] on.
+    pub(super) fn check(self, first: Option<Position>) -> Found {
+        match (first, self.chain) {
+            (None, _) => Found::Nothing,
+            (Some(found), Some(chain)) if found.seq == self.seq => {
+                if found.chain == chain {
+                    Found::Last
+                } else {
+                    Found::Other
+                }
+            }
+            (Some(found), _) if found.seq > self.seq + 1 => {
+                Found::Gap { first: self.seq + 1, last: found.seq - 1 }
+            }
+            (Some(_), _) => Found::Next,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: PushCursor = PushCursor { seq: 7, chain: Some(9) };
+
+    fn load(file: &Path, newest: u64) -> PushCursor {
+        PushCursor::load(file, || Ok::<_, io::Error>(newest)).unwrap().unless_beyond(newest)
+    }
+
+    #[test]
+    fn it_is_where_it_was_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("push.json");
+        assert_eq!(PushCursor::sent(&file), 0);
+        let first = PushCursor { seq: 5, chain: None };
+        assert_eq!(load(&file, 5), first);
+        assert_eq!(load(&file, 9), first, "what came before anything was sent is not left out");
+        SENT.save(&file).unwrap();
+        assert_eq!(load(&file, 20), SENT);
+        assert_eq!(PushCursor::sent(&file), 7);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_and_a_shorter_journal_send_all_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("push.json");
+        SENT.save(&file).unwrap();
+        assert_eq!(load(&file, 6), PushCursor::START);
+        fs::write(&file, "{").unwrap();
+        assert_eq!(PushCursor::sent(&file), 0);
+        assert_eq!(load(&file, 20), PushCursor::START);
+    }
+
+    #[test]
+    fn it_knows_its_journal_and_what_is_missing() {
+        let at = |seq, chain| Some(Position { seq, chain });
+        assert_eq!(SENT.first(), 7);
+        assert_eq!(SENT.check(at(7, 9)), Found::Last);
+        assert_eq!(SENT.check(at(7, 8)), Found::Other);
+        assert_eq!(SENT.check(at(8, 1)), Found::Next);
+        assert_eq!(SENT.check(at(11, 1)), Found::Gap { first: 8, last: 10 });
+        assert_eq!(SENT.check(None), Found::Nothing);
+        assert_eq!(
+            (PushCursor::START.first(), PushCursor::START.check(at(1, 5))),
+            (1, Found::Next)
+        );
+    }
+}

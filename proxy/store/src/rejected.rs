@@ -1,0 +1,58 @@
+//! Writes entries that the store cannot read to files, for people to read. Each entry has a file of
+//! its own, so that feeding the same journal again writes the same file again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use taximeter_ledger::{Fault, Framed};
+use tempfile::NamedTempFile;
+
+/// Their folder in the data directory.
+const DIR: &str = "rejected";
+
+#[derive(Serialize)]
+struct RejectedEntry<'a> {
+    journal: &'a str,
+    seq: u64,
+    kind: String,
+    reason: String,
+    /// As it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a str>,
+    /// The same, in hexadecimal digits, where it is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_hex: Option<String>,
+}
+
+/// Keeps an entry of `journal`, and why the store cannot read it, in the data directory `dir`; on
+/// the disk when this returns. Where it is.
+pub(crate) fn set_aside(
+    dir: &Path,
+    journal: &str,
+    framed: &Framed,
+    fault: &Fault,
+) -> io::Result<PathBuf> {
+    let Framed { seq, chain, kind, payload, .. } = framed;
+    let text = str::from_utf8(payload).ok();
+    let hex = || payload.iter().map(|byte| format!("{byte:02x}")).collect();
+    let rejected = RejectedEntry {
+        journal,
+        seq: *seq,
+        kind: format!("{kind:?}").to_lowercase(),
+        reason: fault.to_string(),
+        payload: text,
+        payload_hex: if text.is_none() { Some(hex()) } else { None },
+    };
+    let folder = dir.join(DIR);
+    fs::create_dir_all(&folder)?;
+    let file = NamedTempFile::new_in(&folder)?;
+    serde_json::to_writer_pretty(&file, &rejected)?;
+    file.as_file().sync_all()?;
+    // The chain tells it from an entry of another journal that had the number before.
+    let path = folder.join(format!("{journal}-{seq:020}-{chain:08x}.json"));
+    file.persist(&path)?;
+    fs::File::open(&folder)?.sync_all()?;
+    Ok(path)
+}

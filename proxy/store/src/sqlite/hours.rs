@@ -1,0 +1,223 @@
+//! The sums per hour, as rows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use rust_decimal::Decimal;
+use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
+
+use super::ask::{money, tokens, unreadable};
+use crate::batch::Hours;
+use crate::grain::{Gathering, Granularity, Numbered};
+
+const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
+const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";
+const LINE: &str = "SELECT line FROM lines WHERE number = ?1";
+const LINE_NUMBER: &str = "SELECT number FROM lines WHERE line = ?1";
+const ADD_LINE: &str = "INSERT INTO lines VALUES (NULL, ?1)";
+
+const LAST_PART: &str = "
+    SELECT requests, input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
+        cost, list_cost, unknown_cost_requests, counted_requests, unknown_usage_requests,
+        quantities, part
+    FROM hours
+    WHERE hour = ?1 AND combination = ?2
+    ORDER BY part DESC
+    LIMIT 1";
+const SET_PART: &str = "
+    INSERT OR REPLACE INTO hours VALUES
+        (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+
+/// Hours are picked by time, and come in order.
+const HOURS: &str = "
+    SELECT requests, input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
+        cost, list_cost, unknown_cost_requests, counted_requests, unknown_usage_requests,
+        quantities, hour, combination
+    FROM hours
+    WHERE hour >= ?1 AND hour < ?2
+        AND (?3 IS NULL OR combination IN (SELECT number FROM combinations WHERE tenant = ?3))
+    ORDER BY hour, combination, part";
+const DIMENSIONS: &str = "SELECT dimensions FROM combinations WHERE number = ?1";
+
+/// What the numbers of lines stand for, as far as they were met since the transaction or question
+/// began: another process may number them anew.
+#[derive(Default)]
+struct Lines {
+    by_number: HashMap<i64, LineKey>,
+    numbers: HashMap<LineKey, i64>,
+}
+
+/// Adds `added` to the hours that are here. Needs an open transaction.
+pub(super) fn add(connection: &Connection, added: &mut Hours) -> rusqlite::Result<()> {
+    let mut lines = Lines::default();
+    for (key, parts) in added.take() {
+        let combination = combination(connection, &key)?;
+        for added in parts {
+            let hour = key.hour.as_microsecond();
+            let mut last = connection.prepare_cached(LAST_PART)?;
+            let last = last.query_row((hour, combination), |row| {
+                Ok((row.get(11)?, lines.hour(connection, numbered(row)?)?))
+            });
+            let (part, sum) = match last.optional()? {
+                None => (0, added),
+                Some((part, mut sum)) => match sum.add(&added) {
+                    Ok(()) => (part, sum),
+                    Err(_) => (part + 1, added),
+                },
+            };
+            write(connection, &mut lines, (hour, combination, part), &sum)?;
+        }
+    }
+    Ok(())
+}
+
+/// Shows the sums of whole hours, as finely as `grain` says; those that it tells apart by the hour
+/// in order of time.
+pub(super) fn visit(
+    connection: &Connection,
+    hours: Period,
+    tenant: Option<&str>,
+    grain: Granularity<'_>,
+    visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let (from, to) = (hours.from().as_microsecond(), hours.to().as_microsecond());
+    let mut lines = Lines::default();
+    let mut show = |sums: Vec<(HourKey, Numbered)>| {
+        for (key, sum) in sums {
+            if visit(key, lines.hour(connection, sum)?).is_break() {
+                return Ok::<_, rusqlite::Error>(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    };
+    let mut gathering = Gathering::new(grain);
+    let mut query = connection.prepare_cached(HOURS)?;
+    let mut rows = query.query(params![from, to, tenant])?;
+    while let Some(row) = rows.next()? {
+        let hour = Timestamp::from_microsecond(row.get(11)?).map_err(|e| unreadable(11, e))?;
+        let mut sums = if gathering.is_due(hour) { gathering.take() } else { Vec::new() };
+        let number = row.get(12)?;
+        let key = || dimensions(connection, number);
+        sums.extend(gathering.add((hour, number), numbered(row)?, key)?);
+        if show(sums)?.is_break() {
+            return Ok(());
+        }
+    }
+    show(gathering.take()).map(|_| ())
+}
+
+/// An hour, from the first columns of `row`.
+fn numbered(row: &Row<'_>) -> rusqlite::Result<Numbered> {
+    let count = |column| row.get(column).map(i64::cast_unsigned);
+    let sums = Sums {
+        requests: count(0)?,
+        input_tokens: tokens(row, 1)?,
+        cache_read_input_tokens: tokens(row, 2)?,
+        output_tokens: tokens(row, 3)?,
+        reasoning_output_tokens: tokens(row, 4)?,
+        cost: money(row, 5)?,
+        list_cost: money(row, 6)?,
+        unknown_cost_requests: row.get(7)?,
+        counted_requests: count(8)?,
+        unknown_usage_requests: count(9)?,
+    };
+    let json = row.get_ref(10)?.as_str().map_err(|error| unreadable(10, error))?;
+    Numbered::new(sums, json).map_err(|error| unreadable(10, error))
+}
+
+fn write(
+    connection: &Connection,
+    lines: &mut Lines,
+    (hour, combination, part): (i64, i64, i64),
+    sum: &Hour,
+) -> rusqlite::Result<()> {
+    let Hour { sums, lines: quantities } = sum;
+    let quantities: BTreeMap<i64, Decimal> = quantities
+        .iter()
+        .map(|(line, quantity)| Ok((lines.number(connection, line)?, *quantity)))
+        .collect::<rusqlite::Result<_>>()?;
+    let text = |amount: Option<Decimal>| amount.map(|amount| amount.to_string());
+    connection.prepare_cached(SET_PART)?.execute(params![
+        hour,
+        combination,
+        part,
+        sums.requests.cast_signed(),
+        sums.input_tokens.map(u64::cast_signed),
+        sums.cache_read_input_tokens.map(u64::cast_signed),
+        sums.output_tokens.map(u64::cast_signed),
+        sums.reasoning_output_tokens.map(u64::cast_signed),
+        text(sums.cost),
+        text(sums.list_cost),
+        sums.unknown_cost_requests,
+        sums.counted_requests.cast_signed(),
+        sums.unknown_usage_requests.cast_signed(),
+        json(&quantities)?,
+    ])?;
+    Ok(())
+}
+
+fn combination(connection: &Connection, key: &HourKey) -> rusqlite::Result<i64> {
+    let dimensions = json(key)?;
+    let found = number(connection, COMBINATION, &dimensions)?;
+    found.map_or_else(
+        || connection.prepare_cached(ADD_COMBINATION)?.insert((key.tenant.as_str(), &dimensions)),
+        Ok,
+    )
+}
+
+/// What the number of a combination stands for.
+fn dimensions(connection: &Connection, number: i64) -> rusqlite::Result<HourKey> {
+    let mut query = connection.prepare_cached(DIMENSIONS)?;
+    let json: String = query.query_row([number], |row| row.get(0))?;
+    serde_json::from_str(&json).map_err(|error| unreadable(0, error))
+}
+
+impl Lines {
+    /// A row with its lines in place of their numbers.
+    fn hour(&mut self, connection: &Connection, row: Numbered) -> rusqlite::Result<Hour> {
+        let Numbered { sums, quantities } = row;
+        let mut hour = Hour { sums, lines: BTreeMap::new() };
+        for (number, quantity) in quantities {
+            hour.lines.insert(self.line(connection, number)?.clone(), quantity);
+        }
+        Ok(hour)
+    }
+
+    /// What `number` stands for.
+    fn line(&mut self, connection: &Connection, number: i64) -> rusqlite::Result<&LineKey> {
+        use std::collections::hash_map::Entry;
+        match self.by_number.entry(number) {
+            Entry::Occupied(line) => Ok(line.into_mut()),
+            Entry::Vacant(place) => {
+                let mut query = connection.prepare_cached(LINE)?;
+                let json: String = query.query_row([number], |row| row.get(0))?;
+                Ok(place.insert(serde_json::from_str(&json).map_err(|e| unreadable(0, e))?))
+            }
+        }
+    }
+
+    /// The number that stands for `line`; a new one when it is new.
+    fn number(&mut self, connection: &Connection, line: &LineKey) -> rusqlite::Result<i64> {
+        if let Some(number) = self.numbers.get(line) {
+            return Ok(*number);
+        }
+        let json = json(line)?;
+        let number = match number(connection, LINE_NUMBER, &json)? {
+            Some(number) => number,
+            None => connection.prepare_cached(ADD_LINE)?.insert([&json])?,
+        };
+        self.numbers.insert(line.clone(), number);
+        Ok(number)
+    }
+}
+
+fn number(connection: &Connection, question: &str, json: &str) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached(question)?.query_row([json], |row| row.get(0)).optional()
+}
+
+fn json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}

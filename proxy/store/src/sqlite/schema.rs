@@ -1,0 +1,98 @@
+//! The SQLite tables.
+//!
+//! `requests` holds the JSON of each request after the columns that are queried, in the order of
+//! arrival. So inserts go to the end. Its one index is by admission, and ids follow admission. The
+//! index selects a month, grows near its end too, and keeps a request from being stored twice.
+//!
+//! `hours` holds the sums of requests and corrections. Its rows are narrow: values that repeat
+//! every hour are in `combinations` and `lines`. Decimals are exact texts.
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+/// The format that this program writes.
+pub(super) const VERSION: u32 = 2;
+
+/// Large pages: a record fills a good part of a small one, and half the cost of an insert is calls
+/// to the system.
+const PAGE_BYTES: u32 = 16 << 10;
+
+const TABLES: &str = "
+    CREATE TABLE requests (
+        number INTEGER PRIMARY KEY,   -- order of arrival
+        started_at INTEGER NOT NULL,  -- admission, microseconds since 1970
+        id BLOB NOT NULL,             -- UUID
+        ended_at INTEGER NOT NULL,    -- microseconds since 1970
+        tenant TEXT NOT NULL,
+        upstream TEXT NOT NULL,
+        model TEXT,                   -- the answer's, or the request's
+        input_tokens INTEGER,
+        output_tokens INTEGER,
+        seq INTEGER NOT NULL,         -- its entry in the journal
+        record TEXT NOT NULL          -- that entry's JSON
+    ) STRICT;
+    CREATE UNIQUE INDEX admission ON requests (started_at, id);
+    CREATE TABLE corrections (
+        number INTEGER PRIMARY KEY,   -- order of arrival
+        id BLOB NOT NULL UNIQUE,      -- UUID, its own
+        started_at INTEGER NOT NULL,  -- admission of the request
+        corrects BLOB NOT NULL,       -- id of the request
+        made_at INTEGER NOT NULL,     -- microseconds since 1970
+        waiting INTEGER NOT NULL,     -- 1 until its request is here: it counts in no hour
+        seq INTEGER NOT NULL,         -- its entry in the journal of corrections
+        correction TEXT NOT NULL      -- that entry's JSON
+    ) STRICT;
+    CREATE INDEX corrected ON corrections (started_at, corrects, made_at);
+    CREATE INDEX waiting ON corrections (started_at, corrects) WHERE waiting = 1;
+    CREATE TABLE combinations (
+        number INTEGER PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        dimensions TEXT NOT NULL UNIQUE  -- JSON: tenant, model, key and so on
+    ) STRICT;
+    CREATE TABLE lines (
+        number INTEGER PRIMARY KEY,
+        line TEXT NOT NULL UNIQUE     -- JSON: meter, unit, prices and so on
+    ) STRICT;
+    CREATE TABLE hours (
+        hour INTEGER NOT NULL,        -- its first instant, microseconds since 1970
+        combination INTEGER NOT NULL,
+        part INTEGER NOT NULL,        -- another one where a sum would be too large to be exact
+        requests INTEGER NOT NULL,
+        input_tokens INTEGER,
+        cache_read_input_tokens INTEGER,
+        output_tokens INTEGER,
+        reasoning_output_tokens INTEGER,
+        cost TEXT,                    -- decimal
+        list_cost TEXT,               -- decimal
+        unknown_cost_requests INTEGER NOT NULL,
+        counted_requests INTEGER NOT NULL,
+        unknown_usage_requests INTEGER NOT NULL,
+        quantities TEXT NOT NULL,     -- JSON: decimal by number of line
+        PRIMARY KEY (hour, combination, part)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE cursors (
+        journal TEXT PRIMARY KEY,
+        seq INTEGER NOT NULL,         -- last entry of the journal that is here
+        chain INTEGER NOT NULL        -- its chain: tells this journal from another
+    ) STRICT;
+";
+
+/// Synced at checkpoints: a power cut loses at most what the journal can feed again. Statements
+/// keep their plan whatever values they are given; planning one costs more than running it.
+pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")
+}
+
+/// The format of what is there; 0 is nothing.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Makes the tables.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "user_version", VERSION)
+}

@@ -1,0 +1,49 @@
+//! Verification: reads the journals whole, and compares the store with them.
+
+mod account;
+mod compare;
+mod error;
+mod findings;
+pub mod standing;
+mod tally;
+
+use std::path::Path;
+
+use taximeter_journal::CORRECTIONS;
+
+use self::account::{Account, account};
+use self::compare::compare;
+use super::Store;
+use super::journals::feeds;
+
+pub use self::error::{Steps, VerifyError};
+pub use self::findings::Findings;
+pub use self::standing::{fault, journals};
+
+/// Reads both journals whole, feeds the store what it lacks, and compares.
+///
+/// Errors: what cannot be read at all.
+pub fn verify(
+    data_dir: &Path,
+    store: &mut Store,
+    steps: &mut Steps<'_>,
+    findings: &mut Findings,
+) -> Result<(), VerifyError> {
+    let mut requests = account(data_dir, Account::default(), steps)?;
+    requests.tell("journal", data_dir, findings);
+    // A journal that is not whole has been told, and cannot be fed.
+    if requests.examination.faults.is_empty() {
+        store.catch_up(&mut feeds(data_dir))?;
+    }
+    let dir = data_dir.join(CORRECTIONS);
+    let mut corrections = requests.take_posts(store.is_shared());
+    if dir.is_dir() {
+        corrections = account(&dir, corrections, steps)?;
+        corrections.tell("corrections", &dir, findings);
+        // Somebody may have corrected since the store was fed.
+        if requests.examination.faults.is_empty() && corrections.examination.faults.is_empty() {
+            store.catch_up(&mut feeds(data_dir))?;
+        }
+    }
+    compare(store, &requests, &mut corrections, &dir, steps, findings)
+}

@@ -1,0 +1,164 @@
+//! Reads one journal: its entries, their sums, and every fault.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use taximeter_journal::{Altered, Examination, JournalError, examine};
+use taximeter_ledger::{Contradiction, Entry, Framed, Replay, RequestId};
+
+use super::error::Steps;
+use super::findings::{Findings, TOLD_MAX};
+use super::tally::{Scale, Tally, hash};
+
+/// The content of one journal.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) examination: Examination,
+    /// Hashes its posts, and the records that they are compared with.
+    pub(super) scale: Scale,
+    pub(super) replay: Replay,
+    kinds: BTreeMap<&'static str, u64>,
+    contradictions: Vec<Contradiction>,
+    contradictions_count: usize,
+    /// Sums of posts by gateway.
+    pub(super) tallies: BTreeMap<String, Tally>,
+    /// The hash of each correction.
+    pub(super) corrections: HashMap<RequestId, u128>,
+    /// Whether older posts are gone: those of this journal, or of the one that it corrects.
+    lacks_posts: bool,
+}
+
+/// Reads the whole journal in `dir`. `account` has what is known before it.
+///
+/// Errors: the journal cannot be read at all.
+pub(super) fn account(
+    dir: &Path,
+    mut account: Account,
+    steps: &mut Steps<'_>,
+) -> Result<Account, JournalError> {
+    let scale = account.scale.clone();
+    let read = |framed: &Framed, entry: Entry| {
+        let is_post = matches!(entry, Entry::Post(_));
+        let weight = if is_post { scale.weigh(framed.seq, &framed.payload) } else { 0 };
+        (framed.seq, weight, entry)
+    };
+    let examination = examine(dir, read, |(seq, weight, entry)| {
+        steps("journal entries read");
+        account.add(seq, weight, entry);
+    })?;
+    account.examination = examination;
+    Ok(account)
+}
+
+impl Account {
+    /// What is known before the journal of corrections: the posts of these requests. They are already
+    /// reported, and move out of here.
+    pub(super) fn take_posts(&mut self, is_shared: bool) -> Self {
+        // In a shared store, this journal may correct requests of other gateways.
+        let lacks_posts = is_shared || self.examination.first.is_some_and(|first| first > 1);
+        let replay = std::mem::take(&mut self.replay).into_corrections();
+        Self { replay, lacks_posts, ..Self::default() }
+    }
+
+    fn add(&mut self, seq: u64, weight: u64, entry: Entry) {
+        let kind = match &entry {
+            Entry::Reserve(_) => "reservations",
+            Entry::Post(record) => {
+                if self.replay.settlement(record.id).is_none() {
+                    let tally = self.tallies.entry(record.gateway.clone()).or_default();
+                    tally.add(weight, record.cost.as_ref());
+                }
+                "posts"
+            }
+            Entry::Void(_) => "voids",
+            Entry::Progress(_) => "progress",
+            Entry::Correction(correction) => {
+                self.corrections.entry(correction.id).or_insert_with(|| hash(correction));
+                "corrections"
+            }
+            Entry::Checkpoint(_) => "checkpoints",
+        };
+        *self.kinds.entry(kind).or_default() += 1;
+        let applied = self.replay.apply(seq, entry);
+        if let Err(contradiction) = applied
+            && !(self.lacks_posts && matches!(contradiction, Contradiction::NotPosted { .. }))
+        {
+            self.contradictions_count += 1;
+            if self.contradictions.len() < TOLD_MAX {
+                self.contradictions.push(contradiction);
+            }
+        }
+    }
+}
+
+impl Account {
+    /// Reports what was read, and every fault.
+    pub(super) fn tell(&self, name: &str, dir: &Path, findings: &mut Findings) {
+        let Examination { segments, bytes, entries, first, last, .. } = &self.examination;
+        let range = match (first, last) {
+            (Some(first), Some(last)) => format!(", {first} to {last}"),
+            _ => String::new(),
+        };
+        let kinds: Vec<_> =
+            self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        findings.hear(format!(
+            "{name} {}: {segments} segments, {bytes} bytes, {entries} entries{range}",
+            dir.display()
+        ));
+        if !kinds.is_empty() {
+            findings.hear(format!("  {}", kinds.join(", ")));
+        }
+        for (tenant, balance) in self.replay.balances() {
+            for (currency, amount) in &balance.posted {
+                findings.hear(format!("  {tenant} {} {currency}", amount.normalize()));
+            }
+        }
+        self.tell_faults(findings);
+    }
+
+    fn tell_faults(&self, findings: &mut Findings) {
+        let Examination { faults, unreadable, altered, torn, is_written, .. } = &self.examination;
+        for (path, fault) in faults.iter().chain(unreadable) {
+            findings.tell(format!("{}: {fault}", path.display()));
+        }
+        for Altered { path, last, behind, digest, said } in altered {
+            findings.tell(format!(
+                "{} was changed, although its checksums are right: its SHA-256 up to entry {last} is \
+                 {digest}, and {} says that it was {said}; restore the file",
+                path.display(),
+                behind.display()
+            ));
+        }
+        // After a gap, it is unknown which requests are open or settled.
+        let is_known = faults.is_empty() && unreadable.is_empty();
+        if is_known {
+            for contradiction in &self.contradictions {
+                findings.tell(contradiction.to_string());
+            }
+            findings.tell_more(self.contradictions_count - self.contradictions.len());
+        }
+        if let Some(torn) = torn {
+            let what = if *is_written { "is being written" } else { "was cut off" };
+            findings.note(format!(
+                "{}: an entry {what} at byte {} ({} bytes); the next start removes it",
+                torn.path.display(),
+                torn.offset,
+                torn.bytes
+            ));
+        }
+        let open = self.replay.open();
+        if *is_written {
+            if !open.is_empty() {
+                findings.note(format!("{} requests are running", open.len()));
+            }
+        } else if is_known {
+            for open in open {
+                let (id, started_at) = (open.reserve.id, open.reserve.started_at);
+                findings.tell(format!(
+                    "request {id}, admitted at {started_at}, is open and no gateway runs; the \
+                     next start settles it"
+                ));
+            }
+        }
+    }
+}

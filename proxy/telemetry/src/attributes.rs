@@ -1,0 +1,215 @@
+//! What distinguishes one kind of request from another, and the attributes that follow from it.
+
+use ::metrics::Label;
+use http::{Method, Version};
+use taximeter_ledger::End;
+use taximeter_pricing::Flag;
+
+use super::bounded::{OTHER, OTHER_ERROR};
+use super::names::key;
+
+/// The version of HTTP that we speak to engines.
+pub(super) const UPSTREAM_PROTOCOL_VERSION: &str = "1.1";
+
+/// What tells one kind of request from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct RequestKind {
+    pub(super) tenant: Box<str>,
+    pub(super) operation: Box<str>,
+    pub(super) upstream: Box<str>,
+    pub(super) provider: Box<str>,
+    pub(super) request_model: Option<Box<str>>,
+    pub(super) response_model: Option<Box<str>>,
+    pub(super) error_type: Option<Box<str>>,
+    /// `None` for one that is on no record.
+    pub(super) end: Option<End>,
+    pub(super) method: &'static str,
+    /// Of the client's HTTP.
+    pub(super) version: Version,
+    pub(super) route: Box<str>,
+    pub(super) status: Option<u16>,
+}
+
+impl RequestKind {
+    /// Without what clients and engines can choose: what is left is a small fixed set.
+    pub(super) fn collapse(&mut self) {
+        self.tenant = OTHER.into();
+        for model in [&mut self.request_model, &mut self.response_model].into_iter().flatten() {
+            *model = OTHER.into();
+        }
+        if let Some(word) = &mut self.error_type {
+            *word = OTHER_ERROR.into();
+        }
+    }
+}
+
+/// Which instruments of the latest generation an operation is for.
+pub(super) fn work(operation: &str) -> Work {
+    match operation {
+        "chat" | "text_completion" | "generate_content" => Work::Inference,
+        "embeddings" => Work::Embeddings,
+        _ => Work::Other,
+    }
+}
+
+/// What an operation is, as far as the latest generation has instruments of its own for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Inference,
+    Embeddings,
+    Other,
+}
+
+/// Where an upstream is, for `server.address`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) port: u16,
+}
+
+impl Server {
+    pub(super) fn place(&self) -> [Label; 2] {
+        [label(key::SERVER_ADDRESS, &self.address), label(key::SERVER_PORT, &self.port.to_string())]
+    }
+}
+
+/// The attributes of one kind of request.
+pub(super) struct Attributes {
+    ride: Vec<Label>,
+    /// `error.type`, on those instruments that have it.
+    pub(super) error: Option<Label>,
+    pub(super) work: Work,
+    /// On the HTTP instrument that faces clients.
+    pub(super) http_server: Vec<Label>,
+    /// On the one that faces the engine; `None` without a known engine.
+    pub(super) http_client: Option<Vec<Label>>,
+}
+
+impl Attributes {
+    pub(super) fn new(kind: &RequestKind, server: Option<&Server>, scheme: &'static str) -> Self {
+        let mut ride = vec![
+            label(key::GEN_AI_OPERATION_NAME, &kind.operation),
+            label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
+            label(key::TENANT, &kind.tenant),
+        ];
+        let place = server.map(Server::place);
+        ride.extend(place.iter().flatten().cloned());
+        for (key, model) in [
+            (key::GEN_AI_REQUEST_MODEL, &kind.request_model),
+            (key::GEN_AI_RESPONSE_MODEL, &kind.response_model),
+        ] {
+            ride.extend(model.as_deref().map(|model| label(key, model)));
+        }
+        let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
+        Self {
+            ride,
+            work: work(&kind.operation),
+            http_server: http_server(
+                (scheme, kind.method, kind.version),
+                Some(&kind.route),
+                (kind.status, kind.error_type.as_deref()),
+                &kind.tenant,
+            ),
+            http_client: place.map(|place| {
+                http_client(kind.method, Some(place), (kind.status, kind.error_type.as_deref()))
+            }),
+            error,
+        }
+    }
+
+    /// Those of the GenAI instruments, and more.
+    pub(super) fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
+        self.ride.iter().cloned().chain(more).collect()
+    }
+}
+
+fn label(key: &'static str, value: &str) -> Label {
+    Label::new(key, value.to_owned())
+}
+
+/// Attributes of `http.client.request.duration`: whoever asks has failed with 4xx too.
+pub(super) fn http_client(
+    method: &'static str,
+    place: Option<[Label; 2]>,
+    (status, error): (Option<u16>, Option<&str>),
+) -> Vec<Label> {
+    let mut labels = vec![
+        Label::new(key::HTTP_REQUEST_METHOD, method),
+        Label::new(key::NETWORK_PROTOCOL_VERSION, UPSTREAM_PROTOCOL_VERSION),
+    ];
+    labels.extend(place.into_iter().flatten());
+    let status = status.map(|status| (status, status.to_string()));
+    let refused = status.as_ref().filter(|(status, _)| *status >= 400);
+    let error = refused.map(|(_, text)| text.as_str()).or(error);
+    labels.extend(error.map(|error| label(key::ERROR_TYPE, error)));
+    labels.extend(status.map(|(_, text)| Label::new(key::HTTP_RESPONSE_STATUS_CODE, text)));
+    labels
+}
+
+/// Flags by the words that records have for them.
+pub(super) fn words(flags: &[Flag]) -> impl Iterator<Item = String> {
+    let words = serde_json::to_value(flags).ok();
+    let words: Option<Vec<String>> = words.and_then(|words| serde_json::from_value(words).ok());
+    words.unwrap_or_default().into_iter()
+}
+
+/// Methods that OpenTelemetry knows, and one word for all others.
+pub(super) const METHODS: [&str; 10] =
+    ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE", "_OTHER"];
+
+/// A method from the fixed set that OpenTelemetry knows.
+pub(super) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::CONNECT => "CONNECT",
+        Method::TRACE => "TRACE",
+        _ => "_OTHER",
+    }
+}
+
+/// A version of HTTP as OpenTelemetry writes it.
+pub(super) fn version_label(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        _ => "1.1",
+    }
+}
+
+/// Attributes of `http.server.request.duration`, `error.type` as the span has it: what a client did
+/// wrong is no failure, and an answer that began well may break off. An empty tenant is none.
+pub(super) fn http_server(
+    (scheme, method, version): (&'static str, &'static str, Version),
+    route: Option<&str>,
+    (status, error): (Option<u16>, Option<&str>),
+    tenant: &str,
+) -> Vec<Label> {
+    let mut labels = vec![
+        Label::new(key::HTTP_REQUEST_METHOD, method),
+        Label::new(key::URL_SCHEME, scheme),
+        Label::new(key::NETWORK_PROTOCOL_VERSION, version_label(version)),
+    ];
+    labels.extend(route.map(|route| label(key::HTTP_ROUTE, route)));
+    match status {
+        Some(status) => {
+            let status_text = status.to_string();
+            let error = match status {
+                500.. => Some(status_text.as_str()),
+                400.. => None,
+                _ => error,
+            };
+            labels.extend(error.map(|error| label(key::ERROR_TYPE, error)));
+            labels.push(Label::new(key::HTTP_RESPONSE_STATUS_CODE, status_text));
+        }
+        None => labels.push(label(key::ERROR_TYPE, error.unwrap_or("client_disconnect"))),
+    }
+    labels.extend((!tenant.is_empty()).then(|| label(key::TENANT, tenant)));
+    labels
+}

@@ -1,0 +1,143 @@
+//! Events of the ledger and the store.
+
+use std::time::Duration;
+
+use crate::event::Event;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::names::Instrument;
+use crate::names::log_event::LogEvent;
+
+/// An event of the journal.
+pub struct JournalChanged<'a>(pub &'a taximeter_journal::Event<'a>);
+
+impl Event for JournalChanged<'_> {
+    fn count(&self, to: &Metrics) {
+        match self.0 {
+            taximeter_journal::Event::EntryLost { .. } => to.count(Instrument::EntriesLost, 1, &[]),
+            taximeter_journal::Event::Slow { action, took } => {
+                LedgerSlow { action, took: *took }.count(to);
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, to: &Log) {
+        let text = |fault: &dyn std::fmt::Display| fault.to_string().into();
+        match self.0 {
+            taximeter_journal::Event::Recovered => to.tell(LogEvent::LedgerRecovered, []),
+            taximeter_journal::Event::WriteFailed { path, error } => to.tell(
+                LogEvent::LedgerWriteFailed,
+                [("path", text(&path.display())), ("error", text(error))],
+            ),
+            taximeter_journal::Event::SyncFailed { error } => {
+                to.tell(LogEvent::LedgerSyncFailed, [("error", text(error))]);
+            }
+            taximeter_journal::Event::SegmentLost { path } => {
+                to.tell(LogEvent::LedgerSegmentLost, [("path", text(&path.display()))]);
+            }
+            taximeter_journal::Event::Slow { action, took } => {
+                LedgerSlow { action, took: *took }.line(to);
+            }
+            taximeter_journal::Event::Salvaged(loss) if loss.torn_bytes.is_some() => to.tell(
+                LogEvent::LedgerTorn,
+                [
+                    ("path", text(&loss.path.display())),
+                    ("fault", text(&loss.fault)),
+                    ("bytes", loss.torn_bytes.into()),
+                    ("first_seq", loss.first_seq.into()),
+                    ("entries", loss.entries.into()),
+                    ("kept", text(&loss.kept.display())),
+                ],
+            ),
+            taximeter_journal::Event::Salvaged(loss) => to.tell(
+                LogEvent::LedgerSalvaged,
+                [
+                    ("path", text(&loss.path.display())),
+                    ("fault", text(&loss.fault)),
+                    ("first_seq", loss.first_seq.into()),
+                    ("entries_lost", loss.entries.into()),
+                    ("kept", text(&loss.kept.display())),
+                ],
+            ),
+            taximeter_journal::Event::EntryLost { error } => {
+                to.tell(LogEvent::LedgerEntryLost, [("reason", text(error))]);
+            }
+        }
+    }
+}
+
+/// The disk takes longer than a request waits for it to write an entry.
+pub struct LedgerSlow {
+    /// What took long.
+    pub action: &'static str,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Event for LedgerSlow {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::LedgerSlow, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        let fields = [("action", self.action.into()), ("seconds", self.took.as_secs_f64().into())];
+        to.tell(LogEvent::LedgerSlow, fields);
+    }
+}
+
+/// The store or a start cannot read an entry. It is set aside, and the others continue.
+pub struct EntryRejected<'a> {
+    /// What is wrong.
+    pub fault: &'a taximeter_ledger::Fault,
+    /// The path of the file.
+    pub path: &'a std::path::Path,
+}
+
+impl Event for EntryRejected<'_> {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::EntriesRejected, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.tell(
+            LogEvent::StoreRejected,
+            [
+                ("reason", self.fault.to_string().into()),
+                ("path", self.path.display().to_string().into()),
+            ],
+        );
+    }
+}
+
+/// The store could not be fed; the journal keeps what is missing.
+pub struct StoreFailed {
+    /// The reason.
+    pub reason: String,
+}
+
+impl Event for StoreFailed {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::StoreFaults, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.tell(LogEvent::StoreFailed, [("reason", self.reason.as_str().into())]);
+    }
+}
+
+/// The journal refused an entry. The charge of a request is lost.
+pub struct EntryLost {
+    /// The reason.
+    pub reason: String,
+}
+
+impl Event for EntryLost {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::EntriesLost, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.tell(LogEvent::LedgerEntryLost, [("reason", self.reason.as_str().into())]);
+    }
+}

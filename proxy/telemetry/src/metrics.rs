@@ -1,0 +1,204 @@
+//! All metrics of the gateway, and how they are read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::metrics::{CounterFn as _, GaugeFn as _, Label};
+use http::Method;
+use jiff::Timestamp;
+use taximeter_config::{Config, Emission, GenAi, HistogramBuckets, Upstream};
+use taximeter_system::process::Footprint;
+
+use super::active::{Active, ActiveRequests};
+use super::attributes::Server;
+use super::instruments::{Instruments, Number, Reading, Series};
+use super::names::{Instrument, key};
+use super::prometheus::{Exposition, ExpositionFormat};
+use super::requests::Requests;
+use super::resource::resource;
+
+/// All metrics of a gateway.
+pub struct Metrics {
+    pub(super) instruments: Instruments,
+    pub(super) requests: Requests,
+    /// The attributes of the resource that they describe.
+    pub resource: BTreeMap<String, String>,
+    /// The start of counting.
+    pub since: Timestamp,
+    open: Arc<Series<Number>>,
+    active: ActiveRequests,
+    scheme: &'static str,
+    /// The generation of the GenAI conventions that names follow.
+    pub genai: GenAi,
+    scope_labels: bool,
+    /// Whether histograms have native buckets too.
+    pub has_native: bool,
+    /// Whether scrapes may have native buckets.
+    pub scrapes_native: bool,
+}
+
+/// Values that are read only when metrics are read.
+#[derive(Debug, Default)]
+pub struct Vitals {
+    /// Sequence number of the ledger's last entry.
+    pub entries: u64,
+    /// Whether the ledger can be written.
+    pub healthy: bool,
+    /// The size of the data directory in bytes; `None` before the first measurement.
+    pub dir_bytes: Option<u64>,
+    /// Journal entries that the store lacks; `None` until it was fed.
+    pub store_lag: Option<u64>,
+    /// Lines of the log that could not be written since the start.
+    pub log_lines_lost: u64,
+    /// The resources that the process uses.
+    pub process: Footprint,
+    /// The upstreams whose state is known, and whether they are healthy.
+    pub upstreams: Vec<(Arc<str>, bool)>,
+}
+
+impl Metrics {
+    /// Nothing told yet, by the gateway of this name.
+    pub(super) fn new(
+        config: &Config,
+        emission: &Emission,
+        gateway: &str,
+        since: Timestamp,
+    ) -> Self {
+        let pushed = emission.metrics.as_ref().map(|export| export.histograms);
+        let has_native =
+            config.telemetry.native_histograms || pushed == Some(HistogramBuckets::Exponential);
+        let instruments = Instruments::new(emission.genai, has_native)
+            .within(config.limits.series_per_metric_max);
+        for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
+        {
+            if instruments.tells(*counter) {
+                instruments.count(*counter, Vec::new());
+            }
+        }
+        let open = instruments.number(Instrument::RequestsOpen, Vec::new());
+        instruments.number(Instrument::ConfigValid, Vec::new()).set(1.0);
+        Self {
+            requests: Requests::new(
+                config.telemetry.tenants_max,
+                config.limits.series_per_metric_max,
+                servers(config),
+                config.scheme(),
+            ),
+            resource: resource(&emission.resource, gateway),
+            since,
+            open,
+            active: ActiveRequests::default(),
+            scheme: config.scheme(),
+            instruments,
+            genai: emission.genai,
+            scope_labels: emission.scope_labels,
+            has_native,
+            scrapes_native: config.telemetry.native_histograms,
+        }
+    }
+
+    /// Another configuration is in force.
+    pub(super) fn reconfigured(&self, config: &Config) {
+        self.requests.served_by(servers(config));
+    }
+
+    /// Whether what is in the configuration's file is in force.
+    pub(super) fn config_is_valid(&self, valid: bool) {
+        let valid = f64::from(u8::from(valid));
+        self.instruments.number(Instrument::ConfigValid, Vec::new()).set(valid);
+    }
+
+    /// Notes that a client's request begins. It counts as running until the returned value is
+    /// dropped.
+    pub fn request_began(&self, method: &Method) -> Active {
+        self.active.begin(&self.instruments, method, self.scheme)
+    }
+
+    /// Notes that a request was reserved.
+    pub fn settlement_opened(&self) {
+        self.open.increment(1.0);
+    }
+
+    /// Notes that a reserved request is settled: its last entry is in the journal's queue.
+    pub fn settlement_closed(&self) {
+        self.open.decrement(1.0);
+    }
+
+    /// Sets the limit of the data directory in bytes.
+    pub fn ledger_may_take(&self, bytes: u64) {
+        self.instruments.number(Instrument::LedgerSizeMax, Vec::new()).set(float(bytes));
+    }
+
+    /// Whether any reserved request is not settled yet.
+    pub fn has_open_fares(&self) -> bool {
+        Number::value(&self.open) > 0.0
+    }
+
+    /// More of something, by fixed words.
+    pub(super) fn count(&self, instrument: Instrument, by: usize, labels: &[(&'static str, &str)]) {
+        let labels = labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned()));
+        self.instruments.count(instrument, labels.collect()).increment(by as u64);
+    }
+
+    /// Every series, ordered by instrument and then by attributes. `vitals` are the current values.
+    pub fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
+        let Vitals { entries, healthy, dir_bytes, store_lag, log_lines_lost, process, upstreams } =
+            vitals;
+        self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
+        self.instruments.count(Instrument::LogLinesLost, Vec::new()).absolute(*log_lines_lost);
+        for (instrument, value) in [
+            (Instrument::LedgerHealthy, Some(f64::from(u8::from(*healthy)))),
+            (Instrument::LedgerSize, dir_bytes.map(float)),
+            (Instrument::StoreLag, store_lag.map(float)),
+            (Instrument::ProcessMemory, process.memory_bytes.map(float)),
+            (Instrument::ProcessFiles, process.file_descriptors.map(float)),
+        ] {
+            if let Some(value) = value {
+                self.instruments.number(instrument, Vec::new()).set(value);
+            }
+        }
+        for (mode, seconds) in [("user", process.user_seconds), ("system", process.system_seconds)]
+        {
+            if let Some(seconds) = seconds {
+                let mode = vec![Label::new(key::CPU_MODE, mode)];
+                self.instruments.number(Instrument::ProcessCpuTime, mode).set(seconds);
+            }
+        }
+        for (name, healthy) in upstreams {
+            let name = vec![Label::new(key::UPSTREAM, name.to_string())];
+            let healthy = f64::from(u8::from(*healthy));
+            self.instruments.number(Instrument::UpstreamHealthy, name).set(healthy);
+        }
+        let mut readings = self.instruments.readings();
+        // Of one that is no longer configured nothing is known.
+        let is_there = |reading: &Reading| {
+            let mut names = upstreams.iter().map(|(name, _)| &**name);
+            names.any(|name| reading.labels().iter().any(|label| label.value() == name))
+        };
+        readings.retain(|(instrument, reading)| {
+            *instrument != Instrument::UpstreamHealthy || is_there(reading)
+        });
+        readings
+    }
+
+    /// Starts a scrape.
+    pub fn exposition(&self, vitals: &Vitals, format: ExpositionFormat) -> Exposition {
+        let scope = self.scope_labels.then_some(self.genai);
+        Exposition::new(format, scope, &self.resource, self.readings(vitals))
+    }
+}
+
+/// Where the upstreams of a configuration are.
+fn servers(config: &Config) -> Vec<Server> {
+    let server = |upstream: &Upstream| Server {
+        name: upstream.name.clone(),
+        address: upstream.url.host.clone(),
+        port: upstream.url.port,
+    };
+    config.upstreams.iter().map(server).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+const fn float(whole: u64) -> f64 {
+    whole as f64
+}

@@ -1,0 +1,381 @@
+//! Every instrument. Names of instruments are in this table and nowhere else.
+//!
+//! GenAI names, units and buckets follow the OpenTelemetry semantic conventions in two generations:
+//! v1.41.1, and the current state of the conventions' own repository. HTTP names follow v1.44.0.
+//! Names under `taximeter.` are our own. Names that the `opentelemetry-semantic-conventions` crate
+//! has come from there.
+
+#![expect(deprecated, reason = "the registry of GenAI names has moved; the crate has the old one")]
+
+mod bounds;
+pub(crate) mod key;
+pub(crate) mod log_event;
+
+use bounds::{DURATIONS, FIRST_TOKEN, HTTP, OWN, PER_TOKEN, TOKENS};
+use opentelemetry_semantic_conventions::metric;
+use taximeter_config::GenAi;
+
+/// What an instrument is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum InstrumentKind {
+    Counter,
+    /// A value that goes up and down and can be added over gateways.
+    UpDownCounter,
+    Gauge,
+    /// A histogram with these upper bounds.
+    Histogram(&'static [f64]),
+}
+
+/// Which generation of the GenAI conventions has an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    Any,
+    V1_41,
+    Latest,
+}
+
+impl Generation {
+    /// Whether it is told where `genai` is chosen.
+    pub(crate) const fn is_in(self, genai: GenAi) -> bool {
+        matches!(
+            (self, genai),
+            (Self::Any, _)
+                | (_, GenAi::Both)
+                | (Self::V1_41, GenAi::V1_41)
+                | (Self::Latest, GenAi::Latest)
+        )
+    }
+}
+
+/// One row of the table below.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spec {
+    pub name: &'static str,
+    pub kind: InstrumentKind,
+    /// The unit in UCUM, as OpenTelemetry writes it.
+    pub unit: &'static str,
+    pub generation: Generation,
+    /// Keys of the attributes that a series can have, in groups.
+    pub(crate) attributes: &'static [&'static [&'static str]],
+    pub help: &'static str,
+}
+
+/// Who served what, and for whom.
+pub(crate) const REQUEST: &[&str] = &[
+    key::GEN_AI_OPERATION_NAME,
+    key::GEN_AI_PROVIDER_NAME,
+    key::GEN_AI_REQUEST_MODEL,
+    key::GEN_AI_RESPONSE_MODEL,
+    key::SERVER_ADDRESS,
+    key::SERVER_PORT,
+    key::TENANT,
+];
+const ERROR: &[&str] = &[key::ERROR_TYPE];
+const MODALITY: &[&str] = &[key::GEN_AI_TOKEN_MODALITY];
+
+macro_rules! instruments {
+    ($($instrument:ident: $name:expr, $kind:expr, $unit:literal, $generation:ident,
+        $attributes:expr, $help:literal;)*) => {
+        /// An instrument.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Instrument { $($instrument),* }
+
+        impl Instrument {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$instrument),*];
+
+            /// Its row.
+            pub(crate) const fn spec(self) -> Spec {
+                match self {
+                    $(Self::$instrument => Spec {
+                        name: $name,
+                        kind: $kind,
+                        unit: $unit,
+                        generation: Generation::$generation,
+                        attributes: $attributes,
+                        help: $help,
+                    }),*
+                }
+            }
+        }
+    };
+}
+
+use InstrumentKind::{Counter, Gauge, Histogram, UpDownCounter};
+
+instruments! {
+    TokenUsage: metric::GEN_AI_CLIENT_TOKEN_USAGE, Histogram(TOKENS), "{token}", V1_41,
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE]],
+        "Tokens of a request, with cached and reasoning tokens.";
+    OperationDuration: metric::GEN_AI_CLIENT_OPERATION_DURATION, Histogram(DURATIONS), "s", Any,
+        &[REQUEST, ERROR],
+        "Duration of an operation, from the call of the engine to the last byte, as in its span. \
+         With `latest` only for operations that are neither inference nor embeddings.";
+    TimeToFirstChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_TO_FIRST_CHUNK, Histogram(DURATIONS),
+        "s", V1_41, &[REQUEST], "Time from the call of the engine to the first event of the stream.";
+    TimePerOutputChunk: metric::GEN_AI_CLIENT_OPERATION_TIME_PER_OUTPUT_CHUNK,
+        Histogram(DURATIONS), "s", V1_41, &[REQUEST],
+        "Gap between two events with generated content.";
+    InferenceDuration: "gen_ai.client.inference.duration", Histogram(DURATIONS), "s", Latest,
+        &[REQUEST, ERROR],
+        "Duration of an inference, from the call of the engine to the last byte.";
+    InferenceTimeToFirstChunk: "gen_ai.client.inference.time_to_first_chunk",
+        Histogram(DURATIONS), "s", Latest, &[REQUEST],
+        "Time from the call of the engine to the first event of the stream.";
+    InferenceTimePerOutputChunk: "gen_ai.client.inference.time_per_output_chunk",
+        Histogram(DURATIONS), "s", Latest, &[REQUEST],
+        "Gap between two events with generated content.";
+    InferenceInputTokens: "gen_ai.client.inference.usage.input_tokens", Counter, "{token}", Latest,
+        &[REQUEST, MODALITY], "Input tokens, with cached tokens.";
+    InferenceOutputTokens: "gen_ai.client.inference.usage.output_tokens", Counter, "{token}",
+        Latest, &[REQUEST, MODALITY], "Output tokens, with reasoning.";
+    InferenceCacheReadTokens: "gen_ai.client.inference.usage.cache_read.input_tokens", Counter,
+        "{token}", Latest, &[REQUEST, MODALITY],
+        "Input tokens served from a cache; a part of the input.";
+    InferenceCacheWriteTokens: "gen_ai.client.inference.usage.cache_write.input_tokens", Counter,
+        "{token}", Latest, &[REQUEST, MODALITY],
+        "Input tokens written to a cache; a part of the input.";
+    InferenceReasoningTokens: "gen_ai.client.inference.usage.reasoning.output_tokens", Counter,
+        "{token}", Latest, &[REQUEST, MODALITY],
+        "Output tokens that were reasoning; a part of the output.";
+    InferenceInputSize: "gen_ai.client.inference.operation.input_tokens", Histogram(TOKENS),
+        "{token}", Latest, &[REQUEST, ERROR], "Input tokens of one inference.";
+    InferenceOutputSize: "gen_ai.client.inference.operation.output_tokens", Histogram(TOKENS),
+        "{token}", Latest, &[REQUEST, ERROR], "Output tokens of one inference.";
+    EmbeddingsDuration: "gen_ai.client.embeddings.duration", Histogram(DURATIONS), "s", Latest,
+        &[REQUEST, ERROR],
+        "Duration of a request for embeddings, from the call of the engine to the last byte.";
+    EmbeddingsInputSize: "gen_ai.client.embeddings.operation.input_tokens", Histogram(TOKENS),
+        "{token}", Latest, &[REQUEST, ERROR], "Input tokens of one request for embeddings.";
+    ServerRequestDuration: metric::GEN_AI_SERVER_REQUEST_DURATION, Histogram(DURATIONS), "s", Any,
+        &[REQUEST, ERROR],
+        "Duration of a request as the gateway sees it, from its head to the last byte.";
+    ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Histogram(FIRST_TOKEN),
+        "s", Any, &[REQUEST], "Time to the first generated content of a stream.";
+    ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
+        "s", Any, &[REQUEST], "Time per output token after the first.";
+    HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
+        &[
+            &[key::HTTP_REQUEST_METHOD, key::URL_SCHEME, key::HTTP_ROUTE],
+            &[key::NETWORK_PROTOCOL_VERSION, key::HTTP_RESPONSE_STATUS_CODE],
+            &[key::ERROR_TYPE, key::TENANT],
+        ],
+        "Duration of an HTTP request of a client.";
+    HttpClientRequestDuration: metric::HTTP_CLIENT_REQUEST_DURATION, Histogram(HTTP), "s", Any,
+        &[
+            &[key::HTTP_REQUEST_METHOD, key::SERVER_ADDRESS, key::SERVER_PORT],
+            &[key::HTTP_RESPONSE_STATUS_CODE, key::ERROR_TYPE, key::NETWORK_PROTOCOL_VERSION],
+        ],
+        "Duration of an HTTP request to an engine, from its first byte to the end of the answer.";
+    HttpServerActiveRequests: metric::HTTP_SERVER_ACTIVE_REQUESTS, UpDownCounter, "{request}", Any,
+        &[&[key::HTTP_REQUEST_METHOD, key::URL_SCHEME]],
+        "HTTP requests of clients that are being answered.";
+    Requests: "taximeter.requests", Counter, "{request}", Any, &[REQUEST, &[key::END]],
+        "Requests, by their end.";
+    Tokens: "taximeter.tokens", Counter, "{token}", Any,
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
+        "Tokens, by type and by the source of the number.";
+    Sources: "taximeter.usage.sources", Counter, "{request}", Any,
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
+        "Requests, by token type and by the source of the number (`reported`, `counted` or \
+         `unknown`).";
+    Flags: "taximeter.usage.flags", Counter, "{request}", Any, &[REQUEST, &[key::FLAG]],
+        "Requests whose usage has a flag, by flag.";
+    Recounts: "taximeter.usage.recounts", Counter, "{count}", Any,
+        &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::AGREES]],
+        "Reported token numbers that Taximeter also counted, by type and by whether both agree.";
+    CacheReadTokens: "taximeter.cache_read.input_tokens", Counter, "{token}", Any, &[REQUEST],
+        "Input tokens served from a cache; a part of the input.";
+    CacheWriteTokens: "taximeter.cache_write.input_tokens", Counter, "{token}", Any, &[REQUEST],
+        "Input tokens written to a cache; a part of the input.";
+    ReasoningTokens: "taximeter.reasoning.output_tokens", Counter, "{token}", Any, &[REQUEST],
+        "Output tokens that were reasoning; a part of the output.";
+    Cost: "taximeter.cost", Counter, "{USD}", Any, &[REQUEST, &[key::CURRENCY]],
+        "Cost of requests, approximate. The ledger has the exact amounts.";
+    Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[REQUEST],
+        "Requests whose cost is unknown.";
+    GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[REQUEST],
+        "Time that the gateway itself took before it sent the request to the upstream.";
+    Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE, key::TENANT]],
+        "Requests that the gateway refused, by code.";
+    LimitRefusals: "taximeter.limits.refusals", Counter, "{request}", Any,
+        &[&[key::TENANT, key::KIND]],
+        "Requests that the gateway refused because of a tenant's limit, by limit.";
+    Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON, key::TENANT]],
+        "Admitted requests that used nothing, by reason.";
+    UpstreamFaults: "taximeter.upstream.connect_failures", Counter, "{connection}", Any,
+        &[&[key::UPSTREAM, key::CAUSE]], "Connections to an engine that failed, by cause.";
+    UpstreamRetries: "taximeter.upstream.retries", Counter, "{request}", Any,
+        &[&[key::UPSTREAM, key::CAUSE]],
+        "Further attempts to send a request that had not reached an engine, by the cause of the \
+         attempt before.";
+    UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Counter, "{answer}", Any,
+        &[&[key::UPSTREAM, key::CAUSE]],
+        "Answers of an engine that are not valid HTTP, by cause.";
+    UpstreamHealthy: "taximeter.upstream.healthy", Gauge, "1", Any, &[&[key::UPSTREAM]],
+        "1 if the upstream answered its last request without a 5xx. 0 if it could not be reached, \
+         answered 5xx or broke off. Absent before the first request.";
+    MeterOddities: "taximeter.meter.oddities", Counter, "{event}", Any, &[&[key::KIND]],
+        "Unexpected content in answers of engines, by kind.";
+    AnswersLeft: "taximeter.answers.left", Counter, "{answer}", Any, &[&[key::KIND]],
+        "Answers whose client left before the end, by what the gateway did: cancelled or drained.";
+    CountsSkipped: "taximeter.meter.counts.skipped", Counter, "{request}", Any, &[&[key::CAUSE]],
+        "Answers without usage that Taximeter did not count, by cause. With `queue_full` it \
+         estimates them.";
+    ContentLeftOut: "taximeter.content.left_out", Counter, "{request}", Any, &[&[key::CAUSE]],
+        "Requests whose captured content is missing from their spans, by cause.";
+    AuthRefusals: "taximeter.auth.refusals", Counter, "{request}", Any, &[&[key::CODE]],
+        "Requests without a valid credential, by reason.";
+    SpoofedHeaders: "taximeter.spoofed_headers", Counter, "{request}", Any, &[],
+        "Requests in which an untrusted client sent the tenant header.";
+    BadFraming: "taximeter.bad_framing", Counter, "{connection}", Any, &[&[key::CAUSE]],
+        "Client connections that the gateway closed because it could not read a request, by cause.";
+    ConnectionsRefused: "taximeter.connections.refused", Counter, "{connection}", Any, &[],
+        "Client connections that the gateway closed because there were too many, in all or from one \
+         address.";
+    Panics: "taximeter.panics", Counter, "{event}", Any, &[],
+        "Panics in the gateway. The task that panicked has ended.";
+    RequestsOpen: "taximeter.requests.open", UpDownCounter, "{request}", Any, &[],
+        "Admitted requests that have not ended.";
+    LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],
+        "Entries in the journal.";
+    EntriesLost: "taximeter.ledger.entries.lost", Counter, "{entry}", Any, &[],
+        "Entries that the ledger did not accept.";
+    EntriesRejected: "taximeter.ledger.entries.rejected", Counter, "{entry}", Any, &[],
+        "Ledger entries that could not be read and were set aside.";
+    LedgerSlow: "taximeter.ledger.slow", Counter, "{event}", Any, &[],
+        "Writes and syncs of the ledger that took longer than a second, or longer than a request \
+         waits.";
+    StoreFaults: "taximeter.store.faults", Counter, "{fault}", Any, &[],
+        "Failed attempts to feed the store from the journal.";
+    PushedEvents: "taximeter.push.events", Counter, "{event}", Any, &[&[key::OUTCOME]],
+        "Ledger events sent to the receiver, by its answer: stored or rejected.";
+    PushFaults: "taximeter.push.faults", Counter, "{fault}", Any, &[],
+        "Failed attempts to send events to the receiver. The gateway sends them again.";
+    StoreLag: "taximeter.store.lag", Gauge, "{entry}", Any, &[],
+        "Journal entries that the store does not have yet. Absent until the store was fed once.";
+    LedgerHealthy: "taximeter.ledger.healthy", Gauge, "1", Any, &[],
+        "1 if the ledger can be written and has room.";
+    LedgerSize: "taximeter.ledger.size", Gauge, "By", Any, &[],
+        "Size of the data directory: journal, store and everything else.";
+    LedgerSizeMax: "taximeter.ledger.size_max", Gauge, "By", Any, &[],
+        "Limit of that size, as set by `ledger.dir_bytes_max`. Absent without a limit.";
+    OtlpItems: "taximeter.otlp.items", Counter, "{item}", Any, &[&[key::SIGNAL, key::OUTCOME]],
+        "Items pushed by OTLP, by outcome: sent, rejected by the collector, or dropped.";
+    OtlpFaults: "taximeter.otlp.faults", Counter, "{fault}", Any, &[&[key::SIGNAL]],
+        "Failed attempts to send to the collector.";
+    OtlpRestarts: "taximeter.otlp.restarts", Counter, "{event}", Any, &[],
+        "Restarts of the OTLP sender after a panic.";
+    ScrapesShed: "taximeter.scrapes.shed", Counter, "{request}", Any, &[],
+        "Requests for /metrics that were refused because too many ran at once.";
+    LogLinesLost: "taximeter.log.lines.lost", Counter, "{line}", Any, &[],
+        "Log lines that were lost because stderr was blocked.";
+    ConfigValid: "taximeter.config.valid", Gauge, "1", Any, &[],
+        "1 if the gateway runs with the configuration in the file. 0 if the file has mistakes.";
+    ConfigReloads: "taximeter.config.reloads", Counter, "{reload}", Any, &[&[key::OUTCOME]],
+        "Reloads of the configuration, by outcome: applied or rejected.";
+    ProcessCpuTime: metric::PROCESS_CPU_TIME, Counter, "s", Any, &[&[key::CPU_MODE]],
+        "CPU time of the gateway's process.";
+    ProcessMemory: metric::PROCESS_MEMORY_USAGE, UpDownCounter, "By", Any, &[],
+        "Physical memory that the gateway's process uses.";
+    ProcessFiles: metric::PROCESS_UNIX_FILE_DESCRIPTOR_COUNT, UpDownCounter, "{file_descriptor}",
+        Any, &[], "File descriptors that the gateway's process has open.";
+}
+
+impl Instrument {
+    /// The instrument of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|instrument| instrument.spec().name == name)
+    }
+}
+
+impl Spec {
+    /// Whether it is one series of whole things from the start, so that an increase from nothing to
+    /// one is seen.
+    pub(crate) fn is_bare_count(&self) -> bool {
+        self.kind == Counter && self.attributes.is_empty() && self.unit.starts_with('{')
+    }
+
+    /// Whether a series of it can have this attribute.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.attributes.iter().any(|group| group.contains(&key))
+    }
+
+    /// The unit, as names in Prometheus spell it; nothing for what is merely counted.
+    pub(crate) fn unit_word(&self) -> &'static str {
+        match self.unit {
+            "s" => "seconds",
+            "By" => "bytes",
+            _ => "",
+        }
+    }
+
+    /// The name of its family in Prometheus: escaped, then the unit; samples of counters have
+    /// `_total` behind it.
+    ///
+    /// Source: OpenTelemetry compatibility/prometheus, `UnderscoreEscapingWithSuffixes`. But for one:
+    /// only parts of histograms may end with `_count`, and Prometheus' own clients have a name for it.
+    pub(crate) fn prometheus(&self) -> String {
+        if self.name == metric::PROCESS_UNIX_FILE_DESCRIPTOR_COUNT {
+            return "process_open_fds".to_owned();
+        }
+        let mut name = escaped(self.name);
+        let unit = self.unit_word();
+        if !unit.is_empty() && !name.ends_with(unit) {
+            name.push('_');
+            name.push_str(unit);
+        }
+        name
+    }
+}
+
+/// A name or key with everything but letters, digits and `_` as `_`.
+pub(crate) fn escaped(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_become_prometheus_names_by_the_specification() {
+        for (instrument, name) in [
+            (Instrument::TokenUsage, "gen_ai_client_token_usage"),
+            (Instrument::OperationDuration, "gen_ai_client_operation_duration_seconds"),
+            (
+                Instrument::TimePerOutputChunk,
+                "gen_ai_client_operation_time_per_output_chunk_seconds",
+            ),
+            (Instrument::InferenceInputTokens, "gen_ai_client_inference_usage_input_tokens"),
+            (Instrument::ServerTimeToFirstToken, "gen_ai_server_time_to_first_token_seconds"),
+            (Instrument::HttpServerRequestDuration, "http_server_request_duration_seconds"),
+            (Instrument::Cost, "taximeter_cost"),
+            (Instrument::RequestsOpen, "taximeter_requests_open"),
+            (Instrument::StoreLag, "taximeter_store_lag"),
+            (Instrument::ProcessCpuTime, "process_cpu_time_seconds"),
+            (Instrument::ProcessMemory, "process_memory_usage_bytes"),
+            (Instrument::ProcessFiles, "process_open_fds"),
+        ] {
+            assert_eq!(instrument.spec().prometheus(), name);
+        }
+    }
+
+    #[test]
+    fn every_name_is_there_once_every_bound_rises_and_every_key_is_in_the_table() {
+        let names: HashSet<_> = Instrument::ALL.iter().map(|i| i.spec().prometheus()).collect();
+        assert_eq!(names.len(), Instrument::ALL.len());
+        for instrument in Instrument::ALL {
+            let spec = instrument.spec();
+            assert_eq!(Instrument::named(spec.name), Some(*instrument));
+            if let InstrumentKind::Histogram(bounds) = spec.kind {
+                assert!(bounds.is_sorted(), "{instrument:?}");
+            }
+            for key in spec.attributes.concat() {
+                assert!(key::ALL.iter().any(|(known, ..)| *known == key), "{instrument:?}: {key}");
+            }
+        }
+    }
+}

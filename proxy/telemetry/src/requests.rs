@@ -1,0 +1,223 @@
+//! Finds the series of a request's kind by one look-up. Attributes that a client or an engine can
+//! choose have a named maximum of values. Later values share `other`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::metrics::Label;
+use dashmap::DashMap;
+use http::{Method, Version};
+
+use super::attributes::{Attributes, RequestKind, Server, http_client, http_server, method_label};
+use super::bounded::Bounded;
+use super::exemplar::Origin;
+use super::instruments::Instruments;
+use super::names::key;
+use super::recorded::RecordedRequest;
+use super::series::KindSeries;
+
+/// Model names that get a label of their own.
+const MODELS_MAX: usize = 200;
+/// Error words of engines that get a label of their own.
+const ERRORS_MAX: usize = 50;
+
+/// A request for which an engine was called but that has no record.
+#[derive(Debug, Clone, Copy)]
+pub struct Failed<'a> {
+    /// The operation, as `gen_ai.operation.name` says it.
+    pub operation: &'a str,
+    /// The name of the upstream.
+    pub upstream: &'a str,
+    /// The provider, as `gen_ai.provider.name` says it.
+    pub provider: &'a str,
+    /// The model that the client asked for.
+    pub request_model: Option<&'a str>,
+    /// What the engine answered.
+    pub status: Option<u16>,
+    /// `error.type`.
+    pub error: &'a str,
+    /// The time since its engine was called.
+    pub called: Duration,
+    /// The time since the first byte was sent, or since its engine was called if nothing was sent.
+    pub sent: Duration,
+}
+
+/// The series of all kinds of requests seen so far.
+pub(super) struct Requests {
+    kinds: DashMap<RequestKind, Arc<KindSeries>>,
+    /// Kinds that have series of their own.
+    kinds_max: usize,
+    tenants: Bounded,
+    models: Bounded,
+    errors: Bounded,
+    servers: Mutex<Vec<Server>>,
+    /// Of what clients ask.
+    scheme: &'static str,
+}
+
+impl Requests {
+    pub(super) fn new(
+        tenants_max: usize,
+        kinds_max: usize,
+        servers: Vec<Server>,
+        scheme: &'static str,
+    ) -> Self {
+        Self {
+            kinds: DashMap::new(),
+            kinds_max,
+            tenants: Bounded::new(key::TENANT, tenants_max),
+            models: Bounded::new(key::GEN_AI_REQUEST_MODEL, MODELS_MAX),
+            errors: Bounded::new(key::ERROR_TYPE, ERRORS_MAX),
+            servers: Mutex::new(servers),
+            scheme,
+        }
+    }
+
+    /// Where upstreams are from now on. Series of those that have moved go on under the new place.
+    pub(super) fn served_by(&self, servers: Vec<Server>) {
+        let mut before = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if *before != servers {
+            *before = servers;
+            self.kinds.clear();
+        }
+    }
+
+    /// What a tenant is called in labels.
+    pub(super) fn tenant<'a>(&self, tenant: &'a str) -> &'a str {
+        self.tenants.label(tenant)
+    }
+
+    /// Attributes of an HTTP request that is no kind of ours.
+    pub(super) fn http(
+        &self,
+        (method, version): (&Method, Version),
+        route: Option<&str>,
+        status: Option<u16>,
+        tenant: Option<&str>,
+    ) -> Vec<Label> {
+        let tenant = tenant.map_or("", |tenant| self.tenants.label(tenant));
+        http_server((self.scheme, method_label(method), version), route, (status, None), tenant)
+    }
+
+    /// Attributes of an HTTP request to an engine that is no kind of ours.
+    pub(super) fn http_client(
+        &self,
+        method: &Method,
+        upstream: &str,
+        told: (Option<u16>, Option<&str>),
+    ) -> Vec<Label> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.iter().find(|server| server.name == upstream);
+        http_client(method_label(method), server.map(Server::place), told)
+    }
+
+    /// Records one request everywhere.
+    pub(super) fn record(&self, (method, version): (&Method, Version), told: RecordedRequest<'_>) {
+        let record = told.record;
+        // Names that no engine has answered to never become a label.
+        let served = record.status.is_some_and(|status| status < 400);
+        let model = |name: &Option<String>| {
+            name.as_deref().map(|name| {
+                let known = |name| self.models.label_if_known(name);
+                if served { self.models.label(name) } else { known(name) }.into()
+            })
+        };
+        let kind = RequestKind {
+            tenant: self.tenants.label(record.tenant.as_str()).into(),
+            operation: record.operation.as_str().into(),
+            upstream: record.upstream.as_str().into(),
+            provider: record.provider.as_str().into(),
+            request_model: model(&record.request_model),
+            response_model: model(&record.response_model),
+            error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
+            end: Some(record.end),
+            method: method_label(method),
+            version,
+            route: record.route.as_str().into(),
+            status: record.status,
+        };
+        self.series(kind).record(told);
+    }
+
+    /// Records a request that used nothing.
+    pub(super) fn fail(
+        &self,
+        to: &Instruments,
+        method: &Method,
+        tenant: &str,
+        failed: &Failed<'_>,
+        took: Duration,
+        origin: Origin,
+    ) {
+        let kind = RequestKind {
+            tenant: self.tenants.label(tenant).into(),
+            operation: failed.operation.into(),
+            upstream: failed.upstream.into(),
+            provider: failed.provider.into(),
+            request_model: failed.request_model.map(|m| self.models.label_if_known(m).into()),
+            response_model: None,
+            error_type: Some(failed.error.into()),
+            end: None,
+            method: method_label(method),
+            // Its HTTP request is counted where it is answered.
+            version: Version::HTTP_11,
+            route: "".into(),
+            status: failed.status,
+        };
+        self.series(kind).fail(to, [took, failed.called, failed.sent], origin);
+    }
+
+    fn series(&self, mut kind: RequestKind) -> Arc<KindSeries> {
+        if let Some(series) = self.kinds.get(&kind) {
+            return series.clone();
+        }
+        if self.kinds.len() >= self.kinds_max {
+            kind.collapse();
+        }
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.iter().find(|server| *server.name == *kind.upstream);
+        let series = Arc::new(KindSeries::new(Attributes::new(&kind, server, self.scheme)));
+        drop(servers);
+        self.kinds.entry(kind).or_insert(series).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use taximeter_config::GenAi;
+    use taximeter_ledger::RequestId;
+
+    use super::super::bounded::OTHER;
+    use super::*;
+
+    #[test]
+    fn a_million_names_that_nobody_serves_change_nothing() {
+        let instruments = Instruments::new(GenAi::Both, false);
+        let requests = Requests::new(3, 2_000, Vec::new(), "http");
+        let id = RequestId(uuid::Uuid::nil());
+        let origin = Origin { request: id, trace: None, at: Timestamp::UNIX_EPOCH };
+        let fail = |nth: usize| {
+            let (tenant, model) = (format!("tenant-{nth}"), format!("model-{nth}"));
+            let failed = Failed {
+                operation: "chat",
+                upstream: "e",
+                provider: "vllm",
+                request_model: Some(&model),
+                status: Some(404),
+                error: "404",
+                called: Duration::ZERO,
+                sent: Duration::ZERO,
+            };
+            let took = Duration::ZERO;
+            requests.fail(&instruments, &Method::POST, &tenant, &failed, took, origin);
+        };
+        (0..10).for_each(fail);
+        let series = instruments.readings().len();
+        // Three tenants and the rest, of whom each has the same few instruments.
+        assert_eq!((requests.kinds.len(), series % 4), (4, 0));
+        (10..1_000_000).for_each(fail);
+        assert_eq!((requests.kinds.len(), instruments.readings().len()), (4, series));
+        assert!(requests.models.label_if_known("model-7") == OTHER);
+    }
+}
