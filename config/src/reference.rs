@@ -5,8 +5,8 @@ mod holds;
 mod keys;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+
+use taximeter_tests::generated::is_fresh;
 
 use crate::json_schema::{Allowed, DefaultValue, Effect, Facts, Key, Schema, text};
 use crate::running;
@@ -165,14 +165,7 @@ fn scalar(expected: &str, allowed: &Allowed) -> String {
 
 #[test]
 fn the_reference_of_the_configuration_is_fresh() {
-    let page = page();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/configuration.md");
-    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, &page).unwrap();
-    }
-    let stands = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test -p taximeter-config writes it");
+    assert_eq!(is_fresh("docs/reference/configuration.md", |_| page()), Ok(()));
 }
 
 #[test]

@@ -14,7 +14,7 @@ const RESPONSE: &str = r#"{"id":"resp_1","object":"response","status":"completed
 
 const STORED_PROMPT: &str = r#"{"prompt":{"id":"pmpt_1","variables":{"to":"station"}}}"#;
 
-/// Two upstreams: one for some models at an address where nobody listens, and behind it one for all.
+/// Two upstreams: one for some models, where nobody listens, and behind it one for all.
 fn setup(engine: &Engine, dialect: &str) -> Setup {
     Setup::with_upstream(&format!(
         "name: some, url: 'http://127.0.0.1:9', dialect: openai, models: ['gpt-*', 'claude-*']}}, \
@@ -103,7 +103,8 @@ fn every_route_leaves_the_model_to_the_upstream_that_serves_all() {
             assert_eq!(record["response_model"], answered["model"], "{route}");
         }
     }
-    let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--b--";
+    let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\
+                \r\nRIFF\r\n--b--";
     let request = format!(
         "POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
          Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {}\r\n\r\n{form}",

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use taximeter_tests::generated::is_fresh;
 
 use crate::client::Client;
 use crate::engine::Engine;
@@ -217,11 +218,5 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_records_shows_what_the_gateway_writes() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/records.md");
-    let page = page();
-    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
-        fs::write(&path, &page).unwrap();
-    }
-    let stands = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(stands, page, "stale: INSTA_UPDATE=always cargo test writes {}", path.display());
+    assert_eq!(is_fresh("docs/reference/records.md", |_| page()), Ok(()));
 }

@@ -1,3 +1,5 @@
-//! What tests and benches start beside the gateway. Black-box tests live in `it/`.
+//! What the tests of several crates share: a PostgreSQL server, and pages that are made from the code.
+//! Black-box tests live in `it/`.
 
+pub mod generated;
 pub mod postgres;

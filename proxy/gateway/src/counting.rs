@@ -1,5 +1,5 @@
-//! Tokens of a request's prompt: by its model's own chat template where one is known, by OpenAI's
-//! form around messages otherwise.
+//! Counts the tokens of a prompt. It renders the model's own chat template if one is known, and
+//! OpenAI's message format otherwise.
 
 use jiff::Timestamp;
 use taximeter_meter::{Wire, prompt_chats, prompt_text};

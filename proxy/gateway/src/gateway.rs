@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that requests share: of one configuration, and of the process.
 
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use taximeter_journal::Journal;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_ledger::TenantId;
 use taximeter_meter::Dialect;
-use taximeter_net::crowd::ConcurrencyLimit;
+use taximeter_net::concurrency::ConcurrencyLimit;
 use taximeter_net::upstream::Dialer;
 use taximeter_store::feeder::Feeding;
 use taximeter_system::clock;
@@ -26,11 +26,11 @@ use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
 use crate::health::Health;
+use crate::heartbeat::WorkerHeartbeat;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
 use crate::live::Live;
 use crate::permits::AdminPermits;
-use crate::pulse::WorkerHeartbeat;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
 use crate::tokenizers::Tokenizers;

@@ -1,4 +1,4 @@
-//! How an upstream does, by what requests have met.
+//! The health of an upstream, derived from the results of its requests.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

@@ -1,8 +1,8 @@
 //! One request, top to bottom: accept → identify → admit → route → relay (the meter watches) →
 //! settle → report.
 //!
-//! `edge/listen` accepts; every later word is a file in here. A request that was reserved ends in
-//! exactly one post or void, whatever ends it: its `Settlement` sees to that.
+//! `listen` accepts connections. Each later step is a file in this folder. A request with a
+//! reservation ends in exactly one post or void, whatever ends it: its `Settlement` makes it.
 
 pub mod admit;
 mod body;

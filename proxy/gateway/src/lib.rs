@@ -54,7 +54,7 @@
 //! `net::framing` reads the bytes of both sides below hyper and is stricter than hyper. It reports
 //! a fault where two readers could understand the bytes differently. The gateway cuts an answer at
 //! that place. A client gets a refusal for a faulty request, in the usual format and after the
-//! answers to its earlier requests (`listen/instead.rs`). On HTTP/2, `net::frames` reads the heads
+//! answers to its earlier requests (`listen/connection.rs`). On HTTP/2, `net::frames` reads the heads
 //! of the frames. A connection that sends too many resets or empty frames ends.
 //!
 //! hyper's server cannot send interim answers (1xx). On HTTP/1.1 `listen/interim.rs` writes them
@@ -123,11 +123,11 @@
 pub mod counting;
 pub mod gateway;
 pub mod health;
+pub mod heartbeat;
 pub mod journey;
 pub mod listen;
 pub mod live;
 pub mod permits;
-pub mod pulse;
 pub mod recognise;
 pub mod reload;
 pub mod tariffs;

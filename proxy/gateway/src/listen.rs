@@ -1,10 +1,10 @@
-//! Accepting clients: connections, their limits, and the threads that carry them.
+//! Accepts client connections, applies their limits, and runs the threads that carry them.
 //!
-//! Each worker is one thread with its own runtime and its own pool of engine connections; the first
-//! accepts and hands each connection to the worker that carries the fewest.
+//! Each worker is one thread with its own runtime and its own pool of connections to engines. The
+//! first worker accepts connections and hands each one to the worker that carries the fewest.
 
-mod calm;
 mod connection;
+mod flood_guard;
 mod interim;
 mod peer;
 mod socket;

@@ -1,5 +1,5 @@
-//! The requests that are running now, for whoever looks. The thread that carries a request writes
-//! its own row without a lock; who looks copies the rows.
+//! The requests that are running. The thread that carries a request writes its row without a lock.
+//! Readers copy the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

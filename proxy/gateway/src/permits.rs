@@ -1,5 +1,5 @@
-//! How much the admin address of one gateway does at once. Each gateway has permits of its own,
-//! whatever else runs in its process; a reload keeps them.
+//! Limits the work of the admin address. Each gateway has permits of its own, and a reload keeps
+//! them.
 
 use std::sync::Arc;
 

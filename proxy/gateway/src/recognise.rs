@@ -1,5 +1,5 @@
-//! Finding out what an upstream configured as `dialect: auto` is: it is asked for its models, and
-//! the owner it names gives it away. Until then nothing is spliced into its requests.
+//! Recognises the engine of an upstream with `dialect: auto`: it asks for the list of models and
+//! reads who owns them. Until then the gateway splices nothing into its requests.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! When a configuration is to be read again, and what is known of the one that is in force.
+//! Decides when to read the configuration again, and keeps what is known of the current one.
 
 use std::time::{Duration, Instant};
 

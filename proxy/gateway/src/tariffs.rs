@@ -1,4 +1,4 @@
-//! What requests cost: the book, what is agreed with whom, and who owes GPUs instead.
+//! Prices requests: the price book, the terms of tenants, and upstreams that are paid by GPU hours.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Which vocabulary counts for which model: the files that the configuration names, then those
-//! that are built in.
+//! Selects the vocabulary that counts for a model: first the files of the configuration, then the
+//! built-in ones.
 
 use taximeter_config::ModelPattern;
 

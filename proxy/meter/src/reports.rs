@@ -135,8 +135,8 @@ impl Reports {
         }
     }
 
-    /// The usage that the engine reported, or else `counted`; `None` when there is neither. Where the
-    /// engine reported values and none of them is a number, the flags say so.
+    /// The usage that the engine reported, or else `counted`; `None` when there is neither. Where
+    /// the engine reported values and none of them is a number, the flags say so.
     pub(crate) fn settle(
         mut self,
         placed: Reasoning,
@@ -170,7 +170,8 @@ impl Reports {
         Some(self.flags_on(Reported { usage, flags, flagged: BTreeMap::new() }))
     }
 
-    /// Members that are no whole number in range. llama.cpp's timings count where nothing else does.
+    /// Members that are no whole number in range. llama.cpp's timings count where nothing else
+    /// does.
     pub(crate) fn invalid(&self) -> u32 {
         let is_alone = self.latest.is_none() && self.parts.is_empty();
         let timings = self.timings.as_ref().filter(|_| is_alone);

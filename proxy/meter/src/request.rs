@@ -63,8 +63,8 @@ pub struct RequestFacts {
     pub service_tier: Option<String>,
     /// Parameters that it states, where they are asked for: numbers as they are written.
     pub parameters: Vec<(Parameter, String)>,
-    /// The most answers that the engine generates, by `n` and `best_of`; `None` where either is below
-    /// one.
+    /// The most answers that the engine generates, by `n` and `best_of`; `None` where either is
+    /// below one.
     answers_max: Option<u64>,
     /// Whether a limit of the output is below one, which some engines take for no limit.
     is_unlimited: bool,
@@ -321,8 +321,8 @@ impl RequestFacts {
         self.max_output_tokens = largest.filter(|_| !self.is_unlimited);
     }
 
-    /// The most tokens that the engine may generate for all answers together; `None` where the request
-    /// sets no limit.
+    /// The most tokens that the engine may generate for all answers together; `None` where the
+    /// request sets no limit.
     #[must_use]
     pub fn output_tokens_max(&self) -> Option<u64> {
         self.max_output_tokens?.checked_mul(self.answers_max?)

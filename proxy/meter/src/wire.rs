@@ -105,8 +105,8 @@ impl Wire {
         }
     }
 
-    /// Whether requests usually name a model. On the other wire formats engines serve the model that
-    /// they have loaded, and providers have a default.
+    /// Whether requests usually name a model. On the other wire formats engines serve the model
+    /// that they have loaded, and providers have a default.
     #[must_use]
     pub const fn expects_model(self) -> bool {
         matches!(

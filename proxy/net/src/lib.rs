@@ -36,7 +36,7 @@
 //! limits the number of connections (also per address), the size of heads, and each wait.
 
 pub mod ask;
-pub mod crowd;
+pub mod concurrency;
 pub mod fetch;
 pub mod fields;
 pub mod frames;

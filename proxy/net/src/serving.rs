@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::crowd::ConcurrencyLimit;
+use crate::concurrency::ConcurrencyLimit;
 use crate::tls::Tls;
 use crate::upstream::{HTTP_1, HTTP_2};
 

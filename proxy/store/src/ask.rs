@@ -13,7 +13,7 @@ use super::batch::Hours;
 use super::cursor::{Cursor, Order};
 use super::database::{AdmissionKey, Filter, Written};
 use super::error::StoreError;
-use super::grain::Granularity;
+use super::granularity::Granularity;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
 /// up for longer.
@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// The same in sums as fine as `grain` says, and coarser ones where that is cheaper: many hours
+    /// The same in sums as fine as `granularity` says, and coarser ones where that is cheaper: many hours
     /// in one sum, with the key of the first hour. They come in any order.
     ///
     /// Errors: as [`hours`](Self::hours).
@@ -78,7 +78,7 @@ impl Store {
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        grain: Granularity<'_>,
+        granularity: Granularity<'_>,
         mut visit: impl FnMut(&HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let [before, whole, after] = period.by_hours();
@@ -87,7 +87,7 @@ impl Store {
         }
         let Some(whole) = whole else { return Ok(()) };
         heard(|outcome| {
-            self.database.hours(whole, tenant, grain, &mut |key, hour| {
+            self.database.hours(whole, tenant, granularity, &mut |key, hour| {
                 *outcome = visit(&key, &hour);
                 go_on(outcome)
             })

@@ -14,7 +14,7 @@ use super::ask::PAGE_RECORDS_MAX;
 use super::batch::Hours;
 use super::database::{AdmissionKey, Filter, Written};
 use super::error::StoreError;
-use super::grain::Granularity;
+use super::granularity::Granularity;
 use super::post::Post;
 
 /// Sums that are gathered before they are compared, and those of one hour more.

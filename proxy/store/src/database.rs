@@ -13,7 +13,7 @@ use taximeter_ledger::{Correction, Position, Record};
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
-use super::grain::Granularity;
+use super::granularity::Granularity;
 use super::post::Post;
 
 /// A database that keeps requests, corrections, and what both add up to by the hour.
@@ -55,13 +55,13 @@ pub(super) trait Database: fmt::Debug + Send {
     fn newest(&mut self) -> Result<i64, StoreError>;
 
     /// Shows each hour of whole hours `hours`, of one tenant or of all, in order of time; of one
-    /// key several where their sum would be too large. What `grain` does not tell apart comes in
+    /// key several where their sum would be too large. What `granularity` does not tell apart comes in
     /// one sum, or in a few, each with the first of its hours, in any order.
     fn hours(
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        grain: Granularity<'_>,
+        granularity: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 

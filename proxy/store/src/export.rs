@@ -4,17 +4,17 @@
 mod beside;
 mod connector;
 mod content;
+mod destination;
 mod job;
 mod objects;
 mod parquet;
 mod partitions;
-mod place;
 mod run;
 mod stream;
 
 pub use content::Content;
+pub use destination::{Destination, DestinationFault};
 pub use job::{ExportFault, Job};
 pub use objects::{ObjectFault, Objects};
-pub use place::{Destination, DestinationFault};
 pub use run::export;
 pub use stream::stream;

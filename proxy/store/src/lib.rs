@@ -23,7 +23,7 @@
 //! `Database` says what a database must do. `sqlite/` and `postgres/` implement it. Shared code is
 //! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
 //! each), `post` (the members that the store reads of a record), `batch` (a batch, added up per
-//! hour), `grain` (several hours in one sum), `ask` (questions), `audit` (whether the sums are
+//! hour), `granularity` (several hours in one sum), `ask` (questions), `audit` (whether the sums are
 //! those of the requests). A thread of `serve` feeds the store, and so does every command that
 //! queries it.
 //!
@@ -86,7 +86,7 @@ mod fed;
 mod feed;
 pub mod feeder;
 pub mod format;
-mod grain;
+mod granularity;
 mod journals;
 mod post;
 mod postgres;
@@ -111,7 +111,7 @@ pub use self::database::{Filter, Written};
 pub use self::error::{ReadError, StoreError};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
-pub(crate) use self::grain::Granularity;
+pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_with, set_rejected_aside};
 pub use self::post::Post;
 pub use self::sqlite::Held as HeldStore;

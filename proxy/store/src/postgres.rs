@@ -27,7 +27,7 @@ use self::schema::Month;
 use super::batch::{Added, Batch};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
-use super::grain::Granularity;
+use super::granularity::Granularity;
 use super::post::Post;
 
 /// How often a change is tried that the server undid.
@@ -184,12 +184,12 @@ impl Database for Postgres {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        grain: Granularity<'_>,
+        granularity: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.ask(|link| match self.held {
-            true => hours::visit_held(link, hours, tenant, grain, visit),
-            false => hours::visit(link, hours, tenant, grain, visit),
+            true => hours::visit_held(link, hours, tenant, granularity, visit),
+            false => hours::visit(link, hours, tenant, granularity, visit),
         })
     }
 

@@ -23,7 +23,7 @@ use taximeter_ledger::{Correction, Position, Record};
 use super::batch::{Added, Batch};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
-use super::grain::Granularity;
+use super::granularity::Granularity;
 use super::post::Post;
 
 pub use self::hold::Held;
@@ -160,10 +160,10 @@ impl Database for Sqlite {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        grain: Granularity<'_>,
+        granularity: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.ask(|connection| hours::visit(connection, hours, tenant, grain, visit))
+        self.ask(|connection| hours::visit(connection, hours, tenant, granularity, visit))
     }
 
     fn posts(

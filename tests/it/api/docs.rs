@@ -1,9 +1,9 @@
 //! `docs/reference/api.md` is what the gateway says of its own answers, for people.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use serde_json::Value;
+use taximeter_tests::generated::is_fresh;
 
 use super::description::Description;
 use crate::engine::Engine;
@@ -22,12 +22,7 @@ fn the_page_says_what_the_description_says() {
     let gateway = Gateway::before(&engine);
     let description = Description::of(&gateway);
     let page = page(description.document());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/api.md");
-    if std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always") {
-        std::fs::write(&path, &page).expect("write the page");
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, page, "docs/reference/api.md is old: INSTA_UPDATE=always makes it anew");
+    assert_eq!(is_fresh("docs/reference/api.md", |_| page), Ok(()));
 }
 
 fn page(document: &Value) -> String {

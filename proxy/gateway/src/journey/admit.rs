@@ -1,4 +1,5 @@
-//! May it be served now? Then the worst case is reserved on the ledger, before anything is sent.
+//! Decides whether a request may run now, and reserves its highest possible cost in the ledger
+//! before a byte is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use taximeter_config::OnUnavailable;
 use taximeter_journal::AppendError;
 use taximeter_ledger::{Entry, Reserve, TenantId, VoidReason};
 use taximeter_meter::Output;
-use taximeter_net::crowd::Permit;
+use taximeter_net::concurrency::Permit;
 use taximeter_telemetry::events::{LedgerSlow, TenantLimited};
 use taximeter_tokenizer::estimate;
 

@@ -1,4 +1,5 @@
-//! Reading a request's body: bounded, inspected as it arrives, kept as the pieces that came.
+//! Reads the body of a request. It limits the size, inspects the pieces as they arrive, and keeps
+//! them unchanged.
 
 use std::error::Error as _;
 use std::io;

@@ -1,4 +1,4 @@
-//! Who calls, and what for: the tenant from the credential, the operation from the route.
+//! Identifies a request: the tenant from the credential, the operation from the route.
 
 mod escape;
 mod query_key;

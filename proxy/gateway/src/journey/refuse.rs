@@ -1,4 +1,4 @@
-//! What we answer when we do not serve: every refusal, its status, its word, its shape. One `match`
+//! Every refusal of the gateway: its status, its code, its message and its shape, with one `match`
 //! each.
 
 mod stream;

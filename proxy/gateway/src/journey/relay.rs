@@ -1,7 +1,9 @@
-//! To the engine and back: bytes pass unchanged and at once, while the meter reads them.
+//! Sends the request to the engine and passes the answer to the client. The bytes pass unchanged
+//! and at once, and the meter reads them.
 //!
-//! Dropping the answer's body before its end means that the client left: the connection to the
-//! engine is dropped with it, which cancels the engine's work, and the dropped settlement writes its entry.
+//! If the body of the answer is dropped before its end, the client has left. The connection to the
+//! engine is dropped with it, which cancels the engine's work. The dropped settlement writes its
+//! entry.
 
 mod drain;
 mod fault;

@@ -1,5 +1,5 @@
-//! What happened, told once to telemetry. How it looks as metric and log line is
-//! `telemetry/events.rs`.
+//! Reports each request once to telemetry. `telemetry/events.rs` says how an event looks as a
+//! metric and as a log line.
 
 mod trace;
 
@@ -21,7 +21,7 @@ use taximeter_telemetry::{Failed, Origin};
 use super::identify::tenant::Caller;
 use super::identify::{self, Arrival};
 use super::refuse::Refusal;
-use super::settle::open::InFlight;
+use super::settle::in_flight::InFlight;
 use crate::gateway::Gateway;
 use trace::{Answer, Trace, Unsettled};
 

@@ -1,4 +1,4 @@
-//! Which upstream serves, what it will be sent, and the most that it may cost.
+//! Chooses the upstream, prepares the request for it, and computes the highest possible cost.
 
 use rust_decimal::Decimal;
 use taximeter_config::{UnknownPrice, Upstream};

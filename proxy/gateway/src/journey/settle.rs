@@ -1,8 +1,8 @@
-//! The settlement of one request, from its reservation to its post or void. Exactly one of them is
-//! written, whatever happens: a settlement that is dropped says that the client has left.
+//! The settlement of one request, from its reservation to its post or void. It writes exactly one
+//! of them. A settlement that is dropped records that the client has left.
 
 mod count;
-pub mod open;
+pub mod in_flight;
 mod passing;
 mod progress;
 mod record;
@@ -17,7 +17,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
 use taximeter_meter::{Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
-use taximeter_net::crowd::Permit;
+use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
 use taximeter_telemetry::ended::Try;
@@ -32,7 +32,7 @@ use crate::gateway::Gateway;
 use crate::listen::Peer;
 use crate::live::{RequestInfo, Stage};
 use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
-use open::{AnswerHead, Answering, Asked, InFlight, InFlightStage, Prompt};
+use in_flight::{AnswerHead, Answering, Asked, InFlight, InFlightStage, Prompt};
 use passing::{Next, Passing};
 use settling::{Posted, Written};
 use usage::TokenParts;

@@ -25,7 +25,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::calm::FloodGuard;
+use super::flood_guard::FloodGuard;
 use super::peer::{Peer, PeerSocket, Spoken, Verdict};
 use super::socket::{ClientSocket, secured};
 use super::unreadable::Unreadable;

@@ -1,6 +1,6 @@
-//! Interim answers (1xx) on their way to an HTTP/1 client. hyper's server sends none but its own
-//! 100, so they are written beneath it: when all that it wrote has left and before it is given the
-//! final answer, which waits for them.
+//! Writes interim answers (1xx) to an HTTP/1 client. hyper's server sends none but its own 100.
+//! This file writes them below hyper: after hyper's earlier bytes have left, and before hyper gets
+//! the final answer, which waits.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! One client connection: its address, and what it is doing, so that one timer can judge it.
+//! The socket and the state of one client connection. One timer per connection reads the state.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use taximeter_system::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use super::calm::FloodGuard;
+use super::flood_guard::FloodGuard;
 use super::interim::Interim;
 use super::socket::{ClientSocket, poll_closed};
 use super::unreadable::Unreadable;

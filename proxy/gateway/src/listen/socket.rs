@@ -1,4 +1,4 @@
-//! The socket of a client.
+//! The socket of a client, with and without TLS.
 
 use std::task::{Context, Poll};
 

@@ -1,8 +1,8 @@
-//! What a client sent that it should not have.
+//! The faults of a client's bytes after which nothing more is read.
 
 use taximeter_net::framing::FramingFault;
 
-use super::calm::Excess;
+use super::flood_guard::Excess;
 
 /// What a client sent that it should not have. Nothing behind it is read.
 #[derive(Debug)]

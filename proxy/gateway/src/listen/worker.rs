@@ -1,4 +1,4 @@
-//! What the requests of one thread share.
+//! The state that the requests of one thread share.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The threads that carry requests.
+//! Starts and stops the threads that carry requests.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use taximeter_net::crowd::{self, ConcurrencyLimit};
+use taximeter_net::concurrency::{self, ConcurrencyLimit};
 use taximeter_net::tls::Tls;
 use taximeter_system::descriptors;
 use taximeter_system::thread::Started;
@@ -22,7 +22,7 @@ use crate::gateway::Current;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection among those of its address.
-type Permit = crowd::Permit<IpAddr>;
+type Permit = concurrency::Permit<IpAddr>;
 
 /// All threads that carry requests.
 pub struct Workers {

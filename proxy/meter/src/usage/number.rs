@@ -28,7 +28,8 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The sum of both numbers, or the known one. For numbers that engines leave out where they are zero.
+/// The sum of both numbers, or the known one. For numbers that engines leave out where they are
+/// zero.
 pub(super) const fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.saturating_add(other)),

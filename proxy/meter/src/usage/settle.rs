@@ -26,8 +26,8 @@ impl Report {
         usage
     }
 
-    /// All input. It includes the cached part that Anthropic and Bedrock report beside it. A part that
-    /// is no number leaves the sum unknown.
+    /// All input. It includes the cached part that Anthropic and Bedrock report beside it. A part
+    /// that is no number leaves the sum unknown.
     pub(super) fn settle_input(&self) -> Option<u64> {
         let input = self.input.filter(|_| !self.invalid_members.contains(&Member::InputTokens))?;
         if self.includes_cache {

@@ -47,8 +47,8 @@ impl Report {
         }
     }
 
-    /// The same usage in the shape whose input includes the cached tokens. Only usage of one shape can
-    /// be added.
+    /// The same usage in the shape whose input includes the cached tokens. Only usage of one
+    /// shape can be added.
     fn with_cache_inside(mut self) -> Self {
         self.input = self.settle_input();
         self.read_inside = self.cache_read();

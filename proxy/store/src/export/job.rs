@@ -5,8 +5,8 @@ use taximeter_billing::export::{ExportError, file_name};
 use taximeter_billing::{BillError, Period, PeriodError};
 
 use super::content::Content;
+use super::destination::DestinationFault;
 use super::partitions::PartFault;
-use super::place::DestinationFault;
 use crate::terms::{Scope, Terms};
 use crate::{Filter, StoreError};
 

@@ -9,7 +9,7 @@ use taximeter_billing::export::{
 };
 use taximeter_billing::hour_of;
 
-use super::place::{Destination, DestinationFault, Draft};
+use super::destination::{Destination, DestinationFault, Draft};
 use crate::Written;
 
 /// What each folder's file is called: a second export of the same hour takes the first one's place.

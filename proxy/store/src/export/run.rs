@@ -8,9 +8,9 @@ use taximeter_billing::hour_of;
 
 use super::beside::written_beside;
 use super::content::Content;
+use super::destination::{Destination, Draft, Published};
 use super::job::{ExportFault, Job};
 use super::partitions::Partitions;
-use super::place::{Destination, Draft, Published};
 use super::stream::stream;
 use crate::{Store, StoreError, Written};
 

@@ -16,7 +16,7 @@ use super::ask::{ask, storable, tokens};
 use super::fault::Fault;
 use super::link::{Given, Link};
 use crate::batch::Hours;
-use crate::grain::{Gathering, Granularity, Numbered};
+use crate::granularity::{Gathering, Granularity, Numbered};
 
 const COMBINATIONS: &str = "
     SELECT digest, number FROM combinations WHERE digest = ANY ($1)";
@@ -108,17 +108,17 @@ pub(super) fn add(link: &Link, added: &mut Hours) -> Result<(), Fault> {
     write(link, &sums)
 }
 
-/// Shows the sums of whole hours, as finely as `grain` says; those that it tells apart by the hour
+/// Shows the sums of whole hours, as finely as `granularity` says; those that it tells apart by the hour
 /// in order of time.
 pub(super) fn visit(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
-    grain: Granularity<'_>,
+    granularity: Granularity<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     link.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let visited = visit_held(link, hours, tenant, grain, visit);
+    let visited = visit_held(link, hours, tenant, granularity, visit);
     visited.and(link.run("ROLLBACK"))
 }
 
@@ -128,14 +128,14 @@ pub(super) fn visit_held(
     link: &Link,
     hours: Period,
     tenant: Option<&str>,
-    grain: Granularity<'_>,
+    granularity: Granularity<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     let lines: HashMap<i64, LineKey> = texts(link, ALL_LINES, &[])?;
     let stored = tenant.map(storable);
     let combinations: HashMap<i64, HourKey> =
         texts(link, TENANT_COMBINATIONS, &[(&stored, Type::TEXT)])?;
-    let mut gathering = Gathering::new(grain);
+    let mut gathering = Gathering::new(granularity);
     let mut show = |sums: Vec<(HourKey, Numbered)>| {
         for (key, sum) in sums {
             if visit(key, with_lines(sum, &lines)?).is_break() {

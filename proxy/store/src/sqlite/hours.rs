@@ -10,7 +10,7 @@ use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
 
 use super::ask::{money, tokens, unreadable};
 use crate::batch::Hours;
-use crate::grain::{Gathering, Granularity, Numbered};
+use crate::granularity::{Gathering, Granularity, Numbered};
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
 const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";
@@ -73,13 +73,13 @@ pub(super) fn add(connection: &Connection, added: &mut Hours) -> rusqlite::Resul
     Ok(())
 }
 
-/// Shows the sums of whole hours, as finely as `grain` says; those that it tells apart by the hour
+/// Shows the sums of whole hours, as finely as `granularity` says; those that it tells apart by the hour
 /// in order of time.
 pub(super) fn visit(
     connection: &Connection,
     hours: Period,
     tenant: Option<&str>,
-    grain: Granularity<'_>,
+    granularity: Granularity<'_>,
     visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let (from, to) = (hours.from().as_microsecond(), hours.to().as_microsecond());
@@ -92,7 +92,7 @@ pub(super) fn visit(
         }
         Ok(ControlFlow::Continue(()))
     };
-    let mut gathering = Gathering::new(grain);
+    let mut gathering = Gathering::new(granularity);
     let mut query = connection.prepare_cached(HOURS)?;
     let mut rows = query.query(params![from, to, tenant])?;
     while let Some(row) = rows.next()? {

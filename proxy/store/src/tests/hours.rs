@@ -108,14 +108,14 @@ fn bill_of_sums(store: &mut Store, scope: Scope<'_>, by: &str, cut: Timestamp) -
     let mut cuts = period.starts(unit, zone).unwrap();
     cuts.extend([cut, invoicer.recent_since()]);
     cuts.sort();
-    let grain = Granularity { cuts: &cuts, is_hourly: &|key| key.tenant == "beta" };
+    let granularity = Granularity { cuts: &cuts, is_hourly: &|key| key.tenant == "beta" };
     for part in period.parts(unit, zone).unwrap() {
         let add = |key: &HourKey, hour: &Hour| {
             biller.add_hour(key, hour).unwrap();
             invoicer.add(key, hour).unwrap();
             Ok::<_, StoreError>(())
         };
-        store.sums(part, tenant, grain, add).unwrap();
+        store.sums(part, tenant, granularity, add).unwrap();
     }
     (biller.finish(), invoicer.finish().unwrap())
 }
@@ -280,8 +280,8 @@ fn sums_that_are_too_large_together_are_kept_apart() {
         sums.push((hour.sums.requests, hour.sums.output_tokens));
         Ok::<_, StoreError>(())
     };
-    let grain = Granularity { cuts: &[], is_hourly: &|_| false };
-    store.sums(november(), None, grain, take).unwrap();
+    let granularity = Granularity { cuts: &[], is_hourly: &|_| false };
+    store.sums(november(), None, granularity, take).unwrap();
     assert_eq!(sums, parts);
 }
 
@@ -297,8 +297,8 @@ fn what_nobody_tells_apart_is_one_sum() {
             found.push((key.hour, hour.sums.requests));
             Ok::<_, StoreError>(())
         };
-        let grain = Granularity { cuts, is_hourly: &|_| false };
-        store.sums(november(), None, grain, take).unwrap();
+        let granularity = Granularity { cuts, is_hourly: &|_| false };
+        store.sums(november(), None, granularity, take).unwrap();
         found.sort();
         found
     };

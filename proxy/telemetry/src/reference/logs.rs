@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::is_fresh;
+use taximeter_tests::generated::is_fresh;
+
 use crate::names::log_event::{FIELDS, LogEvent};
 
 const HEAD: &str = "\
@@ -81,5 +82,5 @@ fn page() -> String {
 
 #[test]
 fn the_reference_of_logs_is_fresh() {
-    is_fresh("logs.md", &page());
+    assert_eq!(is_fresh("docs/reference/logs.md", |_| page()), Ok(()));
 }

@@ -1,4 +1,4 @@
-//! What stands for other bytes in a target.
+//! Decodes percent-escapes in a request target.
 
 /// The bytes that are meant where some are written as `%` and two digits.
 pub(super) fn unescape(text: &str) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! The key that Google's clients may write into a query. It goes where they write it otherwise: what
-//! is in a header can be told from the rest, and a target is written down in many places.
+//! Moves the API key that Google's clients write into the query (`?key=`) to the header. A header
+//! can be removed cleanly, and a target is written to logs.
 
 use http::header::HeaderValue;
 use http::request::Parts;

@@ -1,4 +1,4 @@
-//! The routes that we serve. A path matches byte for byte or not at all.
+//! The routes that the gateway serves. A path matches byte for byte or not at all.
 
 use http::Method;
 use taximeter_meter::{RequestFault, Wire};

@@ -1,4 +1,4 @@
-//! Requests for a WebSocket. This gateway serves none, and says so in place of a bare 404 or 405.
+//! Detects requests for a WebSocket. The gateway serves none, and the answer says so.
 
 use http::header::{SEC_WEBSOCKET_KEY, UPGRADE};
 use http::request::Parts;

@@ -1,4 +1,4 @@
-//! Whose request it is: from the credential, never from what a client can write beside it.
+//! Finds the tenant from the credential. It never trusts a name that a client can write.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};

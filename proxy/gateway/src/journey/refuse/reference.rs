@@ -1,9 +1,7 @@
-//! When Taximeter answers each refusal, and what to do: the first part of
+//! When Taximeter answers each refusal, and what to do: makes the first part of
 //! `docs/reference/errors.md`.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use bytes::Bytes;
 use http::Response;
@@ -11,6 +9,7 @@ use http::header::RETRY_AFTER;
 use serde_json::Value;
 use taximeter_meter::{DecodeFault, RequestFault};
 use taximeter_net::framing::FramingFault;
+use taximeter_tests::generated::is_fresh;
 
 use super::{Refusal, Shape};
 
@@ -292,21 +291,12 @@ fn retry(answer: &Response<Bytes>) -> String {
     }
 }
 
-/// Where the part of the admin address begins.
-const REST: &str = "\n## The admin address\n";
-
 #[test]
 fn the_reference_of_errors_is_fresh() {
-    let page = page();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/errors.md");
-    let parts = || {
-        let stands = fs::read_to_string(&path).unwrap_or_default();
-        let at = stands.find(REST).unwrap_or(stands.len());
-        (stands[..at].to_owned(), stands[at..].to_owned())
+    // The part on the admin address is made by that crate.
+    let with_part = |stands: &str| {
+        let at = stands.find("\n## The admin address\n").unwrap_or(stands.len());
+        page() + &stands[at..]
     };
-    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
-        fs::write(&path, format!("{page}{}", parts().1)).unwrap();
-    }
-    let stale = "stale: INSTA_UPDATE=always cargo test -p taximeter-gateway reference writes it";
-    assert_eq!(parts().0, page, "{stale}");
+    assert_eq!(is_fresh("docs/reference/errors.md", with_part), Ok(()));
 }

@@ -1,4 +1,4 @@
-//! An answer whose client has left, read on for the usage that stands at its end.
+//! Reads the rest of an answer whose client has left, for the usage at its end.
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Why a client's answer was cut, and how that leaves it what came before.
+//! The causes for which an answer is cut, and the way each one is shown to the client.
 
 use std::error::Error as _;
 use std::io;

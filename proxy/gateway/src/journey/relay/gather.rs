@@ -1,5 +1,5 @@
-//! Short answers that are no streams: read whole, settled, and sent in one write with the receipt
-//! in their head. One that turns out to be a stream goes on as it comes.
+//! Collects short answers that are not streams. It settles them, and sends them in one write with
+//! the receipt in the head. An answer that turns out to be a stream passes as it comes.
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! An answer on an HTTP/2 stream. hyper asks for more of it only when the client has opened its
-//! window, and polls it apart from its connection: a client that never reads, or a gateway that
-//! shuts down, would not be noticed from inside.
+//! Watches an answer on an HTTP/2 stream from outside. hyper polls the body only when the client
+//! has opened its window. So the body itself would not notice a client that never reads, or a
+//! shutdown.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};

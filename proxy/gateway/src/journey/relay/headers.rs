@@ -1,4 +1,5 @@
-//! Header hygiene, both ways: what belongs to one hop stays on it; names keep their case.
+//! Filters headers in both directions: hop-by-hop fields stay on their hop, and names keep their
+//! case.
 
 use std::fmt::Write as _;
 

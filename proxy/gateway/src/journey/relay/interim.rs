@@ -1,4 +1,4 @@
-//! Interim answers (1xx) of an engine, passed on to clients that can take them.
+//! Passes interim answers (1xx) of an engine to clients that accept them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Bytes that leave together.
+//! Joins pieces of an answer that are ready together, so that they leave in one write.
 
 use bytes::{Bytes, BytesMut};
 

@@ -1,5 +1,5 @@
-//! Sending a request: over a connection that is there, else over a fresh one; and once more, where
-//! nothing of it has reached an engine.
+//! Sends a request over an idle connection or a new one. It tries once more if nothing has reached
+//! an engine.
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -1,5 +1,5 @@
-//! A streamed answer on its way: what is ready together leaves together, nothing waits for more,
-//! and the last bytes leave when the ledger has the entry.
+//! Passes a streamed answer on. Pieces that are ready together leave together, and nothing waits
+//! for more. The last bytes leave when the ledger has the entry.
 
 use std::future::Future;
 use std::pin::Pin;

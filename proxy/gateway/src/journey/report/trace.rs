@@ -1,5 +1,4 @@
-//! What of a request that has ended is told beside its numbers: its line, where it shall have one,
-//! and its spans, where they are kept.
+//! Makes the access log line and the spans of a request that has ended, where they are wanted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use taximeter_telemetry::trace::{Fate, Found, RequestTrace};
 use crate::gateway::Gateway;
 use crate::journey::identify::Arrival;
 use crate::journey::refuse::Refusal;
-use crate::journey::settle::open::InFlight;
+use crate::journey::settle::in_flight::InFlight;
 
 /// The route's template, where there is one, and what the client was told, if it did not leave.
 pub(super) type Answer = (Option<&'static str>, Option<StatusCode>);

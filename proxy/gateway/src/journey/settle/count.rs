@@ -1,4 +1,5 @@
-//! Counting what the engine did not report, and what it did where our count is exact.
+//! Counts what the engine did not report. It also counts what the engine reported, where the count
+//! is exact.
 
 use taximeter_meter::Wire;
 use taximeter_net::upstream::RequestBody;

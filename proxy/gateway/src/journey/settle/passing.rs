@@ -1,5 +1,5 @@
-//! Counting an answer's text while it passes, so that little of it is kept and little is left to
-//! do when it ends.
+//! Counts the text of an answer while it passes, so that little text is kept and little work is
+//! left at the end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

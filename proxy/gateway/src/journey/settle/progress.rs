@@ -1,4 +1,4 @@
-//! What a running stream has used so far: all that is known of it if we die.
+//! Writes the usage of a running stream to the journal. A start uses it if the gateway dies.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use taximeter_system::clock;
 use taximeter_tokenizer::estimate;
 
 use super::count::{self, Count, Input, Output, SHORT_BYTES_MAX, Tally};
-use super::open::InFlight;
+use super::in_flight::InFlight;
 use super::record;
 use super::usage::TokenParts;
 use crate::counting::Counting;

@@ -1,4 +1,4 @@
-//! A record from what is known at the end: usage, times, and the price in force at admission.
+//! Makes the record at the end: usage, times, and the price that was in force at admission.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use taximeter_pricing::{Condition, Flag, Query, Usage};
 use taximeter_system::clock;
 
 use super::count::Count;
-use super::open::InFlight;
+use super::in_flight::InFlight;
 use super::usage::{self, TokenParts};
 use crate::tariffs::PriceScope;
 

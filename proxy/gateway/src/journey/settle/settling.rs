@@ -1,4 +1,4 @@
-//! An entry on its way to the kernel.
+//! An entry that waits until the kernel has it.
 
 use std::future::Future;
 use std::pin::Pin;

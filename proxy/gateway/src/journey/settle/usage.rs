@@ -1,7 +1,7 @@
-//! One usage of what was reported and what was counted, each number with its source.
+//! Combines reported and counted numbers to one usage, and gives each number its source.
 //!
-//! Reported numbers are billed, counted ones where they lack. Where our own count is exact, both
-//! are kept, and a difference of more than a tenth is said.
+//! Reported numbers are billed. Counted numbers fill the gaps. Where the count is exact, the record
+//! has both numbers, and a difference of more than a tenth is flagged.
 
 use std::collections::BTreeMap;
 

@@ -370,8 +370,9 @@ fn reasoning_that_is_no_number_leaves_the_output_unknown_where_it_is_beside_it()
 
 #[test]
 fn a_time_to_live_that_is_no_number_is_said_of_the_cache_writes_that_stay() {
-    let answer = r#"{"output":[],"usage":{"input_tokens":20,"output_tokens":9,"input_tokens_details":
-        {"cache_write_tokens":3,"cache_write_tokens_details":{"ttl_12h_tokens":-1}}}}"#;
+    let answer = r#"{"output":[],"usage":{"input_tokens":20,"output_tokens":9,
+        "input_tokens_details":{"cache_write_tokens":3,
+        "cache_write_tokens_details":{"ttl_12h_tokens":-1}}}}"#;
     let reported = document(Wire::Responses, Dialect::OpenAi, answer).reported.unwrap();
     assert_eq!(reported.usage.cache_write_input_tokens, Some(3));
     assert_eq!(reported.usage.cache_write_long_input_tokens, None);

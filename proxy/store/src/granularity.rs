@@ -31,7 +31,7 @@ pub(super) struct Numbered {
 
 /// Adds rows up as they come, in order of time.
 pub(super) struct Gathering<'a> {
-    grain: Granularity<'a>,
+    granularity: Granularity<'a>,
     /// By the number of the combination.
     gathered: HashMap<i64, Gathered>,
     /// How many cuts are behind.
@@ -113,13 +113,13 @@ impl<'de> Visitor<'de> for QuantityVisitor {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(grain: Granularity<'a>) -> Self {
-        Self { grain, gathered: HashMap::new(), cut: 0, rows: 0 }
+    pub(super) fn new(granularity: Granularity<'a>) -> Self {
+        Self { granularity, gathered: HashMap::new(), cut: 0, rows: 0 }
     }
 
     /// Whether what was added has to be [taken](Self::take) before a row of `hour` is.
     pub(super) fn is_due(&self, hour: Timestamp) -> bool {
-        let next = self.grain.cuts.get(self.cut);
+        let next = self.granularity.cuts.get(self.cut);
         next.is_some_and(|cut| *cut <= hour) || self.rows >= ROWS_MAX
     }
 
@@ -132,14 +132,14 @@ impl<'a> Gathering<'a> {
         row: Numbered,
         key: impl FnOnce() -> Result<HourKey, E>,
     ) -> Result<Option<(HourKey, Numbered)>, E> {
-        while self.grain.cuts.get(self.cut).is_some_and(|cut| *cut <= hour) {
+        while self.granularity.cuts.get(self.cut).is_some_and(|cut| *cut <= hour) {
             self.cut += 1;
         }
         let gathered = match self.gathered.entry(combination) {
             Entry::Occupied(gathered) => gathered.into_mut(),
             Entry::Vacant(place) => {
                 let key = key()?;
-                let is_hourly = (self.grain.is_hourly)(&key);
+                let is_hourly = (self.granularity.is_hourly)(&key);
                 place.insert(Gathered { key, is_hourly, sums: Vec::new() })
             }
         };

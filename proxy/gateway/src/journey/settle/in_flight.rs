@@ -1,4 +1,4 @@
-//! What a record is made of, while its request runs.
+//! A request in flight, as an enum of its stages. The record is made from it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use taximeter_meter::{
     DecodeLimits, Measurement, Meter, Parameter, ReadLimits, Setup, StreamEnd, Wire,
     spoken_characters,
 };
-use taximeter_net::crowd::Permit;
+use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_telemetry::content::Captured;
 use taximeter_telemetry::ended::Try;

@@ -1,4 +1,4 @@
-//! Whether the threads that carry requests still turn: each says so every second.
+//! Detects a worker thread that hangs. Each worker reports once a second.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! How much of an HTTP/2 connection's traffic is for nothing: streams that are reset, and frames that
-//! move neither a request nor an answer. Each takes our work and no room, so that no other limit
-//! would ever be reached.
+//! Ends HTTP/2 connections that flood: too many streams that are reset, or too many frames that
+//! carry neither a request nor an answer. Such frames cost CPU and take no memory, so no other
+//! limit stops them.
 
 use std::time::{Duration, Instant};
 
