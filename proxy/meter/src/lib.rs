@@ -26,7 +26,7 @@
 //!
 //! `sniff` decides the kind of the body, `blocks` cuts a stream into events, and each wire format
 //! turns an event into a few facts (`facts`): content began, usage is this, the stream is over.
-//! `passage` says which bytes may go on at once and which wait because something must be removed.
+//! `delivery` says which bytes may go on at once and which wait because something must be removed.
 //! An encoded answer passes as it came while `decode` reads a copy, and stops at damage or at its
 //! limits. `template` is a shortcut for chunks that differ only in their text. `content` turns a
 //! request and its answer into messages of the GenAI conventions, for traces.
@@ -35,6 +35,7 @@
 //! read leniently, because their bytes have already gone to the client.
 
 mod answer;
+mod answer_reader;
 mod asking;
 mod blocks;
 mod body;
@@ -42,22 +43,21 @@ mod calls;
 mod content;
 mod cut;
 mod decode;
+mod delivery;
 mod dialect;
+mod dialect_detector;
 mod elements;
-mod exponential;
+mod exponential_histogram;
 mod facts;
 mod form;
 mod frames;
 mod json;
 mod lines;
-mod listener;
 mod measurement;
 mod meter;
 mod partial;
-mod passage;
 mod prompt;
 mod reader;
-mod recogniser;
 mod reports;
 mod request;
 mod sniff;
@@ -67,19 +67,19 @@ mod timing;
 mod usage;
 mod wire;
 
+pub use answer_reader::Setup;
 pub use asking::{Hidden, UsageAsk};
 pub use content::{Asked, Transcript};
 pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
+pub use delivery::Delivery;
 pub use dialect::Dialect;
-pub use exponential::Exponential;
+pub use exponential_histogram::ExponentialHistogram;
 pub use frames::exception;
-pub use listener::Setup;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
 pub use meter::{Framing, Meter, ReadLimits};
-pub use passage::Passage;
 pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use reader::RequestReader;
-pub use request::{Parameter, Question, RequestFacts, RequestFault, Splice};
+pub use request::{BodyEdits, Parameter, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

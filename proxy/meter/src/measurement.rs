@@ -8,7 +8,7 @@ use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::content::Transcript;
 use crate::dialect::Dialect;
-use crate::exponential::Exponential;
+use crate::exponential_histogram::ExponentialHistogram;
 
 /// Everything measured about one exchange.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,7 +153,7 @@ pub struct GapHistogram {
     /// Sum of all samples.
     pub sum: Duration,
     /// The same samples in seconds, in buckets that nobody chose; `None` where nobody asks for them.
-    pub fine: Option<Box<Exponential>>,
+    pub fine: Option<Box<ExponentialHistogram>>,
 }
 
 impl GapHistogram {

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::answer_reader::{AnswerReader, Setup};
 use crate::blocks::Blocks;
 use crate::body::Body;
 use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
 use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
-use crate::listener::{Listener, Setup};
+use crate::delivery::{Delivery, EventFilter, Verdict};
 use crate::measurement::{Ending, Measurement, StreamEnd};
-use crate::passage::{Gate, Passage, Verdict};
 use crate::sniff::{BodyKind, Sniffer};
 use crate::sse::{Event, SSE_LINE_BYTES_MAX};
 use crate::usage;
@@ -57,13 +57,13 @@ pub struct Meter {
     kind: BodyKind,
     sniffer: Sniffer,
     blocks: Blocks,
-    gate: Gate,
+    filter: EventFilter,
     /// What to take out of the current event.
     cuts: Vec<Cut>,
     coding: BodyCoding,
     body: Body,
     limits: DecodeLimits,
-    listener: Listener,
+    reader: AnswerReader,
     /// What it says, where that is kept.
     transcript: Option<Box<Transcript>>,
 }
@@ -91,12 +91,12 @@ impl Meter {
             kind: BodyKind::Unsure,
             sniffer: Sniffer::new(setup.wire.streams_lists()),
             blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
-            gate: Gate::new(setup.hidden.is_any()),
+            filter: EventFilter::new(setup.hidden.is_any()),
             cuts: Vec::new(),
             coding: BodyCoding::default(),
             body: Body::default(),
             limits: limits.decode,
-            listener: Listener::new(setup),
+            reader: AnswerReader::new(setup),
             transcript: None,
         }
     }
@@ -120,7 +120,7 @@ impl Meter {
     #[must_use]
     pub fn with_fine_gaps(mut self, is_asked: bool) -> Self {
         if is_asked {
-            self.listener.stopwatch.keep_fine_gaps();
+            self.reader.timing.keep_fine_gaps();
         }
         self
     }
@@ -141,7 +141,7 @@ impl Meter {
             return;
         }
         self.coding = BodyCoding::Unread;
-        if self.listener.format.is_some() && self.kind != BodyKind::Opaque {
+        if self.reader.format.is_some() && self.kind != BodyKind::Opaque {
             match Decoder::new(codings, self.limits) {
                 Ok(decoder) => self.coding = BodyCoding::Encoded(Box::new(decoder)),
                 Err(_) => self.stop_decoding(),
@@ -153,17 +153,17 @@ impl Meter {
     /// it was to be.
     pub fn on_headers<'h>(&mut self, headers: impl IntoIterator<Item = (&'h str, &'h str)>) {
         for (name, value) in headers {
-            self.listener.recogniser.look_at_header(name, value);
+            self.reader.detector.look_at_header(name, value);
             if name == SERVICE_TIER {
-                self.listener.answer.service_tier = Some(usage::name(value));
+                self.reader.answer.service_tier = Some(usage::name(value));
             }
         }
     }
 
     /// Feed one read as it came off the wire. Where reads begin and end carries no meaning for the
     /// measurement. Returns what goes on now, and what waits until the exchange is settled.
-    pub fn on_bytes(&mut self, now: Instant, read: Bytes) -> Passage {
-        self.listener.stopwatch.read(now);
+    pub fn on_bytes(&mut self, now: Instant, read: Bytes) -> Delivery {
+        self.reader.timing.read(now);
         if self.is_encoded() {
             return self.on_encoded(read);
         }
@@ -173,7 +173,7 @@ impl Meter {
         match self.kind {
             kind if kind.is_in_blocks() => self.on_events(read),
             BodyKind::Document => {
-                if self.listener.format.is_some() {
+                if self.reader.format.is_some() {
                     self.body.push(&read, self.limits.bytes_max);
                 }
                 self.pass(read)
@@ -186,34 +186,34 @@ impl Meter {
     /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
         let event = if self.kind.is_in_blocks() { self.blocks.close() } else { None };
-        let Some(event) = event else { return self.gate.release() };
+        let Some(event) = event else { return self.filter.release() };
         note(&mut self.transcript, Some(&event));
         // Half an event is no fault of its own.
-        let verdict = self.listener.hear(&event, &mut self.cuts).unwrap_or(Verdict::Pass);
-        self.gate.release_last(verdict, Trim { data: event.data, cuts: &self.cuts })
+        let verdict = self.reader.read_event(&event, &mut self.cuts).unwrap_or(Verdict::Pass);
+        self.filter.release_last(verdict, Trim { data: event.data, cuts: &self.cuts })
     }
 
     /// `model` of the answer, once it was said.
     #[must_use]
     pub fn response_model(&self) -> Option<&str> {
-        self.listener.answer.model.as_deref()
+        self.reader.answer.model.as_deref()
     }
 
     /// Events with generated content so far.
     #[must_use]
     pub const fn output_chunks(&self) -> u64 {
-        self.listener.stopwatch.output_chunks()
+        self.reader.timing.output_chunks()
     }
 
     /// Bytes of generated text that are kept for counting.
     #[must_use]
     pub const fn kept_text_bytes(&self) -> usize {
-        self.listener.answer.text.len()
+        self.reader.answer.text.len()
     }
 
     /// Hands over the generated text that is kept, and keeps it no longer.
     pub fn fold_text(&mut self, fold: impl FnOnce(&str)) {
-        let text = &mut self.listener.answer.text;
+        let text = &mut self.reader.answer.text;
         fold(text);
         text.clear();
     }
@@ -244,7 +244,7 @@ impl Meter {
     /// The client has left, and what still comes is read for its usage alone: it is not sent to
     /// anybody.
     pub fn client_left(&mut self) {
-        self.listener.unheard = true;
+        self.reader.client_left = true;
         if let Some(transcript) = &mut self.transcript {
             transcript.close();
         }
@@ -254,67 +254,67 @@ impl Meter {
     /// unknown until its end.
     #[must_use]
     pub fn so_far(&self, now: Instant) -> Measurement {
-        let mut listener = self.listener.clone();
-        let answer = &mut listener.answer;
+        let mut reader = self.reader.clone();
+        let answer = &mut reader.answer;
         answer.complete();
         answer.has_unread = self.kind == BodyKind::Document
             || self.blocks.too_long() > 0
             || answer.counts.decode_stopped > 0;
-        listener.measure(now, Ending::Cut(StreamEnd::ClientLeft))
+        reader.measure(now, Ending::Cut(StreamEnd::ClientLeft))
     }
 
     /// Close the exchange; `end` says who ended it. The provider's own end mark outranks `end`.
     #[must_use]
     pub fn finish(mut self, now: Instant, end: StreamEnd) -> Measurement {
-        if !self.gate.withholds() {
+        if !self.filter.withholds() {
             self.take_withheld();
         }
-        self.listener.answer.complete();
+        self.reader.answer.complete();
         let is_whole = self.is_whole(end);
-        let is_half = self.kind == BodyKind::Document && (!is_whole || self.listener.unheard);
-        let answer = &mut self.listener.answer;
+        let is_half = self.kind == BodyKind::Document && (!is_whole || self.reader.client_left);
+        let answer = &mut self.reader.answer;
         answer.counts.lines_too_long += self.blocks.too_long();
         let counts = &answer.counts;
         answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
         answer.counts.usage_invalid = answer.reports.invalid();
         answer.counts.usage_fell = answer.reports.fell;
         let ending = match end {
-            left if self.listener.unheard => Ending::Cut(left),
+            left if self.reader.client_left => Ending::Cut(left),
             _ if self.is_success && answer.error.is_some() => Ending::UpstreamError,
             _ if answer.is_over => Ending::Complete,
             StreamEnd::Clean if is_whole || !self.is_success => Ending::Complete,
             StreamEnd::Clean => Ending::Truncated,
             cut => Ending::Cut(cut),
         };
-        Measurement { transcript: self.transcript, ..self.listener.measure(now, ending) }
+        Measurement { transcript: self.transcript, ..self.reader.measure(now, ending) }
     }
 
     fn sniff(&mut self, read: &[u8]) {
         self.kind = self.sniffer.look(read);
         self.blocks.are(self.kind);
         if self.sniffer.contradicts(self.kind) {
-            self.listener.answer.counts.type_mismatch += 1;
+            self.reader.answer.counts.type_mismatch += 1;
         }
     }
 
-    fn on_events(&mut self, read: Bytes) -> Passage {
-        let mut crossing = self.gate.cross(&read);
+    fn on_events(&mut self, read: Bytes) -> Delivery {
+        let mut filtering = self.filter.start_read(&read);
         let mut at = 0;
         while at < read.len()
             && let Some(block) = self.blocks.next(&read, &mut at)
         {
             note(&mut self.transcript, block.event.as_ref());
-            let heard = block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
+            let verdict = block.event.map(|event| self.reader.read_lenient(&event, &mut self.cuts));
             let data = block.event.map_or(&[][..], |event| event.data);
             let trim = Trim { data, cuts: &self.cuts };
-            crossing.block(&read, block.end, heard.unwrap_or(Verdict::Pass), trim);
+            filtering.block(&read, block.end, verdict.unwrap_or(Verdict::Pass), trim);
         }
-        crossing.finish(read)
+        filtering.finish(read)
     }
 
     /// Reads what can be decoded by now. The end mark is somewhere in the read behind which the
     /// answer is over: all of that read waits.
-    fn on_encoded(&mut self, read: Bytes) -> Passage {
+    fn on_encoded(&mut self, read: Bytes) -> Delivery {
         if let BodyCoding::Encoded(mut decoder) =
             std::mem::replace(&mut self.coding, BodyCoding::Unread)
         {
@@ -324,10 +324,10 @@ impl Meter {
                 Err(_) => self.stop_decoding(),
             }
         }
-        if self.listener.answer.is_over {
-            Passage { forward: Bytes::new(), hold: read }
+        if self.reader.answer.is_over {
+            Delivery { forward: Bytes::new(), hold: read }
         } else {
-            Passage { forward: read, hold: Bytes::new() }
+            Delivery { forward: read, hold: Bytes::new() }
         }
     }
 
@@ -340,7 +340,7 @@ impl Meter {
                 let mut at = 0;
                 while let Some(block) = self.blocks.next(piece, &mut at) {
                     note(&mut self.transcript, block.event.as_ref());
-                    block.event.map(|event| self.listener.hear_any(&event, &mut self.cuts));
+                    block.event.map(|event| self.reader.read_lenient(&event, &mut self.cuts));
                 }
             }
             BodyKind::Document => {
@@ -354,11 +354,11 @@ impl Meter {
 
     fn stop_decoding(&mut self) {
         self.coding = BodyCoding::Unread;
-        self.listener.answer.counts.decode_stopped += 1;
+        self.reader.answer.counts.decode_stopped += 1;
     }
 
-    fn pass(&mut self, read: Bytes) -> Passage {
-        let withheld = self.gate.release();
+    fn pass(&mut self, read: Bytes) -> Delivery {
+        let withheld = self.filter.release();
         let forward = if withheld.is_empty() {
             read
         } else {
@@ -366,12 +366,12 @@ impl Meter {
             both.extend_from_slice(&read);
             both.freeze()
         };
-        Passage { forward, hold: Bytes::new() }
+        Delivery { forward, hold: Bytes::new() }
     }
 
     /// Whether nothing is missing from an answer that ended without its own mark.
     fn is_whole(&mut self, end: StreamEnd) -> bool {
-        let Listener { answer, recogniser, format, .. } = &mut self.listener;
+        let AnswerReader { answer, detector, format, .. } = &mut self.reader;
         let Some(format) = format else { return true };
         let is_unread = matches!(self.coding, BodyCoding::Unread);
         match self.kind {
@@ -390,7 +390,7 @@ impl Meter {
                 if facts.is_err() && end == StreamEnd::Clean && !is_unread {
                     answer.counts.not_json += 1;
                 }
-                recogniser.look_at(body);
+                detector.look_at(body);
                 if let Some(transcript) = &mut self.transcript {
                     transcript.document(body);
                 }

@@ -13,7 +13,7 @@ mod tests;
 
 pub use fault::RequestFault;
 pub use parameter::Parameter;
-pub use splice::{Question, Splice};
+pub use splice::{BodyEdits, Splice};
 
 use crate::asking::UsageAsk;
 use crate::{Dialect, Wire};
@@ -334,11 +334,11 @@ impl RequestFacts {
     /// Nothing when there is nothing to ask: no stream, asked for already, a wire or an engine that
     /// has no such question.
     #[must_use]
-    pub fn question(&self, dialect: Dialect, ask: UsageAsk) -> Question {
+    pub fn question(&self, dialect: Dialect, ask: UsageAsk) -> BodyEdits {
         let asks =
             matches!(self.wire, Wire::ChatCompletions | Wire::Completions | Wire::Invocations);
         if !asks || !self.stream || !dialect.accepts_include_usage() {
-            return Question::default();
+            return BodyEdits::default();
         }
         let ask = if ask.suits(dialect) { ask } else { UsageAsk::Final };
         self.places.question(ask, dialect.accepts_continuous_usage())

@@ -55,7 +55,7 @@ enum GapKind {
 
 /// What an event says that is like the one remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Likeness<'a> {
+pub(crate) struct TemplateMatch<'a> {
     pub(crate) text: Text<'a>,
     /// The usage object, unread.
     pub(crate) usage: Option<&'a [u8]>,
@@ -72,8 +72,8 @@ impl Template {
         &mut self,
         data: &'a [u8],
         cuts: &mut Vec<Cut>,
-    ) -> Option<Likeness<'a>> {
-        let mut found = Likeness { choice: self.choice, ..Likeness::default() };
+    ) -> Option<TemplateMatch<'a>> {
+        let mut found = TemplateMatch { choice: self.choice, ..TemplateMatch::default() };
         let mut usage_from = 0;
         let mut rest = data;
         let mut at = 0;
@@ -152,7 +152,7 @@ impl GapKind {
         &mut self,
         is_quoted: bool,
         rest: &'a [u8],
-        found: &mut Likeness<'a>,
+        found: &mut TemplateMatch<'a>,
     ) -> Option<usize> {
         match self {
             // A backslash ends the gap early, and then nothing fits. A number ends before its

@@ -6,7 +6,7 @@ use crate::measurement::{GapHistogram, Timing};
 
 /// Notes when what happened, from the start on.
 #[derive(Debug, Clone)]
-pub(crate) struct Stopwatch {
+pub(crate) struct TimingRecorder {
     started_at: Instant,
     /// When the last read came: what a half event at the end is timed by.
     read_at: Instant,
@@ -14,7 +14,7 @@ pub(crate) struct Stopwatch {
     timing: Timing,
 }
 
-impl Stopwatch {
+impl TimingRecorder {
     pub(crate) fn new(started_at: Instant) -> Self {
         Self { started_at, read_at: started_at, content_at: None, timing: Timing::default() }
     }
@@ -121,15 +121,15 @@ mod tests {
     #[test]
     fn every_gap_between_content_events_is_a_sample() {
         let epoch = epoch();
-        let mut stopwatch = Stopwatch::new(epoch);
-        stopwatch.read(epoch + 5 * MS);
-        stopwatch.event();
+        let mut timing = TimingRecorder::new(epoch);
+        timing.read(epoch + 5 * MS);
+        timing.event();
         for at in [10, 30, 30, 430] {
-            stopwatch.read(epoch + at * MS);
-            stopwatch.event();
-            stopwatch.content();
+            timing.read(epoch + at * MS);
+            timing.event();
+            timing.content();
         }
-        let timing = stopwatch.finish(epoch + 500 * MS);
+        let timing = timing.finish(epoch + 500 * MS);
         assert_eq!(timing.time_to_first_chunk, Some(5 * MS));
         assert_eq!(timing.time_to_first_token, Some(10 * MS));
         assert_eq!(timing.time_to_last_token, Some(430 * MS));
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn without_content_there_is_no_time_to_first_token() {
         let epoch = epoch();
-        let timing = Stopwatch::new(epoch).finish(epoch);
+        let timing = TimingRecorder::new(epoch).finish(epoch);
         assert_eq!(timing, Timing::default());
         assert_eq!(timing.time_per_output_token(9), None);
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ::metrics::{CounterFn, GaugeFn, HistogramFn, Key, Label};
 use metrics_util::registry::{Registry, Storage};
 use taximeter_config::GenAi;
-use taximeter_meter::{Exponential, GapHistogram};
+use taximeter_meter::{ExponentialHistogram, GapHistogram};
 
 use super::exemplar::{Exemplar, Exemplars, Origin};
 use super::names::{Generation, Instrument, InstrumentKind};
@@ -77,7 +77,7 @@ pub struct Buckets {
     sum: Number,
     exemplars: Exemplars,
     /// The same samples in native buckets, where these are told.
-    native: Option<Mutex<Exponential>>,
+    native: Option<Mutex<ExponentialHistogram>>,
 }
 
 /// A histogram at a moment.
@@ -91,7 +91,7 @@ pub struct Distribution {
     /// At most one a bucket, in no order.
     pub(crate) exemplars: Vec<Exemplar>,
     /// The same samples in native buckets, where these were asked for.
-    pub(crate) native: Option<Exponential>,
+    pub(crate) native: Option<ExponentialHistogram>,
 }
 
 impl Buckets {
@@ -139,7 +139,7 @@ impl Buckets {
     }
 
     /// Its native buckets now.
-    pub(crate) fn native(&self) -> Option<Exponential> {
+    pub(crate) fn native(&self) -> Option<ExponentialHistogram> {
         let native = self.native.as_ref()?;
         Some(native.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
@@ -286,7 +286,7 @@ impl Reading {
     }
 
     /// Its native buckets now; `None` where there are none.
-    pub(crate) fn native(&self) -> Option<Exponential> {
+    pub(crate) fn native(&self) -> Option<ExponentialHistogram> {
         match self {
             Self::Distribution(series) => series.native(),
             Self::Count(_) | Self::Number(_) => None,
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_stream_s_gaps_are_merged_bucket_by_bucket() {
         let buckets = Buckets::new(&GapHistogram::BOUNDS_SECONDS, true);
-        let mut fine = Exponential::default();
+        let mut fine = ExponentialHistogram::default();
         fine.record(99.0);
         let mut gaps =
             GapHistogram { fine: Some(Box::new(fine.clone())), ..GapHistogram::default() };

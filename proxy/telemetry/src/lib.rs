@@ -29,8 +29,8 @@
 //!
 //! Native histograms need further buckets in every series and every stream, and Prometheus scrapes
 //! them only as protobuf. So they exist only with `native_histograms: on`, or if pushes have
-//! exponential histograms, which use the same buckets. `taximeter_meter::Exponential` implements
-//! them. A stream's gaps have some too, which are merged at its end. `prometheus/protobuf.rs`
+//! exponential histograms, which use the same buckets. `taximeter_meter::ExponentialHistogram`
+//! implements them. A stream's gaps have some too, which are merged at its end. `prometheus/protobuf.rs`
 //! writes them in messages of a few series of one family, so that this scrape is not held as a
 //! whole either.
 //!

@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
 use taximeter_config::{GenAi, HistogramBuckets, Temporality};
-use taximeter_meter::Exponential;
+use taximeter_meter::ExponentialHistogram;
 
 use super::exemplar::Exemplar;
 use super::instruments::{Distribution, Reading, Value};
@@ -120,7 +120,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
                     sum: Some(sum),
                     scale: native.schema().into(),
                     zero_count: native.zeros(),
-                    zero_threshold: Exponential::ZERO_MAX,
+                    zero_threshold: ExponentialHistogram::ZERO_MAX,
                     positive: buckets(&native),
                     exemplars: exemplars.iter().map(example).collect(),
                     ..ExponentialHistogramDataPoint::default()
@@ -288,7 +288,7 @@ fn difference(new: &Value, old: &Value) -> Option<Value> {
 
 /// From the first bucket with samples to the last. OTLP's bucket n begins where ours ends that has
 /// the number n.
-fn buckets(native: &Exponential) -> Option<exponential_histogram_data_point::Buckets> {
+fn buckets(native: &ExponentialHistogram) -> Option<exponential_histogram_data_point::Buckets> {
     let mut counts = Vec::new();
     let (first, _) = native.buckets().next()?;
     for (number, count) in native.buckets() {

@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 use taximeter_config::{UnknownPrice, Upstream};
-use taximeter_meter::{Dialect, Hidden, Output, Parameter, Question, RequestFacts, Wire};
+use taximeter_meter::{BodyEdits, Dialect, Hidden, Output, Parameter, RequestFacts, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_pricing::Query;
 use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
@@ -56,7 +56,7 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     let ask = gateway.upstream(index).usage;
     // Nothing can be put between bytes that are encoded; what is then not reported is counted.
     let asking = facts.as_ref().filter(|_| plain.is_none());
-    let Question { splices, hidden } =
+    let BodyEdits { splices, hidden } =
         asking.map(|facts| facts.question(dialect, ask)).unwrap_or_default();
     let said = plain.as_ref().unwrap_or(&body);
     let body_bytes = said.len();

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
-use taximeter_meter::{Framing, Measurement, Meter, Passage, Setup, StreamEnd, Wire};
+use taximeter_meter::{Delivery, Framing, Measurement, Meter, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
@@ -147,10 +147,10 @@ impl Settlement {
     }
 
     /// Bytes of the answer, as they came: what passes now and what waits for the ledger.
-    pub(crate) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
+    pub(crate) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Delivery {
         match &mut self.0 {
             Some(open) => open.on_bytes(now, data),
-            None => Passage { forward: data, hold: Bytes::new() },
+            None => Delivery { forward: data, hold: Bytes::new() },
         }
     }
 
@@ -337,10 +337,10 @@ impl InFlight {
         report::voided(self, reason);
     }
 
-    fn on_bytes(&mut self, now: Instant, data: Bytes) -> Passage {
+    fn on_bytes(&mut self, now: Instant, data: Bytes) -> Delivery {
         let Self { gateway, asked, live, stage, .. } = self;
         let InFlightStage::Answering(Answering { meter, passing, .. }) = stage else {
-            return Passage { forward: data, hold: Bytes::new() };
+            return Delivery { forward: data, hold: Bytes::new() };
         };
         let passage = meter.on_bytes(now, data);
         live.generated(now, meter.output_chunks());

@@ -76,10 +76,10 @@ impl Exchange<'_> {
         meter.on_head(self.status, self.content_type, None);
         let (mut bytes, mut hold) = (Vec::new(), Vec::new());
         for read in reads {
-            let passage = meter.on_bytes(started_at, Bytes::copy_from_slice(read));
-            assert!(passage.forward.is_empty() || hold.is_empty(), "forwarded past held bytes");
-            bytes.extend_from_slice(&passage.forward);
-            hold.extend_from_slice(&passage.hold);
+            let delivery = meter.on_bytes(started_at, Bytes::copy_from_slice(read));
+            assert!(delivery.forward.is_empty() || hold.is_empty(), "forwarded past held bytes");
+            bytes.extend_from_slice(&delivery.forward);
+            hold.extend_from_slice(&delivery.hold);
         }
         let held = hold.len();
         bytes.append(&mut hold);
@@ -396,8 +396,8 @@ fn the_end_mark_and_all_behind_it_is_held() {
     let started_at = epoch();
     let mut meter = Exchange::chat().meter(started_at);
     let mut feed = |read: &'static str| {
-        let passage = meter.on_bytes(started_at, Bytes::from_static(read.as_bytes()));
-        (passage.forward, passage.hold)
+        let delivery = meter.on_bytes(started_at, Bytes::from_static(read.as_bytes()));
+        (delivery.forward, delivery.hold)
     };
     assert_eq!(feed("data: {}\n\nda"), ("data: {}\n\nda".into(), "".into()));
     assert_eq!(

@@ -17,7 +17,7 @@ pub struct Splice {
 
 /// What is asked on a client's behalf.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Question {
+pub struct BodyEdits {
     /// Changes of the body, in order of offset; none overlaps another.
     pub splices: Vec<Splice>,
     /// What of the answer only we asked for.
@@ -69,7 +69,7 @@ pub(super) enum Flag {
 impl Places {
     /// What to change in order to ask so. The object has members: a request for a stream names at
     /// least that.
-    pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> Question {
+    pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> BodyEdits {
         let mut splices = Vec::new();
         let mut hidden = Hidden::default();
         // Only the engine knows what an odd value means, and so what the client expects to see.
@@ -96,7 +96,7 @@ impl Places {
             hidden.token_ids = self.token_ids != Flag::On;
         }
         splices.sort_by_key(|splice| splice.range.start);
-        Question { splices, hidden }
+        BodyEdits { splices, hidden }
     }
 }
 

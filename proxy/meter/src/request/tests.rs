@@ -379,7 +379,7 @@ fn nothing_is_asked_where_there_is_nothing_to_ask() {
     for wire in [Wire::Responses, Wire::Messages, Wire::Embeddings, Wire::Opaque] {
         let question =
             read_in(wire, &[body]).unwrap().question(Dialect::Vllm, UsageAsk::Continuous);
-        assert_eq!(question, Question::default());
+        assert_eq!(question, BodyEdits::default());
     }
 }
 

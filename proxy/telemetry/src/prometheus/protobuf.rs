@@ -4,7 +4,7 @@
 //! used here.
 
 use prost::Message as _;
-use taximeter_meter::Exponential;
+use taximeter_meter::ExponentialHistogram;
 
 use crate::exemplar;
 use crate::instruments::{Distribution, Reading, Value};
@@ -195,7 +195,7 @@ pub(super) fn write_target<'a>(
 }
 
 /// A histogram with the samples that its native buckets have: Prometheus takes no others.
-fn histogram(read: &Distribution, native: Exponential) -> HistogramMessage {
+fn histogram(read: &Distribution, native: ExponentialHistogram) -> HistogramMessage {
     let all = native.count();
     let mut below = 0;
     let bounded = read.bounds.iter().zip(&read.counts).enumerate();
@@ -212,7 +212,7 @@ fn histogram(read: &Distribution, native: Exponential) -> HistogramMessage {
         sample_sum: read.sum,
         bucket,
         schema: native.schema().into(),
-        zero_threshold: Exponential::ZERO_MAX,
+        zero_threshold: ExponentialHistogram::ZERO_MAX,
         zero_count: native.zeros(),
         positive_span,
         positive_delta,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::response::Parts;
-use taximeter_meter::{Passage, StreamEnd};
+use taximeter_meter::{Delivery, StreamEnd};
 use taximeter_net::fields::{COST, TOKENS};
 use taximeter_net::upstream::Exchange;
 use taximeter_system::clock;
@@ -53,7 +53,7 @@ pub(super) async fn answer(
             }
             Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
-                    let Passage { forward, hold } = settlement.on_bytes(clock::now(), data);
+                    let Delivery { forward, hold } = settlement.on_bytes(clock::now(), data);
                     pieces.push(forward);
                     held.push(hold);
                 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
-use taximeter_meter::{Passage, StreamEnd};
+use taximeter_meter::{Delivery, StreamEnd};
 use taximeter_net::upstream::Exchange;
 use taximeter_system::clock;
 use tokio::time::Sleep;
@@ -183,9 +183,9 @@ impl Watch {
     fn take(&mut self, now: Instant, frame: Frame<Bytes>, out: &mut Pieces) {
         match frame.into_data() {
             Ok(data) => {
-                let Passage { forward, hold } = match &mut self.settlement {
+                let Delivery { forward, hold } = match &mut self.settlement {
                     Some(settlement) => settlement.on_bytes(now, data),
-                    None => Passage { forward: data, hold: Bytes::new() },
+                    None => Delivery { forward: data, hold: Bytes::new() },
                 };
                 // With a known length the client has the whole answer when it has its last byte.
                 let last = self.settlement.is_some()

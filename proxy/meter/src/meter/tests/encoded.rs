@@ -22,11 +22,11 @@ impl Exchange<'_> {
 fn ride(mut meter: Meter, started_at: Instant, body: &[u8], step: usize) -> (Vec<u8>, Measurement) {
     let (mut bytes, mut held) = (Vec::new(), false);
     for read in body.chunks(step) {
-        let passage = meter.on_bytes(started_at, Bytes::copy_from_slice(read));
-        assert!(passage.forward.is_empty() || !held, "forwarded past held bytes");
-        held |= !passage.hold.is_empty();
-        bytes.extend_from_slice(&passage.forward);
-        bytes.extend_from_slice(&passage.hold);
+        let delivery = meter.on_bytes(started_at, Bytes::copy_from_slice(read));
+        assert!(delivery.forward.is_empty() || !held, "forwarded past held bytes");
+        held |= !delivery.hold.is_empty();
+        bytes.extend_from_slice(&delivery.forward);
+        bytes.extend_from_slice(&delivery.hold);
     }
     assert!(meter.take_withheld().is_empty());
     (bytes, meter.finish(started_at, StreamEnd::Clean))
@@ -62,10 +62,10 @@ fn the_read_with_the_end_mark_waits_and_so_does_what_follows() {
     let mut meter = Exchange::chat().encoded(started_at, "gzip");
     for (read, waits) in [(first, false), (second, true), (trailer, true)] {
         let read = Bytes::from(read);
-        let passage = meter.on_bytes(started_at, read.clone());
+        let delivery = meter.on_bytes(started_at, read.clone());
         let (empty, all) = (Bytes::new(), read);
         let (forward, hold) = if waits { (empty, all) } else { (all, empty) };
-        assert_eq!(passage, Passage { forward, hold });
+        assert_eq!(delivery, Delivery { forward, hold });
     }
     assert_eq!(meter.finish(started_at, StreamEnd::ClientLeft).ending, Ending::Complete);
 }

@@ -75,9 +75,9 @@ fn each_element_of_a_list_is_heard_when_it_comes_where_lists_are_streams() {
     for (millis, read) in
         [(40, format!("[{first}")), (70, format!("\n,\r\n{second}")), (90, "\n]".to_owned())]
     {
-        let passage =
+        let delivery =
             meter.on_bytes(started_at + Duration::from_millis(millis), read.clone().into());
-        assert_eq!((passage.forward, passage.hold), (Bytes::from(read), Bytes::new()));
+        assert_eq!((delivery.forward, delivery.hold), (Bytes::from(read), Bytes::new()));
     }
     assert_eq!((meter.output_chunks(), meter.framing()), (2, None));
     let found = meter.finish(started_at + Duration::from_millis(90), StreamEnd::ClientLeft);

@@ -117,8 +117,8 @@ fn an_engine_is_asked_no_more_than_it_understands() {
     for ask in [UsageAsk::Continuous, UsageAsk::TokenIds] {
         let usage_at_the_end = facts.question(Dialect::Vllm, UsageAsk::Final);
         assert_eq!(facts.question(Dialect::OpenAi, ask), usage_at_the_end);
-        assert_eq!(facts.question(Dialect::TensorrtLlm, ask), Question::default());
-        assert_eq!(facts.question(Dialect::Auto, ask), Question::default());
+        assert_eq!(facts.question(Dialect::TensorrtLlm, ask), BodyEdits::default());
+        assert_eq!(facts.question(Dialect::Auto, ask), BodyEdits::default());
         assert_ne!(facts.question(Dialect::Sglang, ask), usage_at_the_end);
     }
 }

@@ -1,6 +1,6 @@
 //! Recognises the engine that answers, by marks in the answer.
 //!
-//! Each mark belongs to one engine only. Where two marks contradict each other, the recogniser
+//! Each mark belongs to one engine only. Where two marks contradict each other, the detector
 //! decides nothing.
 
 use std::sync::LazyLock;
@@ -16,22 +16,22 @@ const LOOKS_MAX: u8 = 32;
 const LOOK_BYTES_MAX: usize = 64 << 10;
 
 /// All marks in the JSON of answers.
-static MEMBERS: LazyLock<Vec<Sought>> = LazyLock::new(|| {
-    let sought = |dialect: Dialect| {
+static MEMBERS: LazyLock<Vec<MarkPath>> = LazyLock::new(|| {
+    let marks_of = |dialect: Dialect| {
         dialect.marks().iter().filter_map(move |mark| match *mark {
-            Mark::Member(path) => Some(Sought { dialect, path, knows: |_| true }),
+            Mark::Member(path) => Some(MarkPath { dialect, path, knows: |_| true }),
             Mark::Fingerprint(knows) => {
-                Some(Sought { dialect, path: &["system_fingerprint"], knows })
+                Some(MarkPath { dialect, path: &["system_fingerprint"], knows })
             }
             Mark::Owner(_) | Mark::Header(_) | Mark::HeaderIs(..) => None,
         })
     };
-    Dialect::ALL.iter().copied().flat_map(sought).collect()
+    Dialect::ALL.iter().copied().flat_map(marks_of).collect()
 });
 
 /// A mark in JSON, and the way that is left to it.
 #[derive(Debug, Clone, Copy)]
-struct Sought {
+struct MarkPath {
     dialect: Dialect,
     path: &'static [&'static str],
     /// Whether its text is the mark's.
@@ -40,12 +40,12 @@ struct Sought {
 
 /// Looks for marks in one answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Recogniser {
+pub(crate) struct DialectDetector {
     dialect: Dialect,
     looks_left: u8,
 }
 
-impl Recogniser {
+impl DialectDetector {
     /// There is something to find out only where nothing is known.
     pub(crate) const fn new(known: Dialect) -> Self {
         let looks_left = if matches!(known, Dialect::Auto) { LOOKS_MAX } else { 0 };
@@ -104,21 +104,21 @@ impl Recogniser {
 /// Finds the marks in an object. It goes no deeper than the longest way to one.
 fn members(
     object: &mut Reader<'_>,
-    sought: &[Sought],
+    marks: &[MarkPath],
     found: &mut Vec<Dialect>,
 ) -> Result<(), Malformed> {
     object.object(|key, value| {
         let mut deeper = Vec::new();
-        for sought in sought {
-            match sought.path {
+        for mark in marks {
+            match mark.path {
                 [name] if name.as_bytes() == key => {
                     let text = value.clone().text()?.map(|text| text.decode());
-                    if (sought.knows)(text.as_deref().unwrap_or_default()) {
-                        found.push(sought.dialect);
+                    if (mark.knows)(text.as_deref().unwrap_or_default()) {
+                        found.push(mark.dialect);
                     }
                 }
                 [name, path @ ..] if name.as_bytes() == key => {
-                    deeper.push(Sought { path, ..*sought });
+                    deeper.push(MarkPath { path, ..*mark });
                 }
                 _ => {}
             }
@@ -135,18 +135,18 @@ fn members(
 mod tests {
     use super::*;
 
-    fn recognised(documents: &[&str]) -> Dialect {
-        let mut recogniser = Recogniser::new(Dialect::Auto);
+    fn detected(documents: &[&str]) -> Dialect {
+        let mut detector = DialectDetector::new(Dialect::Auto);
         for document in documents {
-            recogniser.look_at(document.as_bytes());
+            detector.look_at(document.as_bytes());
         }
-        recogniser.dialect()
+        detector.dialect()
     }
 
     fn by_headers(headers: &[(&str, &str)]) -> Dialect {
-        let mut recogniser = Recogniser::new(Dialect::Auto);
-        headers.iter().for_each(|(name, value)| recogniser.look_at_header(name, value));
-        recogniser.dialect()
+        let mut detector = DialectDetector::new(Dialect::Auto);
+        headers.iter().for_each(|(name, value)| detector.look_at_header(name, value));
+        detector.dialect()
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
                 Dialect::Gemini,
             ),
         ] {
-            assert_eq!(recognised(&[document]), dialect, "{document}");
+            assert_eq!(detected(&[document]), dialect, "{document}");
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
             r#"{"meta":{"api_version":{"version":"2"},"billed_units":{"input_tokens":4}}}"#,
             r#"{"timings":[],"choices":{"delta":"matched_stop"},"usage":"num_sources_used"}"#,
         ] {
-            assert_eq!(recognised(&[document]), Dialect::Auto, "{document}");
+            assert_eq!(detected(&[document]), Dialect::Auto, "{document}");
         }
     }
 
@@ -196,40 +196,40 @@ mod tests {
     fn what_contradicts_itself_decides_nothing() {
         let both = r#"{"x_groq":{},"choices":[{"matched_stop":null}]}"#;
         let groq = r#"{"x_groq":{}}"#;
-        assert_eq!(recognised(&[both]), Dialect::Auto);
-        assert_eq!(recognised(&[groq, r#"{"sglext":{}}"#, groq]), Dialect::Auto);
-        assert_eq!(recognised(&[groq, groq]), Dialect::Groq);
+        assert_eq!(detected(&[both]), Dialect::Auto);
+        assert_eq!(detected(&[groq, r#"{"sglext":{}}"#, groq]), Dialect::Auto);
+        assert_eq!(detected(&[groq, groq]), Dialect::Groq);
     }
 
     #[test]
     fn only_so_much_is_looked_at() {
-        let mut recogniser = Recogniser::new(Dialect::Auto);
+        let mut detector = DialectDetector::new(Dialect::Auto);
         for _ in 0..LOOKS_MAX {
-            assert!(recogniser.is_looking());
-            recogniser.look_at(b"{}");
+            assert!(detector.is_looking());
+            detector.look_at(b"{}");
         }
-        recogniser.look_at(br#"{"x_groq":{}}"#);
-        assert_eq!(recogniser.dialect(), Dialect::Auto);
+        detector.look_at(br#"{"x_groq":{}}"#);
+        assert_eq!(detector.dialect(), Dialect::Auto);
         let long = format!(r#"{{"x_groq":{{}},"pad":"{}"}}"#, "x".repeat(LOOK_BYTES_MAX));
-        assert_eq!(recognised(&[&long]), Dialect::Auto);
+        assert_eq!(detected(&[&long]), Dialect::Auto);
     }
 
     #[test]
     fn a_dialect_that_is_known_is_not_looked_for() {
-        let mut recogniser = Recogniser::new(Dialect::Vllm);
-        recogniser.look_at(br#"{"x_groq":{}}"#);
-        recogniser.look_at_header("server", "llama.cpp");
-        assert_eq!(recogniser.dialect(), Dialect::Vllm);
+        let mut detector = DialectDetector::new(Dialect::Vllm);
+        detector.look_at(br#"{"x_groq":{}}"#);
+        detector.look_at_header("server", "llama.cpp");
+        assert_eq!(detector.dialect(), Dialect::Vllm);
     }
 
     #[test]
     fn nesting_is_not_followed() {
         let deep = format!(r#"{{"choices":{}1{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
-        let mut recogniser = Recogniser::new(Dialect::Auto);
+        let mut detector = DialectDetector::new(Dialect::Auto);
         let mut found = Vec::new();
         assert!(members(&mut Reader::new(deep.as_bytes()), &MEMBERS, &mut found).is_ok());
-        recogniser.look_at(deep.as_bytes());
-        assert_eq!(recogniser.dialect(), Dialect::Auto);
+        detector.look_at(deep.as_bytes());
+        assert_eq!(detector.dialect(), Dialect::Auto);
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::time::Instant;
 use crate::answer::Answer;
 use crate::asking::Hidden;
 use crate::cut::Cut;
+use crate::delivery::Verdict;
 use crate::dialect::Dialect;
+use crate::dialect_detector::DialectDetector;
 use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement};
-use crate::passage::Verdict;
-use crate::recogniser::Recogniser;
 use crate::sse::Event;
-use crate::template::{Likeness, Template};
-use crate::timing::Stopwatch;
+use crate::template::{Template, TemplateMatch};
+use crate::timing::TimingRecorder;
 use crate::wire::Wire;
 
 /// What is known about an exchange before its answer comes.
@@ -29,46 +29,46 @@ pub struct Setup {
     pub hidden: Hidden,
 }
 
-/// Hears what events say.
+/// Reads the events of one answer, in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Listener {
+pub(crate) struct AnswerReader {
     pub(crate) format: Option<&'static dyn Format>,
-    pub(crate) recogniser: Recogniser,
+    pub(crate) detector: DialectDetector,
     hidden: Hidden,
     nulls_token_ids: bool,
     template: Template,
-    pub(crate) stopwatch: Stopwatch,
+    pub(crate) timing: TimingRecorder,
     pub(crate) answer: Answer,
-    /// The client has left: content is sent to nobody, and neither timed nor counted.
-    pub(crate) unheard: bool,
+    /// The client has left, so content is neither timed nor counted.
+    pub(crate) client_left: bool,
 }
 
-impl Listener {
-    /// One that has heard nothing yet.
+impl AnswerReader {
+    /// A reader that has read nothing yet.
     pub(crate) fn new(setup: Setup) -> Self {
         Self {
             format: setup.wire.format(),
-            recogniser: Recogniser::new(setup.dialect),
+            detector: DialectDetector::new(setup.dialect),
             hidden: setup.hidden,
             nulls_token_ids: setup.dialect.nulls_token_ids(),
             template: Template::default(),
-            stopwatch: Stopwatch::new(setup.started_at),
+            timing: TimingRecorder::new(setup.started_at),
             answer: Answer::default(),
-            unheard: false,
+            client_left: false,
         }
     }
 
-    /// Hears an event that may be anything; what is not the JSON it should be is counted.
-    pub(crate) fn hear_any(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Verdict {
-        self.hear(event, cuts).unwrap_or_else(|Malformed| {
+    /// Reads an event that may be anything. Counts it where it is not the JSON that it should be.
+    pub(crate) fn read_lenient(&mut self, event: &Event<'_>, cuts: &mut Vec<Cut>) -> Verdict {
+        self.read_event(event, cuts).unwrap_or_else(|Malformed| {
             let not_json = &mut self.answer.counts.not_json;
             *not_json = not_json.saturating_add(1);
             Verdict::Pass
         })
     }
 
-    /// What becomes of an event, and, if it is to be trimmed, what to take out of it.
-    pub(crate) fn hear(
+    /// Reads an event. Returns what becomes of it; `cuts` is what to take out of one that is trimmed.
+    pub(crate) fn read_event(
         &mut self,
         event: &Event<'_>,
         cuts: &mut Vec<Cut>,
@@ -83,8 +83,8 @@ impl Listener {
             }
             return Ok(Verdict::Pass);
         }
-        if !self.unheard {
-            self.stopwatch.event();
+        if !self.client_left {
+            self.timing.event();
         }
         if is_done {
             self.answer.is_over = true;
@@ -93,7 +93,7 @@ impl Listener {
         if !event.is_error
             && let Some(like) = self.template.match_with(event.data, cuts)
         {
-            self.hear_like(&like);
+            self.read_match(&like);
             return Ok(if cuts.is_empty() { Verdict::Pass } else { Verdict::Trim });
         }
         cuts.clear();
@@ -106,15 +106,15 @@ impl Listener {
         if event.is_error {
             facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
         }
-        self.recogniser.look_at(event.data);
+        self.detector.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
         self.template.learn(event.data, &facts, cuts);
-        if self.unheard {
+        if self.client_left {
             facts.content = Content::default();
             facts.token_ids.clear();
         }
         if facts.has_content() && self.answer.is_news(&facts.content) {
-            self.stopwatch.content();
+            self.timing.content();
         }
         let is_ours = facts.is_only_usage && self.hidden.usage_event
             || facts.is_only_ids() && self.hidden.token_ids;
@@ -128,23 +128,23 @@ impl Listener {
         Ok(verdict)
     }
 
-    /// Hears an event that is like the one before.
-    fn hear_like(&mut self, like: &Likeness<'_>) {
-        if !like.text.is_empty() && !self.unheard {
-            self.stopwatch.content();
+    /// Reads an event that is like the one before.
+    fn read_match(&mut self, like: &TemplateMatch<'_>) {
+        if !like.text.is_empty() && !self.client_left {
+            self.timing.content();
             self.answer.add_text(&like.text);
         }
         if let Some(usage) = like.usage {
             self.answer.run(like.choice, usage);
         }
-        if like.ids > 0 && !self.unheard {
+        if like.ids > 0 && !self.client_left {
             self.answer.add_ids(like.ids);
         }
     }
 
     pub(crate) fn measure(self, now: Instant, ending: Ending) -> Measurement {
         let mut answer = self.answer;
-        let dialect = self.recogniser.dialect();
+        let dialect = self.detector.dialect();
         if dialect.accepts_continuous_usage() {
             answer.reports.add_up_choices();
         }
@@ -165,7 +165,7 @@ impl Listener {
             finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
             error_type: answer.error,
             is_pending,
-            timing: self.stopwatch.finish(now),
+            timing: self.timing.finish(now),
             output_text: answer.text,
             output_text_bytes: answer.text_bytes,
             has_unread_output: answer.has_unread,

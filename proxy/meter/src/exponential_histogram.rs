@@ -21,7 +21,7 @@ const BOUNDS: [f64; 8] = [
 ///
 /// Source: Prometheus, `docs/specs/native_histograms`, standard schemas.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exponential {
+pub struct ExponentialHistogram {
     /// A bound is the one before times 2^(2^−schema).
     schema: i8,
     /// Samples that are none, or next to it.
@@ -32,13 +32,13 @@ pub struct Exponential {
     counts: Vec<u64>,
 }
 
-impl Default for Exponential {
+impl Default for ExponentialHistogram {
     fn default() -> Self {
         Self { schema: SCHEMA_MAX, zeros: 0, first: 0, counts: Vec::new() }
     }
 }
 
-impl Exponential {
+impl ExponentialHistogram {
     /// Samples up to here count as zero: 2^−128.
     pub const ZERO_MAX: f64 = f64::from_bits(0x37f0_0000_0000_0000);
 
@@ -174,8 +174,8 @@ mod tests {
         2_f64.powf(f64::from(number) * 2_f64.powi(-i32::from(schema)))
     }
 
-    fn of(samples: &[f64]) -> Exponential {
-        let mut all = Exponential::default();
+    fn of(samples: &[f64]) -> ExponentialHistogram {
+        let mut all = ExponentialHistogram::default();
         samples.iter().for_each(|sample| all.record(*sample));
         all
     }
@@ -189,7 +189,7 @@ mod tests {
         }
         let odd = of(&[0.0, 1e-300, -1.0, f64::NAN, f64::INFINITY]);
         assert_eq!((odd.zeros(), odd.count()), (2, 2));
-        assert!((Exponential::ZERO_MAX - 2_f64.powi(-128)).abs() < f64::MIN_POSITIVE);
+        assert!((ExponentialHistogram::ZERO_MAX - 2_f64.powi(-128)).abs() < f64::MIN_POSITIVE);
     }
 
     #[test]

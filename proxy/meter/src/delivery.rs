@@ -10,7 +10,7 @@ const WITHHELD_BYTES_MAX: usize = 64 << 10;
 /// One read, divided. `forward` then `hold` are the read's bytes, but for what stays withheld and
 /// what only we asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Passage {
+pub struct Delivery {
     /// To be forwarded now.
     pub forward: Bytes,
     /// To be forwarded when the exchange has been settled: the provider's end mark and all behind
@@ -31,9 +31,9 @@ pub(crate) enum Verdict {
     End,
 }
 
-/// Where the reads of one event stream are divided.
+/// Decides what of one event stream the client gets.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct EventFilter {
     /// Blocks may have to be removed or trimmed: one that is not whole is withheld.
     hides: bool,
     withheld: Vec<u8>,
@@ -46,8 +46,8 @@ pub(crate) struct Gate {
 
 /// One read on its way through.
 #[derive(Debug)]
-pub(crate) struct Crossing<'g> {
-    gate: &'g mut Gate,
+pub(crate) struct FilteringRead<'g> {
+    filter: &'g mut EventFilter,
     /// Where the current block begins in the read.
     block: usize,
     /// Where that begins which goes on but is not in `forward` yet.
@@ -57,18 +57,18 @@ pub(crate) struct Crossing<'g> {
     hold: Option<Bytes>,
 }
 
-impl Gate {
+impl EventFilter {
     pub(crate) fn new(hides: bool) -> Self {
         Self { hides, ..Self::default() }
     }
 
     /// Begins to divide `read`, which every step is handed again: the last one takes it.
-    pub(crate) fn cross(&mut self, read: &Bytes) -> Crossing<'_> {
+    pub(crate) fn start_read(&mut self, read: &Bytes) -> FilteringRead<'_> {
         let hold = self.is_over.then(|| read.clone());
-        let mut crossing =
-            Crossing { gate: self, block: 0, run: 0, forward: Joined::default(), hold };
-        crossing.step_over_lf(read);
-        crossing
+        let mut filtering =
+            FilteringRead { filter: self, block: 0, run: 0, forward: Joined::default(), hold };
+        filtering.step_over_lf(read);
+        filtering
     }
 
     /// Whether bytes are withheld. Nobody has been sent them.
@@ -96,78 +96,78 @@ impl Gate {
     }
 }
 
-impl Crossing<'_> {
+impl FilteringRead<'_> {
     /// The current block ends at `end`; `trim` says what to take out of it, if that is the verdict.
     pub(crate) fn block(&mut self, read: &Bytes, end: usize, verdict: Verdict, trim: Trim<'_>) {
         if self.hold.is_some() {
             return;
         }
-        let length = self.gate.withheld.len() + end.saturating_sub(self.block);
-        let is_whole = !std::mem::take(&mut self.gate.is_passing) && length <= WITHHELD_BYTES_MAX;
+        let length = self.filter.withheld.len() + end.saturating_sub(self.block);
+        let is_whole = !std::mem::take(&mut self.filter.is_passing) && length <= WITHHELD_BYTES_MAX;
         let ended_with = end.checked_sub(1).and_then(|last| read.get(last));
         let ended_with_cr = ended_with == Some(&b'\r');
         let verdict = match verdict {
-            Verdict::Remove | Verdict::Trim if !(self.gate.hides && is_whole) => Verdict::Pass,
+            Verdict::Remove | Verdict::Trim if !(self.filter.hides && is_whole) => Verdict::Pass,
             verdict => verdict,
         };
         match verdict {
             Verdict::End => {
                 self.forward.push(slice(read, self.run, self.block));
                 let mut hold = Joined::default();
-                hold.push(self.gate.release());
+                hold.push(self.filter.release());
                 hold.push(slice(read, self.block, read.len()));
                 self.hold = Some(hold.finish());
-                self.gate.is_over = true;
+                self.filter.is_over = true;
             }
             Verdict::Remove => {
                 self.forward.push(slice(read, self.run, self.block));
-                self.gate.withheld.clear();
+                self.filter.withheld.clear();
                 self.run = end;
             }
             Verdict::Trim => {
                 self.forward.push(slice(read, self.run, self.block));
                 let last = read.get(self.block..end).unwrap_or_default();
-                if self.gate.withheld.is_empty() {
+                if self.filter.withheld.is_empty() {
                     trim.copy(last, self.forward.open());
                 } else {
-                    self.gate.withheld.extend_from_slice(last);
-                    trim.copy(&self.gate.withheld, self.forward.open());
-                    self.gate.withheld.clear();
+                    self.filter.withheld.extend_from_slice(last);
+                    trim.copy(&self.filter.withheld, self.forward.open());
+                    self.filter.withheld.clear();
                 }
                 self.run = end;
             }
-            Verdict::Pass if self.gate.withheld.is_empty() => {}
-            Verdict::Pass => self.forward.push(self.gate.release()),
+            Verdict::Pass if self.filter.withheld.is_empty() => {}
+            Verdict::Pass => self.forward.push(self.filter.release()),
         }
-        self.gate.after_cr = ended_with_cr.then_some(verdict);
+        self.filter.after_cr = ended_with_cr.then_some(verdict);
         self.block = end;
         self.step_over_lf(read);
     }
 
     /// The read is used up.
-    pub(crate) fn finish(mut self, read: Bytes) -> Passage {
+    pub(crate) fn finish(mut self, read: Bytes) -> Delivery {
         if let Some(hold) = self.hold {
-            return Passage { forward: self.forward.finish(), hold };
+            return Delivery { forward: self.forward.finish(), hold };
         }
         let end = read.len();
-        let unfinished = self.gate.withheld.len() + end.saturating_sub(self.block);
+        let unfinished = self.filter.withheld.len() + end.saturating_sub(self.block);
         if unfinished > 0 {
-            if self.gate.hides && !self.gate.is_passing && unfinished <= WITHHELD_BYTES_MAX {
-                self.gate.withheld.extend_from_slice(read.get(self.block..).unwrap_or_default());
+            if self.filter.hides && !self.filter.is_passing && unfinished <= WITHHELD_BYTES_MAX {
+                self.filter.withheld.extend_from_slice(read.get(self.block..).unwrap_or_default());
                 self.forward.push(slice(&read, self.run, self.block));
-                return Passage { forward: self.forward.finish(), hold: Bytes::new() };
+                return Delivery { forward: self.forward.finish(), hold: Bytes::new() };
             }
-            self.gate.is_passing = true;
-            self.forward.push(self.gate.release());
+            self.filter.is_passing = true;
+            self.forward.push(self.filter.release());
         }
         // Nearly always all of it, handed on as it came.
         self.forward.push(if self.run == 0 { read } else { slice(&read, self.run, end) });
-        Passage { forward: self.forward.finish(), hold: Bytes::new() }
+        Delivery { forward: self.forward.finish(), hold: Bytes::new() }
     }
 
     fn step_over_lf(&mut self, read: &[u8]) {
         let Some(next) = read.get(self.block) else { return };
-        if let Some(verdict) = self.gate.after_cr.take()
+        if let Some(verdict) = self.filter.after_cr.take()
             && *next == b'\n'
         {
             self.block += 1;
