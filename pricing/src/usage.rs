@@ -217,6 +217,8 @@ pub enum Source {
     /// Nobody knows.
     #[default]
     Unknown,
+    /// Nothing was used: the engine answered with an error and nothing else.
+    None,
 }
 
 impl Source {
@@ -227,6 +229,7 @@ impl Source {
             Self::Reported => "reported",
             Self::Counted => "counted",
             Self::Unknown => "unknown",
+            Self::None => "none",
         }
     }
 }

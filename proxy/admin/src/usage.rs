@@ -304,6 +304,7 @@ const fn word(source: Source) -> &'static str {
         Source::Reported => "reported",
         Source::Counted => "counted",
         Source::Unknown => "unknown",
+        Source::None => "none",
     }
 }
 

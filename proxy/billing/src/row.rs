@@ -68,7 +68,7 @@ impl BillRow<'_> {
     pub(crate) fn usage_is_unknown(&self) -> bool {
         // What is charged in other units has no tokens that could lack.
         let in_tokens = self.input_tokens.or(self.output_tokens).is_some();
-        if self.source == Source::Reported && !in_tokens {
+        if self.source == Source::None || self.source == Source::Reported && !in_tokens {
             return false;
         }
         let generates = matches!(self.operation, "chat" | "text_completion" | "generate_content");

@@ -2,8 +2,65 @@
 //! built-in ones.
 
 use taximeter_config::ModelPattern;
+use taximeter_meter::Dialect;
+use taximeter_tokenizer::Choice;
 
 use crate::counting::Counting;
+
+/// How the names of the models begin whose weights OpenAI has published.
+const OPEN_MODELS: [&str; 3] = ["gpt-oss-", "gpt2", "gpt-2"];
+
+/// The names of a model, and who serves it.
+#[derive(Debug, Clone, Copy)]
+pub struct Models<'a> {
+    /// The model that the request names.
+    pub request: Option<&'a str>,
+    /// The model that the answer names.
+    pub response: Option<&'a str>,
+    /// Who serves it.
+    pub server: Server,
+}
+
+/// Who serves a model, by the dialect of the upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// OpenAI itself, or Azure: a model is what its name says.
+    OpenAi,
+    /// A provider, or anybody.
+    Any,
+    /// An engine that runs weights of its own: it has OpenAI's open models at most, whatever its
+    /// model is called.
+    Engine,
+}
+
+impl Server {
+    /// Who speaks this dialect.
+    pub const fn of(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::OpenAi | Dialect::Azure => Self::OpenAi,
+            Dialect::Vllm
+            | Dialect::Sglang
+            | Dialect::Tgi
+            | Dialect::LlamaCpp
+            | Dialect::Ollama
+            | Dialect::TensorrtLlm
+            | Dialect::Lmdeploy
+            | Dialect::MistralRs
+            | Dialect::Nim => Self::Engine,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// The built-in vocabulary of a model, if there is one and `server` can have the model.
+fn built_in(model: &str, server: Server) -> Option<Counting> {
+    let is_open = || {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        OPEN_MODELS.iter().any(|open| name.starts_with(open))
+    };
+    let counting = Counting::built_in(model);
+    (counting.choice.exact && (server != Server::Engine || is_open())).then_some(counting)
+}
 
 /// Vocabularies, in order of preference.
 #[derive(Debug, Clone, Default)]
@@ -33,23 +90,30 @@ impl Tokenizers {
         Self { count_bytes_max: Some(count_bytes_max), ..self }
     }
 
-    /// What counts: the vocabulary of the model that answered, or else of the one that was asked
-    /// for; the nearest one, not exact, where neither has one.
-    pub fn choose(&self, request_model: Option<&str>, response_model: Option<&str>) -> Counting {
-        let models = [response_model, request_model].into_iter().flatten();
-        let own = models.clone().find_map(|model| self.own(model));
-        let near = || models.clone().find_map(|model| self.find(model, false));
-        let counting = own.or_else(near).unwrap_or_else(|| Counting::built_in(""));
+    /// What counts: the vocabulary of the model that answered.
+    ///
+    /// Files that the configuration names for the model that was asked for count where the answer's
+    /// name tells nothing. A built-in vocabulary does so only where nothing contradicts it: the answer
+    /// names no model, and the upstream is one of OpenAI's. Otherwise the nearest vocabulary counts, and
+    /// is not exact.
+    pub fn choose(&self, models: Models<'_>) -> Counting {
+        let Models { request, response, server } = models;
+        let names = || [response, request].into_iter().flatten();
+        let own = response.and_then(|model| self.find(model, true));
+        let named = || response.and_then(|model| built_in(model, server));
+        let asked = || request.and_then(|model| self.find(model, true));
+        let is_assumed = response.is_none() && server == Server::OpenAi;
+        let assumed = || request.filter(|_| is_assumed).and_then(|model| built_in(model, server));
+        let near = || names().find_map(|model| self.find(model, false));
+        let counting =
+            own.or_else(named).or_else(asked).or_else(assumed).or_else(near).unwrap_or_else(|| {
+                let Counting { choice, form } = Counting::built_in(request.unwrap_or_default());
+                Counting { choice: Choice { exact: false, ..choice }, form }
+            });
         match self.count_bytes_max {
             Some(bytes_max) => counting.within(bytes_max),
             None => counting,
         }
-    }
-
-    /// The model's own vocabulary.
-    fn own(&self, model: &str) -> Option<Counting> {
-        let built_in = || Some(Counting::built_in(model)).filter(|own| own.choice.exact);
-        self.find(model, true).or_else(built_in)
     }
 
     fn find(&self, model: &str, exact: bool) -> Option<Counting> {
@@ -77,7 +141,16 @@ mod tests {
     }
 
     fn chosen(of: &Tokenizers, request: Option<&str>, response: Option<&str>) -> (String, bool) {
-        let choice = of.choose(request, response).choice;
+        chosen_at(of, Server::OpenAi, request, response)
+    }
+
+    fn chosen_at(
+        of: &Tokenizers,
+        server: Server,
+        request: Option<&str>,
+        response: Option<&str>,
+    ) -> (String, bool) {
+        let choice = of.choose(Models { request, response, server }).choice;
         (choice.tokenizer.name().to_owned(), choice.exact)
     }
 
@@ -105,6 +178,45 @@ mod tests {
     }
 
     #[test]
+    fn the_vocabulary_is_that_of_what_answered() {
+        use Server::{Any, Engine, OpenAi};
+        let of = Tokenizers::default();
+        for (server, request, response, exact) in [
+            // Nobody knows the model that answered.
+            (OpenAi, Some("gpt-3.5-turbo-instruct"), Some("tiny"), false),
+            (Any, Some("gpt-3.5-turbo-instruct"), Some("tiny"), false),
+            // The answer's name is known, whatever was asked for.
+            (Any, Some("alias"), Some("gpt-4o-2024-08-06"), true),
+            (Any, Some("gpt-4o"), Some("openai/gpt-4o"), true),
+            (Any, Some("x"), Some("ft:gpt-4o-mini-2024-07-18:acme::1"), true),
+            // Without a name only OpenAI serves what is asked for.
+            (OpenAi, Some("gpt-4o"), None, true),
+            (Any, Some("gpt-4o"), None, false),
+            // An engine repeats the name that it is given, and has no weights of that model.
+            (Engine, Some("gpt-4o"), Some("gpt-4o"), false),
+            (Engine, Some("gpt-oss-120b"), Some("openai/gpt-oss-120b"), true),
+            (Engine, Some("gpt2"), Some("gpt2"), true),
+            (Any, Some("gemini-2.5-pro"), Some("gemini-2.5-pro"), false),
+            (Any, Some("claude-sonnet-4-6"), None, false),
+            (Any, None, None, false),
+        ] {
+            let found = chosen_at(&of, server, request, response).1;
+            assert_eq!(found, exact, "{server:?} {request:?} {response:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_the_configuration_names_outranks_the_name_alone() {
+        let of = Tokenizers::new(vec![entry("tiny", "gpt-*", false)]);
+        for server in [Server::OpenAi, Server::Any, Server::Engine] {
+            for response in [None, Some("/models/tiny"), Some("gpt-4o")] {
+                let found = chosen_at(&of, server, Some("gpt-4o"), response);
+                assert_eq!(found, ("tiny".to_owned(), true), "{server:?} {response:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_model_that_nobody_knows_is_estimated() {
         let of = Tokenizers::new(vec![entry("llama", "llama-*", false)]);
         assert_eq!(chosen(&of, Some("mystery"), None), ("o200k_base".to_owned(), false));
@@ -115,7 +227,8 @@ mod tests {
     fn every_vocabulary_counts_so_much_at_once_and_no_more() {
         let of = Tokenizers::new(vec![entry("llama", "llama-*", false)]).within(8);
         for model in ["llama-3", "gpt-4o", "mystery"] {
-            let tokenizer = of.choose(Some(model), None).choice.tokenizer;
+            let models = Models { request: Some(model), response: None, server: Server::OpenAi };
+            let tokenizer = of.choose(models).choice.tokenizer;
             assert!(!tokenizer.count(["12345678"]).estimated, "{model}");
             assert!(tokenizer.count(["123456789"]).estimated, "{model}");
         }

@@ -197,6 +197,14 @@ pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> Written {
         object.number("status", record.status.map(u64::from))?;
         object.text("end", record.end.as_str());
         object.maybe_text("error_type", record.error_type.as_deref());
+        if let Some(error) = &record.error {
+            object.object("error", |object| {
+                object.maybe_text("status", error.status.as_deref());
+                object.maybe_text("type", error.error_type.as_deref());
+                object.maybe_text("code", error.code.as_deref());
+                Ok(())
+            })?;
+        }
         if !record.finish_reasons.is_empty() {
             object.value("finish_reasons", &record.finish_reasons)?;
         }

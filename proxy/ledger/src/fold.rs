@@ -375,6 +375,7 @@ pub fn died(
         status: None,
         end: End::GatewayDied,
         error_type: Some("gateway_died".to_owned()),
+        error: None,
         finish_reasons: Vec::new(),
         usage,
         timing: RecordTiming { duration, ..RecordTiming::default() },

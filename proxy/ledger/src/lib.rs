@@ -49,7 +49,7 @@ pub use mark::Mark;
 
 pub use reader::{Fault, Framed, Reader};
 pub use record::{
-    Counted, End, Identity, Record, RecordCost, RecordLine, RecordTiming, RecordUsage,
+    Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,
 };
 pub use resume::{Resumed, resume};
 pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};

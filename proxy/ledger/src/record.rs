@@ -163,6 +163,9 @@ pub struct Record {
     pub end: End,
     /// `error.type`; `None` on success.
     pub error_type: Option<String>,
+    /// What the provider calls its error; `None` on success, and where it gave no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RecordError>,
     /// One per choice.
     #[serde(default)]
     pub finish_reasons: Vec<String>,
@@ -179,6 +182,21 @@ pub struct Record {
     /// Where it ran (`k8s.pod.name` …).
     #[serde(default)]
     pub resource: BTreeMap<String, String>,
+}
+
+/// What a provider calls its error, by a status or inside an answer. Each name has at most 64 bytes of
+/// `[A-Za-z0-9_.:-]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecordError {
+    /// Its status, in digits or a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Its type.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// Its code, in digits or a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// Tokens of a record. `None` is unknown.
@@ -251,6 +269,10 @@ impl RecordUsage {
 /// What is priced: all that a price depends on is on the record.
 impl From<&RecordUsage> for Usage {
     fn from(usage: &RecordUsage) -> Self {
+        if usage.source == Source::None {
+            let none = Some(0);
+            return Self { input_tokens: none, output_tokens: none, ..Self::default() };
+        }
         Self {
             input_tokens: usage.input_tokens,
             cache_read_input_tokens: usage.cache_read_input_tokens,

@@ -6,6 +6,7 @@ use crate::calls::Calls;
 use crate::facts::{Content, Facts, count_ids};
 use crate::json::{Reader, Text};
 use crate::measurement::{Counts, Kinds, Reported};
+use crate::provider_error::ProviderError;
 use crate::reports::Reports;
 use crate::usage::{Report, name};
 
@@ -42,18 +43,21 @@ pub(crate) struct Answer {
     output_ids: Option<u64>,
     /// Ids of the prompt's tokens.
     prompt_ids: Option<u64>,
+    /// Something has come in the form of the wire.
+    pub(crate) has_begun: bool,
     /// The provider's own end mark was seen.
     pub(crate) is_over: bool,
     /// What will finish comes in another exchange.
     pub(crate) is_pending: bool,
     /// The provider failed.
-    pub(crate) error: Option<String>,
+    pub(crate) error: Option<ProviderError>,
     pub(crate) counts: Counts,
 }
 
 impl Answer {
     /// Adds what an event or a document says.
     pub(crate) fn add(&mut self, facts: Facts<'_>) {
+        self.has_begun = true;
         if facts.has_content() {
             let Kinds { reasoning, formed } = facts.content.kinds;
             self.kinds.reasoning |= reasoning;
@@ -120,6 +124,22 @@ impl Answer {
         self.read_running();
         self.gather();
         self.drop_false_zero();
+    }
+
+    /// Whether a stream without an end mark of its own has come to its end.
+    pub(crate) fn is_whole_stream(&self) -> bool {
+        !self.finish_reasons.is_empty() || self.reports.has_final()
+    }
+
+    /// Whether it has content or usage, or tells why it has none.
+    pub(crate) fn says_something(&self) -> bool {
+        self.text_bytes > 0
+            || self.kinds.formed
+            || self.images > 0
+            || self.output_ids.is_some()
+            || self.is_pending
+            || !self.finish_reasons.is_empty()
+            || self.reports.has_tokens()
     }
 
     /// Whether content says more than what was said before.

@@ -2,19 +2,22 @@
 
 use std::time::Instant;
 
+use taximeter_json::Nesting;
+
 use crate::answer::Answer;
 use crate::asking::Hidden;
 use crate::cut::Cut;
 use crate::delivery::Verdict;
 use crate::dialect::Dialect;
 use crate::dialect_detector::DialectDetector;
-use crate::facts::{Content, Facts, Format, OTHER_ERROR};
+use crate::facts::{Content, Facts, Format};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement};
+use crate::provider_error::name;
 use crate::sse::Event;
 use crate::template::{Template, TemplateMatch};
 use crate::timing::TimingRecorder;
-use crate::wire::Wire;
+use crate::wire::{Wire, error};
 
 /// What is known about an exchange before its answer comes.
 #[derive(Debug, Clone, Copy)]
@@ -101,10 +104,12 @@ impl AnswerReader {
         let mut facts = match format.event(event) {
             // An error may be plain words.
             Err(Malformed) if event.is_error => Facts::default(),
-            facts => facts?,
+            Err(Malformed) => Facts::of_error(error::find(event.data).ok_or(Malformed)?),
+            Ok(facts) => facts,
         };
-        if event.is_error {
-            facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
+        error::complete(&mut facts, event.data, event.is_error);
+        if let (Some(error), Some(kind)) = (&mut facts.error, event.exception) {
+            error.error_type = error.error_type.take().or_else(|| name(kind));
         }
         self.detector.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
@@ -126,6 +131,39 @@ impl AnswerReader {
         };
         self.answer.add(facts);
         Ok(verdict)
+    }
+
+    /// Reads an answer that is one document.
+    pub(crate) fn read_document(&mut self, body: &[u8]) -> Result<(), Malformed> {
+        let Some(format) = self.format else { return Ok(()) };
+        let facts = match format.document(body) {
+            Ok(mut facts) => {
+                error::complete(&mut facts, body, false);
+                facts
+            }
+            Err(Malformed) => Facts::of_error(error::find(body).ok_or(Malformed)?),
+        };
+        // `{}` and `[]` are nothing yet.
+        let has_begun = body.trim_ascii().len() > 2;
+        self.answer.add(facts);
+        self.answer.has_begun = has_begun;
+        Ok(())
+    }
+
+    /// Reads documents that came one right behind the other. `Malformed` where they are fewer than
+    /// two.
+    pub(crate) fn read_documents(&mut self, body: &[u8]) -> Result<(), Malformed> {
+        let end = Nesting::new().reach(body, 0).ok_or(Malformed)?;
+        let (mut document, mut rest) = body.split_at_checked(end).ok_or(Malformed)?;
+        if rest.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Malformed);
+        }
+        loop {
+            self.read_lenient(&Event { data: document, ..Event::default() }, &mut Vec::new());
+            rest = rest.trim_ascii_start();
+            let Some(end) = Nesting::new().reach(rest, 0) else { return Ok(()) };
+            (document, rest) = rest.split_at_checked(end).ok_or(Malformed)?;
+        }
     }
 
     /// Reads an event that is like the one before.
@@ -163,7 +201,7 @@ impl AnswerReader {
             service_tier: answer.service_tier,
             system_fingerprint: answer.system_fingerprint,
             finish_reasons: answer.finish_reasons.into_iter().map(|(_, reason)| reason).collect(),
-            error_type: answer.error,
+            error: answer.error,
             is_pending,
             timing: self.timing.finish(now),
             output_text: answer.text,

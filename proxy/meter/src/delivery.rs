@@ -90,6 +90,21 @@ impl EventFilter {
         }
     }
 
+    /// Whether something may have to be taken out.
+    pub(crate) const fn hides(&self) -> bool {
+        self.hides
+    }
+
+    /// Withholds a read whose kind is not known, if there is room and something may have to be taken
+    /// out of it.
+    pub(crate) fn withhold(&mut self, read: &[u8]) -> bool {
+        let fits = self.hides && self.withheld.len() + read.len() <= WITHHELD_BYTES_MAX;
+        if fits {
+            self.withheld.extend_from_slice(read);
+        }
+        fits
+    }
+
     /// What is withheld.
     pub(crate) fn release(&mut self) -> Bytes {
         std::mem::take(&mut self.withheld).into()

@@ -39,7 +39,7 @@ impl Elements {
         };
         *at += end;
         let data = self.element.end(part);
-        Some(Block { end: *at, event: data.map(|data| Event { is_error: false, data }) })
+        Some(Block { end: *at, event: data.map(|data| Event { data, ..Event::default() }) })
     }
 
     /// Elements that were too long.

@@ -5,6 +5,7 @@ use crate::calls::Calls;
 use crate::cut::Cut;
 use crate::json::{Malformed, Text};
 use crate::measurement::Kinds;
+use crate::provider_error::ProviderError;
 use crate::sse::Event;
 use crate::usage::Report;
 
@@ -56,18 +57,22 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_only_usage: bool,
     /// Members that differ from event to event and say nothing: padding, a sequence number.
     pub(crate) fillers: [Option<Text<'a>>; 2],
-    /// The provider failed: a plain word for how.
-    pub(crate) error: Option<String>,
+    /// The provider failed.
+    pub(crate) error: Option<ProviderError>,
+    /// It has the form of an answer, whatever it says: it is not searched for an error.
+    pub(crate) is_answer: bool,
     /// The provider's own end mark.
     pub(crate) is_end: bool,
     /// Nothing has finished yet, and what will comes in another exchange.
     pub(crate) is_pending: bool,
 }
 
-/// `error.type` of an error that goes by no plain word.
-pub(crate) const OTHER_ERROR: &str = "_OTHER";
-
 impl<'a> Facts<'a> {
+    /// Nothing but an error.
+    pub(crate) fn of_error(error: ProviderError) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+
     /// The one text that was generated, if that and names, running totals and token ids are all
     /// that is said.
     pub(crate) fn only_text(&self) -> Option<&Text<'a>> {
@@ -112,6 +117,21 @@ impl<'a> Facts<'a> {
             (Some(earlier), Some(report)) => Some(Box::new(earlier.plus(*report))),
             (earlier, report) => earlier.or(report),
         };
+    }
+
+    /// Whether it says nothing of an answer, so that it may be an error.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let says_something = self.is_answer
+            || self.error.is_some()
+            || self.content.began
+            || self.images > 0
+            || self.is_end
+            || self.is_pending
+            || !self.finish_reasons.is_empty()
+            || !self.token_ids.is_empty()
+            || self.timings.is_some()
+            || self.usage.as_deref().is_some_and(Report::has_tokens);
+        !says_something
     }
 
     /// Whether it brought generated content. An error's does not count.

@@ -165,17 +165,23 @@ fn event(message: &[u8]) -> Option<Event<'_>> {
     let lengths = Lengths::of(message)?;
     let (headers, rest) = message.get(PRELUDE_BYTES..)?.split_at_checked(lengths.headers)?;
     let data = rest.get(..rest.len().checked_sub(CHECKSUM_BYTES)?)?;
-    (!data.is_empty()).then(|| Event { is_error: tells_error(headers), data })
+    (!data.is_empty()).then(|| {
+        let error = error(headers);
+        Event { is_error: error.is_some(), exception: error, data }
+    })
 }
 
-/// Whether headers say that the message is an exception or an error.
-fn tells_error(mut headers: &[u8]) -> bool {
+/// The kind of error that a message is, by its headers; `None` where it is none.
+fn error(mut headers: &[u8]) -> Option<&[u8]> {
+    let (mut is_error, mut kind) = (false, &[][..]);
     while let Some((name, value)) = header(&mut headers) {
-        if name == b":message-type" {
-            return value != b"event";
+        match name {
+            b":message-type" => is_error = value != b"event",
+            b":exception-type" | b":error-code" => kind = value,
+            _ => {}
         }
     }
-    false
+    is_error.then_some(kind)
 }
 
 /// Takes one header off the front; a value that is no text is as its bytes are.

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use crate::partial::Partial;
-use crate::sse::{Block, Event};
+use crate::sse::{BYTE_ORDER_MARK, Block, Event};
 
 /// Cuts a stream into lines; each is an event.
 #[derive(Debug)]
@@ -44,8 +44,9 @@ impl Lines {
 
 /// What a line says; a blank one says nothing.
 fn event(line: &[u8]) -> Option<Event<'_>> {
-    let data = line.trim_ascii();
-    (!data.is_empty()).then_some(Event { is_error: false, data })
+    let line = line.trim_ascii();
+    let data = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    (!data.is_empty()).then_some(Event { data, ..Event::default() })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use taximeter_pricing::{Flag, Member, Usage};
 use crate::content::Transcript;
 use crate::dialect::Dialect;
 use crate::exponential_histogram::ExponentialHistogram;
+use crate::provider_error::ProviderError;
 
 /// Everything measured about one exchange.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +39,8 @@ pub struct Measurement {
     pub system_fingerprint: Option<String>,
     /// One per choice that finished, in order of choice.
     pub finish_reasons: Vec<String>,
-    /// `error.type` of an error inside the answer: the provider's code, if it is a plain word.
-    pub error_type: Option<String>,
+    /// What the provider calls the error that it gave inside the answer.
+    pub error: Option<ProviderError>,
     /// The answer goes on behind this exchange (a response in the background): what it will use is
     /// told in another.
     pub is_pending: bool,

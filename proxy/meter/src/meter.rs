@@ -1,5 +1,7 @@
 //! The meter of one answer.
 
+mod ending;
+
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +13,7 @@ use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
 use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
 use crate::delivery::{Delivery, EventFilter, Verdict};
+use crate::first_line::FirstLine;
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::sniff::{BodyKind, Sniffer};
 use crate::sse::{Event, SSE_LINE_BYTES_MAX};
@@ -56,6 +59,10 @@ pub struct Meter {
     is_bodiless: bool,
     kind: BodyKind,
     sniffer: Sniffer,
+    /// Of a body that is one document, or many, one a line.
+    first_line: FirstLine,
+    /// When that line ended.
+    first_line_at: Option<Instant>,
     blocks: Blocks,
     filter: EventFilter,
     /// What to take out of the current event.
@@ -90,6 +97,8 @@ impl Meter {
             is_bodiless: false,
             kind: BodyKind::Unsure,
             sniffer: Sniffer::new(setup.wire.streams_lists()),
+            first_line: FirstLine::default(),
+            first_line_at: None,
             blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
             filter: EventFilter::new(setup.hidden.is_any()),
             cuts: Vec::new(),
@@ -172,12 +181,7 @@ impl Meter {
         }
         match self.kind {
             kind if kind.is_in_blocks() => self.on_events(read),
-            BodyKind::Document => {
-                if self.reader.format.is_some() {
-                    self.body.push(&read, self.limits.bytes_max);
-                }
-                self.pass(read)
-            }
+            BodyKind::Document if self.reader.format.is_some() => self.on_document(read),
             _ => self.pass(read),
         }
     }
@@ -271,18 +275,26 @@ impl Meter {
         }
         self.reader.answer.complete();
         let is_whole = self.is_whole(end);
+        let is_empty = self.is_empty();
         let is_half = self.kind == BodyKind::Document && (!is_whole || self.reader.client_left);
         let answer = &mut self.reader.answer;
         answer.counts.lines_too_long += self.blocks.too_long();
         let counts = &answer.counts;
-        answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
+        // Something came, and nobody knows what it is.
+        let is_unknown = is_empty
+            && matches!(self.kind, BodyKind::Document | BodyKind::Opaque)
+            && answer.id.is_none()
+            && answer.model.is_none();
+        answer.has_unread =
+            is_half || is_unknown || counts.lines_too_long > 0 || counts.decode_stopped > 0;
         answer.counts.usage_invalid = answer.reports.invalid();
         answer.counts.usage_fell = answer.reports.fell;
         let ending = match end {
             left if self.reader.client_left => Ending::Cut(left),
             _ if self.is_success && answer.error.is_some() => Ending::UpstreamError,
-            _ if answer.is_over => Ending::Complete,
-            StreamEnd::Clean if is_whole || !self.is_success => Ending::Complete,
+            _ if answer.is_over && !is_empty => Ending::Complete,
+            _ if answer.is_over => Ending::Truncated,
+            StreamEnd::Clean if is_whole && !is_empty || !self.is_success => Ending::Complete,
             StreamEnd::Clean => Ending::Truncated,
             cut => Ending::Cut(cut),
         };
@@ -295,6 +307,61 @@ impl Meter {
         if self.sniffer.contradicts(self.kind) {
             self.reader.answer.counts.type_mismatch += 1;
         }
+    }
+
+    /// Reads a body that is one document, as far as anybody can tell. If something may have to be
+    /// taken out of it, it waits until that is certain.
+    fn on_document(&mut self, read: Bytes) -> Delivery {
+        if self.is_many(&read) {
+            let withheld = self.filter.release();
+            if withheld.is_empty() {
+                self.read_earlier_lines();
+                return self.on_events(read);
+            }
+            self.body = Body::default();
+            return self.on_events([withheld, read].concat().into());
+        }
+        self.body.push(&read, self.limits.bytes_max);
+        if self.first_line.is_open() && self.filter.withhold(&read) {
+            return Delivery::default();
+        }
+        if self.filter.hides() {
+            self.first_line = FirstLine::IsOfOne;
+        }
+        self.pass(read)
+    }
+
+    /// Whether the next bytes of a document show that it is the first of many.
+    fn is_many(&mut self, read: &[u8]) -> bool {
+        if !self.first_line.is_open() {
+            return false;
+        }
+        self.first_line.look(read);
+        match self.first_line {
+            FirstLine::Behind => {
+                self.first_line_at.get_or_insert(self.reader.timing.read_at());
+                false
+            }
+            FirstLine::IsOfMany => {
+                let was_contradicted = self.sniffer.contradicts(BodyKind::Document);
+                self.kind = BodyKind::Lines;
+                self.blocks.are(BodyKind::Lines);
+                let is_contradicted = self.sniffer.contradicts(BodyKind::Lines);
+                let is_news = is_contradicted && !was_contradicted;
+                self.reader.answer.counts.type_mismatch += u32::from(is_news);
+                true
+            }
+            FirstLine::Before | FirstLine::Inside(_) | FirstLine::IsOfOne => false,
+        }
+    }
+
+    /// Reads the lines that came before it was known that there are several.
+    fn read_earlier_lines(&mut self) {
+        let now = self.reader.timing.read_at();
+        self.reader.timing.read(self.first_line_at.unwrap_or(now));
+        let earlier = std::mem::take(&mut self.body);
+        self.read_blocks(earlier.bytes().unwrap_or_default());
+        self.reader.timing.read(now);
     }
 
     fn on_events(&mut self, read: Bytes) -> Delivery {
@@ -335,14 +402,11 @@ impl Meter {
         if self.kind == BodyKind::Unsure {
             self.sniff(piece);
         }
+        if self.kind == BodyKind::Document && self.is_many(piece) {
+            self.read_earlier_lines();
+        }
         match self.kind {
-            kind if kind.is_in_blocks() => {
-                let mut at = 0;
-                while let Some(block) = self.blocks.next(piece, &mut at) {
-                    note(&mut self.transcript, block.event.as_ref());
-                    block.event.map(|event| self.reader.read_lenient(&event, &mut self.cuts));
-                }
-            }
+            kind if kind.is_in_blocks() => self.read_blocks(piece),
             BodyKind::Document => {
                 self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
                 self.body.bytes().ok_or(DecodeFault::TooLarge)?;
@@ -350,6 +414,15 @@ impl Meter {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Reads blocks of which nothing is to be taken out.
+    fn read_blocks(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while let Some(block) = self.blocks.next(bytes, &mut at) {
+            note(&mut self.transcript, block.event.as_ref());
+            block.event.map(|event| self.reader.read_lenient(&event, &mut self.cuts));
+        }
     }
 
     fn stop_decoding(&mut self) {
@@ -367,36 +440,6 @@ impl Meter {
             both.freeze()
         };
         Delivery { forward, hold: Bytes::new() }
-    }
-
-    /// Whether nothing is missing from an answer that ended without its own mark.
-    fn is_whole(&mut self, end: StreamEnd) -> bool {
-        let AnswerReader { answer, detector, format, .. } = &mut self.reader;
-        let Some(format) = format else { return true };
-        let is_unread = matches!(self.coding, BodyCoding::Unread);
-        match self.kind {
-            BodyKind::Opaque => true,
-            kind if kind.is_in_blocks() && is_unread => true,
-            BodyKind::Unsure => self.is_bodiless || self.sniffer.expects_nothing(),
-            BodyKind::Events | BodyKind::Lines | BodyKind::Frames | BodyKind::Elements => {
-                !answer.finish_reasons.is_empty() || answer.reports.has_final()
-            }
-            BodyKind::Document => {
-                let Some(body) = self.body.bytes() else {
-                    answer.counts.lines_too_long += u32::from(!is_unread);
-                    return true;
-                };
-                let facts = format.document(body);
-                if facts.is_err() && end == StreamEnd::Clean && !is_unread {
-                    answer.counts.not_json += 1;
-                }
-                detector.look_at(body);
-                if let Some(transcript) = &mut self.transcript {
-                    transcript.document(body);
-                }
-                facts.map(|facts| answer.add(facts)).is_ok() || is_unread
-            }
-        }
     }
 }
 

@@ -120,6 +120,12 @@ impl Reports {
         self.timings.is_some() || latest.any(|report| !report.is_partial)
     }
 
+    /// Whether any report says that something was used.
+    pub(crate) fn has_tokens(&self) -> bool {
+        let mut reports = self.latest.as_deref().into_iter().chain(&self.parts);
+        self.timings.is_some() || self.invalid > 0 || reports.any(Report::has_tokens)
+    }
+
     /// What the provider asks for it, as it stands.
     pub(crate) fn cost(&self) -> Option<&str> {
         self.latest.as_ref()?.cost.as_deref()

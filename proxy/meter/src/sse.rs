@@ -12,7 +12,7 @@ pub(crate) const SSE_LINE_BYTES_MAX: usize = 1 << 20;
 /// A buffer that grew beyond this is given back after its event.
 const KEPT_CAPACITY_BYTES_MAX: usize = 16 << 10;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Cuts a stream into blocks: lines up to and including a blank one.
 #[derive(Debug)]
@@ -47,10 +47,12 @@ pub(crate) struct Block<'a> {
 }
 
 /// What a block dispatches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Event<'a> {
     /// Its name is `error`. All other names are repeated in the data by every wire format.
     pub(crate) is_error: bool,
+    /// The kind of error that it is, where its frame tells that and not its data.
+    pub(crate) exception: Option<&'a [u8]>,
     pub(crate) data: &'a [u8],
 }
 
@@ -205,7 +207,7 @@ impl Splitter {
             return None;
         }
         let data = if has_data { self.data.as_slice() } else { in_place? };
-        (!data.is_empty()).then_some(Event { is_error, data })
+        (!data.is_empty()).then_some(Event { is_error, data, exception: None })
     }
 }
 

@@ -244,7 +244,7 @@ mod tests {
     const HIDDEN: Hidden = Hidden { usage_event: true, running_usage: true, token_ids: true };
 
     fn read(wire: Wire, data: &str) -> Option<Facts<'_>> {
-        wire.format().unwrap().event(&Event { is_error: false, data: data.as_bytes() }).ok()
+        wire.format().unwrap().event(&Event { data: data.as_bytes(), ..Event::default() }).ok()
     }
 
     /// What of `data` is like the one remembered.

@@ -29,6 +29,11 @@ impl TimingRecorder {
         self.read_at = now;
     }
 
+    /// When the last bytes came.
+    pub(crate) const fn read_at(&self) -> Instant {
+        self.read_at
+    }
+
     /// An event with data was complete.
     pub(crate) fn event(&mut self) {
         if self.timing.time_to_first_chunk.is_none() {

@@ -6,7 +6,7 @@ mod cohere_chat;
 mod completions;
 mod converse;
 mod embeddings;
-mod error;
+pub(crate) mod error;
 mod generate;
 mod generate_content;
 mod images;
@@ -131,6 +131,13 @@ impl Wire {
     /// Whether an answer that is a list is a stream of its elements: each says what an event would.
     pub(crate) const fn streams_lists(self) -> bool {
         matches!(self, Self::GenerateContent)
+    }
+
+    /// Whether an answer without text, usage and a reason to finish may be whole: what it brings is
+    /// something else, or nothing was spoken.
+    pub(crate) const fn may_lack_text(self) -> bool {
+        !matches!(self.output(), Output::Text)
+            || matches!(self, Self::Transcriptions | Self::Invocations)
     }
 
     /// Whether a body may be a form (`multipart/form-data`).

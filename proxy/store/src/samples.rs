@@ -44,6 +44,7 @@ pub fn record(number: u32) -> Record {
         status: Some(200),
         end: End::Complete,
         error_type: None,
+        error: None,
         finish_reasons: vec!["stop".to_owned()],
         usage: RecordUsage {
             source: Source::Reported,

@@ -346,8 +346,8 @@ impl InFlight {
         live.generated(now, meter.output_chunks());
         let choose = |meter: &Meter| {
             let recounts = gateway.upstream(asked.upstream).recount;
-            let models = (asked.request_model.as_deref(), meter.response_model());
-            recounts.then(|| gateway.tokenizers.choose(models.0, models.1).choice)
+            let models = asked.models(gateway, meter.response_model());
+            recounts.then(|| gateway.tokenizers.choose(models).choice)
         };
         match passing.step(meter, choose) {
             Next::Nothing => {}
@@ -367,13 +367,17 @@ impl InFlight {
         {
             return;
         }
-        let counting = self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), None);
+        // The answer will most often name the model that is asked for.
+        let expected = self.asked.request_model.as_deref();
+        let models = self.asked.models(&self.gateway, expected);
+        let counting = self.gateway.tokenizers.choose(models);
         if !counting.choice.exact {
             return;
         }
         let Ok(permit) = self.gateway.counting.clone().try_acquire_owned() else { return };
         let (tell, told) = oneshot::channel();
-        let Some((body, held)) = self.prompt.take(Input::Begun(told)) else { return };
+        let begun = Input::Begun(told, counting.choice.tokenizer.name().to_owned());
+        let Some((body, held)) = self.prompt.take(begun) else { return };
         let gateway = self.gateway.clone();
         self.gateway.background.spawn_blocking(move || {
             let tally = gateway.guarded(|| count::input(wire, &body, &counting));
@@ -390,12 +394,15 @@ impl InFlight {
         let parts = TokenParts::of(wire);
         let missing = parts.missing(measurement).countable(wire);
         let recount = self.gateway.upstream(self.asked.upstream).recount;
+        if record::owes_nothing(measurement) {
+            return None;
+        }
         if missing == TokenParts::default() && !recount {
             return None;
         }
         let response_model = measurement.response_model.as_deref();
         let counting =
-            self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), response_model);
+            self.gateway.tokenizers.choose(self.asked.models(&self.gateway, response_model));
         let compared = if recount && counting.choice.exact && wire.is_text() {
             parts.comparable(measurement)
         } else {
@@ -405,7 +412,7 @@ impl InFlight {
         // By its length a prompt can be estimated, and not compared.
         let is_wanted = match input {
             Input::Bytes(_) => missing.input,
-            Input::Begun(_) | Input::Counted(_) | Input::Body(..) => {
+            Input::Begun(..) | Input::Counted(..) | Input::Body(..) => {
                 missing.input || compared.input
             }
         };

@@ -8,13 +8,16 @@ use super::*;
 use crate::asking::Hidden;
 use crate::dialect::Dialect;
 use crate::measurement::Counts;
+use crate::provider_error::ProviderError;
 use crate::wire::Wire;
 
 mod dialects;
+mod empty;
 mod encoded;
 mod hiding;
 mod invalid;
 mod left;
+mod lines;
 mod recorded;
 mod usage;
 mod wires;
@@ -266,7 +269,8 @@ fn measure(exchange: Exchange<'_>, body: &str) -> Measurement {
 
 #[test]
 fn the_end_mark_outranks_who_left() {
-    let done = "data: {\"choices\":[]}\n\ndata: [DONE]\n\n";
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let done = &format!("{text}data: [DONE]\n\n");
     let left = Exchange { end: StreamEnd::ClientLeft, ..Exchange::chat() };
     assert_eq!(measure(left, done).ending, Ending::Complete);
     assert_eq!(measure(left, "data: {}\n\n").ending, Ending::Cut(StreamEnd::ClientLeft));
@@ -315,7 +319,7 @@ fn an_answer_that_is_not_a_success_is_complete_and_read() {
     let found =
         measure(refused, "{\"error\":{\"code\":\"overloaded\"},\"usage\":{\"prompt_tokens\":5}}");
     assert_eq!(found.ending, Ending::Complete);
-    assert_eq!(found.error_type.as_deref(), Some("overloaded"));
+    assert_eq!(found.error.as_ref().map(ProviderError::word), Some("overloaded"));
     assert_eq!(found.reported.unwrap().usage.input_tokens, Some(5));
     assert_eq!(measure(refused, "<html>busy").ending, Ending::Complete);
 }
@@ -324,7 +328,7 @@ fn an_answer_that_is_not_a_success_is_complete_and_read() {
 fn an_error_event_need_not_be_json() {
     let found = measure(Exchange::chat(), "event: error\ndata: the engine is gone\n\n");
     assert_eq!(found.ending, Ending::UpstreamError);
-    assert_eq!(found.error_type.as_deref(), Some("_OTHER"));
+    assert_eq!(found.error.as_ref().map(ProviderError::word), Some("_OTHER"));
 }
 
 #[test]
@@ -333,7 +337,7 @@ fn an_event_named_error_is_one_on_every_wire_that_is_read() {
         let exchange = Exchange { wire, ..Exchange::chat() };
         let found = measure(exchange, "event: error\ndata: {\"id\":\"1\"}\n\n");
         let expected = (wire != Wire::Opaque).then_some("_OTHER");
-        assert_eq!(found.error_type.as_deref(), expected, "{wire:?}");
+        assert_eq!(found.error.as_ref().map(ProviderError::word), expected, "{wire:?}");
     }
 }
 

@@ -6,6 +6,15 @@ use taximeter_pricing::{ByModality, Modalities};
 use super::{PASSES_MAX, Report};
 
 impl Report {
+    /// Whether it says that something was used: zeros may mean that nobody has counted.
+    pub(crate) fn has_tokens(&self) -> bool {
+        let counts = [self.input, self.output, self.total, self.read_outside, self.write_outside];
+        counts.into_iter().flatten().any(|count| count > 0)
+            || !self.units.is_empty()
+            || !self.iterations.is_empty()
+            || !self.is_valid()
+    }
+
     /// Adds what another part of the same request used.
     ///
     /// The sum of a number that one of them does not report is unknown.

@@ -13,11 +13,11 @@ pub(super) struct ChatCompletions;
 
 impl Format for ChatCompletions {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        choices::read(event.data, event.is_error, generated)
+        choices::read(event.data, generated)
     }
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
-        choices::read(body, false, generated)
+        choices::read(body, generated)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads the envelope that chat completions and completions share.
 
-use super::error::{self, Names};
+use super::error;
 use crate::facts::{Content, Facts};
 use crate::json::{Malformed, Reader};
 use crate::usage::Report;
@@ -10,14 +10,8 @@ pub(super) type Generated =
     for<'a> fn(&[u8], &mut Reader<'a>, &mut Content<'a>) -> Result<(), Malformed>;
 
 /// Reads a chunk, or a whole answer.
-pub(super) fn read<'a>(
-    data: &'a [u8],
-    is_error: bool,
-    generated: Generated,
-) -> Result<Facts<'a>, Malformed> {
+pub(super) fn read<'a>(data: &'a [u8], generated: Generated) -> Result<Facts<'a>, Malformed> {
     let mut facts = Facts::default();
-    let mut flat_error = Names::default();
-    let mut is_flat_error = is_error;
     let mut nested_usage = None;
     let mut has_no_choices = false;
     let mut has_usage_object = false;
@@ -33,6 +27,7 @@ pub(super) fn read<'a>(
                 has_no_choices = value.peek() == Some(b'[');
                 value.array(|value| {
                     has_no_choices = false;
+                    facts.is_answer = true;
                     last_choice = Some(choice(value, &mut facts, &mut nested_usage, generated)?);
                     Ok(())
                 })?;
@@ -58,18 +53,12 @@ pub(super) fn read<'a>(
             // llama.cpp
             b"timings" => facts.timings = Report::read_timings(value)?,
             b"error" => facts.error = error::read(value)?.or(facts.error.take()),
-            // SGLang and LMDeploy give errors without an envelope.
-            b"object" => is_flat_error |= value.text()?.is_some_and(|object| object.is("error")),
-            b"code" | b"type" => flat_error.read_member(key, value)?,
             // OpenAI
             b"obfuscation" => facts.fillers = [value.text()?, None],
             _ => value.skip()?,
         }
         Ok(())
     })?;
-    if is_flat_error && facts.error.is_none() {
-        facts.error = Some(flat_error.word());
-    }
     facts.is_only_usage = has_no_choices && has_usage_object && facts.error.is_none();
     facts.running_choice = last_choice.filter(|_| has_usage_object);
     facts.usage = facts.usage.or(nested_usage);
@@ -89,6 +78,8 @@ pub(super) fn choice<'a>(
         match key {
             b"index" => index = value.index()?,
             b"finish_reason" => finish_reason = value.text()?.filter(|reason| !reason.is_empty()),
+            // OpenRouter
+            b"error" => facts.error = error::read(value)?.or(facts.error.take()),
             // Moonshot
             b"usage" => *nested_usage = Report::read(value)?,
             b"token_ids" | b"response_token_ids" | b"prompt_token_ids" => {

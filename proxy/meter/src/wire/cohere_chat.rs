@@ -1,7 +1,7 @@
 //! Reads answers of Cohere's `/v2/chat`.
 
 use super::error;
-use crate::facts::{Content, Facts, Format, OTHER_ERROR};
+use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::usage::Report;
 
@@ -22,9 +22,6 @@ impl Format for CohereChat {
             }
             Ok(())
         })?;
-        if facts.finish_reasons.iter().any(|(_, reason)| reason.is("ERROR")) {
-            facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
-        }
         Ok(facts)
     }
 }

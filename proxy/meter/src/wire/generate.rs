@@ -1,8 +1,8 @@
 //! Reads answers of `/generate` of SGLang, LMDeploy and TGI. The members tell which of them
 //! answers.
 
-use super::error::{self, Names};
-use crate::facts::{Facts, Format, OTHER_ERROR};
+use super::error;
+use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -13,7 +13,7 @@ pub(super) struct Generate;
 impl Format for Generate {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut part = GeneratePart { is_error: event.is_error, ..GeneratePart::default() };
+        let mut part = GeneratePart::default();
         Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
         if let Some(token) = part.token {
             // TGI; its last event repeats all text, and only that one has details.
@@ -65,8 +65,6 @@ struct GeneratePart<'a> {
     token: Option<Option<Text<'a>>>,
     finish_reason: Option<Text<'a>>,
     usage: Option<Box<Report>>,
-    names: Names<'a>,
-    is_error: bool,
 }
 
 impl<'a> GeneratePart<'a> {
@@ -84,8 +82,6 @@ impl<'a> GeneratePart<'a> {
                 value.object(|key, value| self.read_meta(key, value, facts))?;
             }
             b"error" => facts.error = error::read(value)?.or(facts.error.take()),
-            b"object" => self.is_error |= value.text()?.is_some_and(|object| object.is("error")),
-            b"code" | b"type" | b"error_type" => self.names.read_member(key, value)?,
             _ => value.skip()?,
         }
         Ok(())
@@ -113,10 +109,6 @@ impl<'a> GeneratePart<'a> {
     fn finish(self, facts: &mut Facts<'a>) {
         facts.finish_reasons.extend(self.finish_reason.map(|reason| (self.index, reason)));
         facts.add_usage(self.usage);
-        // TGI says what is wrong beside the name for it.
-        if self.is_error || facts.error.as_deref() == Some(OTHER_ERROR) {
-            facts.error = Some(self.names.word());
-        }
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Invocations;
 
 impl Format for Invocations {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        choices::read(event.data, event.is_error, generated)
+        choices::read(event.data, generated)
     }
 
     /// An answer without choices has generated nothing.
@@ -25,7 +25,7 @@ impl Format for Invocations {
                 value.skip()
             })
         })?;
-        if has_choices { choices::read(body, false, generated) } else { Embeddings.document(body) }
+        if has_choices { choices::read(body, generated) } else { Embeddings.document(body) }
     }
 }
 

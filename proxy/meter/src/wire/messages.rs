@@ -1,8 +1,8 @@
 //! Reads answers of `/v1/messages`.
 
 use super::error;
-use crate::facts::{Content, Facts, Format, OTHER_ERROR};
-use crate::json::{Malformed, Reader};
+use crate::facts::{Content, Facts, Format};
+use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 use crate::usage::Report;
 
@@ -12,13 +12,12 @@ pub(super) struct Messages;
 impl Format for Messages {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut is_error = false;
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => {
                     let kind = value.text()?;
                     facts.is_end = kind.is_some_and(|kind| kind.is("message_stop"));
-                    is_error |= kind.is_some_and(|kind| kind.is("error"));
+                    facts.is_answer = kind.is_some_and(is_of_an_answer);
                 }
                 b"message" => {
                     value.object(|key, value| message(key, value, &mut facts))?;
@@ -37,9 +36,6 @@ impl Format for Messages {
             }
             Ok(())
         })?;
-        if is_error && facts.error.is_none() {
-            facts.error = Some(OTHER_ERROR.to_owned());
-        }
         if let Some(report) = &mut facts.usage {
             report.is_partial = true;
         }
@@ -51,6 +47,11 @@ impl Format for Messages {
         Reader::new(body).document(|key, value| message(key, value, &mut facts))?;
         Ok(facts)
     }
+}
+
+fn is_of_an_answer(kind: Text<'_>) -> bool {
+    let starts_with = |word: &str| kind.raw().starts_with(word.as_bytes());
+    kind.is("ping") || starts_with("message_") || starts_with("content_block_")
 }
 
 /// Reads a member of the message object.

@@ -1,8 +1,8 @@
 //! Reads answers of `/v1/responses`.
 
-use super::error::{self, Names};
+use super::error;
 use crate::calls::Calls;
-use crate::facts::{Content, Facts, Format, OTHER_ERROR};
+use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -13,7 +13,6 @@ pub(super) struct Responses;
 impl Format for Responses {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut names = Names::default();
         let mut kind = None;
         let mut delta = None;
         let (mut obfuscation, mut sequence) = (None, None);
@@ -35,7 +34,6 @@ impl Format for Responses {
                     output_item(value, &mut Content::default(), calls)?;
                 }
                 b"error" => facts.error = error::read(value)?,
-                b"code" => names.read_member(key, value)?,
                 b"obfuscation" => obfuscation = value.text()?,
                 b"sequence_number" => sequence = Some(value.verbatim()?),
                 _ => value.skip()?,
@@ -48,15 +46,17 @@ impl Format for Responses {
             "response.completed" | "response.incomplete" => facts.is_end = true,
             "response.failed" => {
                 facts.is_end = true;
-                facts.error = facts.error.or_else(|| Some(OTHER_ERROR.to_owned()));
+                facts.error.get_or_insert_default();
             }
             // Where it began nobody knows yet what it will be.
             "response.output_item.done" => facts.calls = calls.map(Box::new),
-            "error" => facts.error = facts.error.or_else(|| Some(names.word())),
-            kind => generated(kind, delta, &mut facts.content),
-        }
-        if event.is_error && facts.error.is_none() {
-            facts.error = Some(names.word());
+            "error" | "response.error" => {
+                facts.error.get_or_insert_default();
+            }
+            kind => {
+                facts.is_answer = kind.starts_with("response.");
+                generated(kind, delta, &mut facts.content);
+            }
         }
         Ok(facts)
     }

@@ -10,16 +10,16 @@ pub(super) struct TokenIds;
 
 impl Format for TokenIds {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        read(event.data, event.is_error)
+        read(event.data)
     }
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
-        read(body, false)
+        read(body)
     }
 }
 
-fn read(data: &[u8], is_error: bool) -> Result<Facts<'_>, Malformed> {
-    let mut facts = choices::read(data, is_error, |_, value, _| value.skip())?;
+fn read(data: &[u8]) -> Result<Facts<'_>, Malformed> {
+    let mut facts = choices::read(data, |_, value, _| value.skip())?;
     if !facts.token_ids.is_empty() {
         facts.content.begin();
     }

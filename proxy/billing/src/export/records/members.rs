@@ -75,7 +75,7 @@ const fn cost(field: Field) -> Member {
 
 /// Columns are named as in the record, with `_` in place of nesting where a name alone would not tell.
 /// Those of one member stand side by side.
-pub(super) const MEMBERS: [Member; 62] = [
+pub(super) const MEMBERS: [Member; 63] = [
     record(distinct(field("id", FieldKind::Text))),
     record(distinct(field("request_id", FieldKind::Text))),
     record(field("attempt", FieldKind::Int32)),
@@ -99,6 +99,7 @@ pub(super) const MEMBERS: [Member; 62] = [
     record(maybe("status", FieldKind::Int32)),
     record(field("end", FieldKind::Text)),
     record(maybe("error_type", FieldKind::Text)),
+    record(maybe("error", FieldKind::Json)),
     record(maybe("finish_reasons", FieldKind::Json)),
     Member { name: "source", ..usage(field("usage_source", FieldKind::Text)) },
     Member { name: "sources", ..usage(maybe("usage_sources", FieldKind::Json)) },

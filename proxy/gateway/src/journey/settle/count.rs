@@ -38,10 +38,10 @@ pub(super) struct Job {
 
 /// A prompt to count.
 pub(super) enum Input {
-    /// Began when the request was sent.
-    Begun(oneshot::Receiver<Tally>),
+    /// Began when the request was sent, with the vocabulary of this name.
+    Begun(oneshot::Receiver<Tally>, String),
     /// Began, and is over; `None` when the counter panicked.
-    Counted(Option<Tally>),
+    Counted(Option<Tally>, String),
     /// What the client sent.
     Body(Wire, RequestBody),
     /// Only its length is known.
@@ -92,7 +92,7 @@ impl Job {
     /// `body_bytes`.
     pub(super) fn estimate(self, body_bytes: u64) -> Count {
         Count {
-            input: self.input.and_then(|input| input.estimate(body_bytes)),
+            input: self.input.and_then(|input| input.estimate(body_bytes, &self.counting.choice)),
             output: self.output.and_then(|output| output.estimate()),
         }
     }
@@ -103,33 +103,42 @@ impl Tally {
     pub(super) fn of_bytes(bytes: u64) -> Self {
         Self { tokens: estimate(bytes), estimated: bytes > 0 }
     }
+
+    /// The same, counted with the vocabulary `name` where `choice` turned out to be right.
+    pub(super) fn by(self, name: &str, choice: &Choice) -> Self {
+        let is_right = choice.exact && choice.tokenizer.name() == name;
+        Self { estimated: self.estimated || !is_right, ..self }
+    }
 }
 
 impl Input {
     /// Whether it began and is not over.
     pub(super) fn is_being_counted(&mut self) -> bool {
-        let Self::Begun(told) = self else { return false };
-        *self = Self::Counted(match told.try_recv() {
+        let Self::Begun(told, name) = self else { return false };
+        let tally = match told.try_recv() {
             Ok(tally) => Some(tally),
             Err(TryRecvError::Closed) => None,
             Err(TryRecvError::Empty) => return true,
-        });
+        };
+        *self = Self::Counted(tally, std::mem::take(name));
         false
     }
 
     fn count(self, counting: &Counting) -> Option<Tally> {
         match self {
-            Self::Begun(told) => told.blocking_recv().ok(),
-            Self::Counted(tally) => tally,
+            Self::Begun(told, name) => {
+                told.blocking_recv().ok().map(|tally| tally.by(&name, &counting.choice))
+            }
+            Self::Counted(tally, name) => tally.map(|tally| tally.by(&name, &counting.choice)),
             Self::Body(wire, body) => Some(input(wire, &body, counting)),
             Self::Bytes(bytes) => Some(Tally::of_bytes(bytes)),
         }
     }
 
-    fn estimate(mut self, body_bytes: u64) -> Option<Tally> {
+    fn estimate(mut self, body_bytes: u64, choice: &Choice) -> Option<Tally> {
         let is_to_come = self.is_being_counted();
         match self {
-            Self::Counted(tally) if !is_to_come => tally,
+            Self::Counted(tally, name) if !is_to_come => tally.map(|tally| tally.by(&name, choice)),
             _ => Some(Tally::of_bytes(body_bytes)),
         }
     }
@@ -176,6 +185,8 @@ impl Output {
 mod tests {
     use super::*;
 
+    const O200K: &str = "o200k_base";
+
     #[test]
     fn a_prompt_that_was_not_kept_is_estimated_by_its_bytes() {
         let counting = Counting::built_in("gpt-4o");
@@ -194,16 +205,18 @@ mod tests {
         };
         let tally = Tally { tokens: 7, estimated: false };
         let (_tell, told) = oneshot::channel();
-        let begun = job(Input::Begun(told));
+        let begun = job(Input::Begun(told, O200K.to_owned()));
         for count in [&begun, &job(Input::Bytes(4_000))] {
             let [input, output] = [count.input, count.output].map(Option::unwrap);
             assert!(input.estimated && (500..4_000).contains(&input.tokens), "{input:?}");
             assert!(output.estimated && (375..3_000).contains(&output.tokens), "{output:?}");
         }
-        assert_eq!(job(Input::Counted(Some(tally))).input, Some(tally));
+        assert_eq!(job(Input::Counted(Some(tally), O200K.to_owned())).input, Some(tally));
+        let other = job(Input::Counted(Some(tally), "p50k_base".to_owned())).input;
+        assert_eq!(other, Some(Tally { estimated: true, ..tally }));
         let (tell, told) = oneshot::channel();
         tell.send(tally).unwrap();
-        assert_eq!(job(Input::Begun(told)).input, Some(tally));
+        assert_eq!(job(Input::Begun(told, O200K.to_owned())).input, Some(tally));
     }
 
     #[test]
@@ -216,7 +229,7 @@ mod tests {
         counter.join().unwrap_err();
         let mut job = Job {
             counting: Counting::built_in("gpt-4o"),
-            input: Some(Input::Begun(told)),
+            input: Some(Input::Begun(told, O200K.to_owned())),
             output: None,
         };
         assert!(job.is_short());

@@ -20,6 +20,7 @@ use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
 use crate::listen::Peer;
 use crate::live::LiveHandle;
+use crate::tokenizers::{Models, Server};
 
 /// Prompts up to this size are kept until the end, in bytes, in case that nothing is reported;
 /// longer ones are counted at once or not at all.
@@ -66,6 +67,14 @@ pub(crate) struct Asked {
     pub(crate) captured: Option<Captured>,
     /// What its answer is read by.
     pub(super) setup: Setup,
+}
+
+impl Asked {
+    /// The names of the model, of which the answer says `response`.
+    pub(super) fn models<'a>(&'a self, gateway: &Gateway, response: Option<&'a str>) -> Models<'a> {
+        let server = Server::of(gateway.upstream(self.upstream).dialect);
+        Models { request: self.request_model.as_deref(), response, server }
+    }
 }
 
 /// What the client sent, as far as it may still have to be counted.
@@ -266,7 +275,7 @@ impl Prompt {
     pub(super) const fn body(&self) -> Option<&RequestBody> {
         match &self.input {
             Input::Body(_, body) => Some(body),
-            Input::Begun(_) | Input::Counted(_) | Input::Bytes(_) => None,
+            Input::Begun(..) | Input::Counted(..) | Input::Bytes(_) => None,
         }
     }
 

@@ -124,11 +124,16 @@ mod tests {
 
     use super::super::count::{Output, Tally};
     use super::*;
-    use crate::tokenizers::Tokenizers;
+    use crate::tokenizers::{Models, Server, Tokenizers};
     use taximeter_system::clock;
 
     const WORDS: &str =
         "The settlement is thirteen dollars; тринадцать долларов, or 十三ドル!\n\n  ";
+
+    fn choice(model: Option<&str>) -> Choice {
+        let models = Models { request: model, response: None, server: Server::OpenAi };
+        Tokenizers::default().choose(models).choice
+    }
 
     fn meter() -> Meter {
         let started_at = clock::now();
@@ -144,8 +149,7 @@ mod tests {
             let part: String = part.iter().collect();
             let event = serde_json::json!({"choices": [{"index": 0, "delta": {"content": part}}]});
             meter.on_bytes(clock::now(), Bytes::from(format!("data: {event}\n\n")));
-            let _ = passed
-                .step(&mut meter, |_| Some(Tokenizers::default().choose(Some(model), None).choice));
+            let _ = passed.step(&mut meter, |_| Some(choice(Some(model))));
             if let Passing::Counted(_) = passed {
                 assert!(meter.kept_text_bytes() < FOLD_BYTES);
             }
@@ -153,7 +157,7 @@ mod tests {
         let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
         assert_eq!(bytes, text.len() as u64);
-        let choice = Tokenizers::default().choose(Some(model), None).choice;
+        let choice = choice(Some(model));
         Output { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
     }
 
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn text_of_a_model_that_nobody_knows_is_kept() {
         let (mut meter, mut passing) = (fed(), Passing::default());
-        for choice in [Some(Tokenizers::default().choose(Some("tiny"), None).choice), None] {
+        for choice in [Some(choice(Some("tiny"))), None] {
             let next = passing.step(&mut meter, |_| choice);
             assert!(matches!((&passing, next), (Passing::Kept, Next::Nothing)));
         }
@@ -193,7 +197,7 @@ mod tests {
     #[test]
     fn text_is_kept_until_the_vocabulary_is_there() {
         // No other test loads this one.
-        let choice = Tokenizers::default().choose(Some("davinci"), None).choice;
+        let choice = choice(Some("davinci"));
         let (mut meter, mut passing) = (fed(), Passing::default());
         let Next::Load(tokenizer) = passing.step(&mut meter, |_| Some(choice)) else {
             panic!("nothing to load");
@@ -207,26 +211,26 @@ mod tests {
 
     #[test]
     fn a_counter_that_panics_takes_the_count_and_nothing_else() {
-        let choice = || Some(Tokenizers::default().choose(Some("gpt-4o"), None).choice);
-        choice().unwrap().tokenizer.load();
+        let chosen = || Some(choice(Some("gpt-4o")));
+        chosen().unwrap().tokenizer.load();
         let (mut meter, mut passing) = (fed(), Passing::default());
-        let _ = passing.step(&mut meter, |_| choice());
+        let _ = passing.step(&mut meter, |_| chosen());
         meter.on_bytes(clock::now(), Bytes::from_static(EVENT.as_bytes()));
         let next = passing.fold(&mut meter, |_, _| panic!("the counter"));
         assert!(matches!((&passing, next), (Passing::Lost, Next::Panicked)));
         // It is not asked again, and bytes pass as before.
         let read = Bytes::from(EVENT.repeat(100));
         assert_eq!(meter.on_bytes(clock::now(), read.clone()).forward, read);
-        assert!(matches!(passing.step(&mut meter, |_| choice()), Next::Nothing));
+        assert!(matches!(passing.step(&mut meter, |_| chosen()), Next::Nothing));
         let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
         let output = Output { passed: passing, rest, bytes, mixed: false };
-        assert_eq!(output.count(&choice().unwrap()), None);
+        assert_eq!(output.count(&chosen().unwrap()), None);
     }
 
     #[test]
     fn what_a_panic_took_is_unknown() {
-        let choice = Tokenizers::default().choose(Some("tiny"), None).choice;
+        let choice = choice(Some("tiny"));
         let rest = String::new();
         let output = Output { passed: Passing::Lost, rest, bytes: 600, mixed: false };
         assert_eq!(output.count(&choice), None);

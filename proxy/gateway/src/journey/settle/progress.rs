@@ -23,7 +23,7 @@ impl InFlight {
         let missing = TokenParts::of(wire).missing(&measurement).countable(wire);
         let response_model = measurement.response_model.as_deref();
         let counting =
-            self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), response_model);
+            self.gateway.tokenizers.choose(self.asked.models(&self.gateway, response_model));
         let is_read = missing.output && record::is_understood(self, &measurement);
         let count = Count {
             input: missing.input.then(|| self.input_so_far(&measurement, &counting)).flatten(),
@@ -58,11 +58,14 @@ impl InFlight {
             if measurement.response_model.is_none() {
                 return Some(tally);
             }
-            prompt.input = Input::Counted(Some(tally));
+            let name = counting.choice.tokenizer.name().to_owned();
+            prompt.input = Input::Counted(Some(tally), name);
         }
         let is_to_come = prompt.input.is_being_counted();
         match &prompt.input {
-            Input::Counted(tally) if !is_to_come => *tally,
+            Input::Counted(tally, name) if !is_to_come => {
+                tally.map(|tally| tally.by(name, &counting.choice))
+            }
             _ => Some(Tally { tokens: estimate(prompt.bytes), estimated: true }),
         }
     }

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{End, Gaps, Record, RecordCost, RecordTiming, RecordUsage, Stages};
-use taximeter_meter::{Ending, Measurement, StreamEnd, Timing};
-use taximeter_pricing::{Condition, Flag, Query, Usage};
+use taximeter_ledger::{
+    End, Gaps, Record, RecordCost, RecordError, RecordTiming, RecordUsage, Stages,
+};
+use taximeter_meter::{Ending, Measurement, ProviderError, StreamEnd, Timing};
+use taximeter_pricing::{Condition, Flag, Query, Source, Usage};
 use taximeter_system::clock;
 
 use super::count::Count;
@@ -111,6 +113,7 @@ pub(super) fn record(open: &InFlight, measurement: &Measurement, count: &Count) 
         status: open.status(),
         end,
         error_type: error_type(end, open.status(), measurement),
+        error: measurement.error.as_ref().and_then(named),
         finish_reasons: measurement.finish_reasons.clone(),
         timing: timing(open, measurement, usage.output_tokens),
         usage,
@@ -126,6 +129,11 @@ pub(super) fn used(
     measurement: &Measurement,
     count: &Count,
 ) -> (RecordUsage, Usage) {
+    if owes_nothing(measurement) {
+        let usage = RecordUsage { source: Source::None, ..RecordUsage::default() };
+        let for_price = Usage::from(&usage);
+        return (usage, for_price);
+    }
     let parts = TokenParts::of(open.call.wire());
     let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
     if let Some(region) = region(&open.gateway.upstream(open.asked.upstream).url.host) {
@@ -217,7 +225,7 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
                 Ending::Cut(StreamEnd::UpstreamProtocol) => "upstream_protocol",
                 _ => "upstream_reset",
             };
-            return measurement.error_type.clone().or_else(|| Some(ours.to_owned()));
+            return Some(measurement.error.as_ref().map_or(ours, ProviderError::word).to_owned());
         }
         End::ClientLeft | End::ClientStalled => "client_disconnect",
         End::UpstreamStalled | End::Deadline => "timeout",
@@ -228,6 +236,27 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
         End::Refused => "internal",
     };
     Some(word.to_owned())
+}
+
+/// The names of an error, if it has any.
+fn named(error: &ProviderError) -> Option<RecordError> {
+    let ProviderError { status, error_type, code } = error.clone();
+    let named = RecordError { status, error_type, code };
+    (named != RecordError::default()).then_some(named)
+}
+
+/// Whether nothing is owed: the engine answered with an error, behind nothing that was generated, and
+/// reported no tokens. The status does not matter.
+pub(super) fn owes_nothing(measurement: &Measurement) -> bool {
+    let counts = measurement.reported.iter().flat_map(|reported| {
+        let Usage { input_tokens, output_tokens, .. } = reported.usage;
+        [input_tokens, output_tokens]
+    });
+    measurement.ending == Ending::UpstreamError
+        && measurement.output_text_bytes == 0
+        && measurement.timing.output_chunks == 0
+        && !measurement.has_unread_output
+        && counts.flatten().all(|tokens| tokens == 0)
 }
 
 /// The price by the answer's model, as the tenant pays it; `None` is unknown, or a share of GPUs

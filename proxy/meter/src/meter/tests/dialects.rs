@@ -26,7 +26,7 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
         line("fingerprint", fingerprint);
     }
     line("finish reasons", &found.finish_reasons);
-    line("error type", &found.error_type);
+    line("error type", &found.error.as_ref().map(ProviderError::word));
     line("events with content", &found.timing.output_chunks);
     line("output text", &found.output_text);
     if found.is_pending {

@@ -52,7 +52,8 @@ fn every_fixture_measures_the_same_when_it_is_encoded() {
 fn the_read_with_the_end_mark_waits_and_so_does_what_follows() {
     let started_at = epoch();
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(b"data: {\"choices\":[]}\n\n").unwrap();
+    let text = b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    encoder.write_all(text).unwrap();
     encoder.flush().unwrap();
     let first = encoder.get_ref().clone();
     encoder.write_all(b"data: [DONE]\n\n").unwrap();

@@ -82,7 +82,7 @@ fn an_error_with_usage_is_an_error_and_its_usage_counts() {
     let event = r#"{"error":{"code":"overloaded"},"usage":{"prompt_tokens":3}}"#;
     let found = measure(Exchange::chat(), &format!("data: {event}\n\ndata: [DONE]\n\n"));
     assert_eq!(found.ending, Ending::UpstreamError);
-    assert_eq!(found.error_type.as_deref(), Some("overloaded"));
+    assert_eq!(found.error.as_ref().map(ProviderError::word), Some("overloaded"));
     assert_eq!(found.reported.unwrap().usage.input_tokens, Some(3));
 }
 

@@ -30,15 +30,17 @@ fn the_usage_behind_a_large_image_is_read() {
 }
 
 #[test]
-fn an_answer_that_announces_nothing_and_brings_nothing_is_whole() {
+fn an_answer_that_brings_nothing_is_whole_only_where_its_status_says_so() {
     let empty = |status, content_type| {
         measure(Exchange { status, content_type, ..Exchange::chat() }, "").ending
     };
     assert_eq!(empty(204, Some("application/json")), Ending::Complete);
-    assert_eq!(empty(200, None), Ending::Complete);
-    assert_eq!(empty(200, Some("text/plain")), Ending::Complete);
-    for announced in ["application/json", "text/event-stream", "application/x-ndjson"] {
-        assert_eq!(empty(200, Some(announced)), Ending::Truncated, "{announced}");
+    assert_eq!(empty(205, None), Ending::Complete);
+    for announced in
+        ["", "text/plain", "application/json", "text/event-stream", "application/x-ndjson"]
+    {
+        let content_type = Some(announced).filter(|announced| !announced.is_empty());
+        assert_eq!(empty(200, content_type), Ending::Truncated, "{announced}");
     }
 }
 
