@@ -23,6 +23,7 @@ mod simulated;
 mod access_log;
 mod admin_tls;
 mod against;
+mod answered_errors;
 mod api;
 mod bytes_pass;
 mod captured;
