@@ -67,8 +67,8 @@ pub enum Turn {
     Emptied,
 }
 
-/// Measures the size of `dir` for ever, against `most` bytes. It calls `on_change` with both numbers
-/// when the directory becomes full, and when it has space again.
+/// Measures the size of `dir` for ever, against `most` bytes. It calls `on_change` with both
+/// numbers when the directory becomes full, and when it has space again.
 pub async fn watch(
     disk_budget: Arc<DiskBudget>,
     dir: PathBuf,
