@@ -57,21 +57,21 @@ fn a_drained_stream_without_usage_is_counted_up_to_what_was_sent() {
 
 #[test]
 fn no_more_than_64_streams_are_drained_at_once() {
-    const CROWD: usize = 70;
+    const CLIENTS: usize = 70;
     let engine = Engine::start();
     let gateway = draining(&engine);
     let begin = |_| gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
-    let (clients, connections): (Vec<_>, Vec<_>) = (0..CROWD).map(begin).unzip();
+    let (clients, connections): (Vec<_>, Vec<_>) = (0..CLIENTS).map(begin).unzip();
     drop(clients);
     // Those beyond the limit are settled at once, all others when they end.
     gateway.await_metric(&format!("{DRAINED} 64"));
-    gateway.await_records(CROWD - 64);
+    gateway.await_records(CLIENTS - 64);
     for mut connection in connections {
         // A cancelled one has gone.
         let _ = connection.try_send(&chunks(&[STOP, USAGE, DONE]));
         let _ = connection.try_send(LAST_CHUNK);
     }
-    let records = gateway.await_records(CROWD);
+    let records = gateway.await_records(CLIENTS);
     let reported = records.iter().filter(|record| record["usage"]["source"] == "reported");
     assert_eq!(reported.count(), 64);
     assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");

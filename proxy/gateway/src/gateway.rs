@@ -77,7 +77,7 @@ pub struct ProcessState {
     /// How much of it we may take, and whether there is little left.
     pub memory: Arc<Memory>,
     /// How full the data directory is.
-    pub room: Arc<DiskBudget>,
+    pub disk_budget: Arc<DiskBudget>,
     /// Whether the threads turn that carry requests.
     pub heartbeat: WorkerHeartbeat,
     /// Metrics, traces and logs.
@@ -150,7 +150,7 @@ impl Gateway {
             live: Live::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
-            room: Arc::default(),
+            disk_budget: Arc::default(),
             heartbeat: WorkerHeartbeat::new(rules.config.workers, clock::now()),
             telemetry,
             background,
@@ -333,8 +333,8 @@ impl ProcessState {
         let (fed, entries) = (self.feeding.state(), self.journal.sequence());
         Vitals {
             entries,
-            healthy: self.journal.is_healthy() && !self.room.is_full(),
-            dir_bytes: self.room.bytes(),
+            healthy: self.journal.is_healthy() && !self.disk_budget.is_full(),
+            dir_bytes: self.disk_budget.bytes(),
             store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
@@ -353,7 +353,7 @@ impl ProcessState {
 
     /// Whether requests can be reserved: what is written, and where to.
     pub fn takes_entries(&self) -> bool {
-        self.journal.is_open() && !self.room.is_full()
+        self.journal.is_open() && !self.disk_budget.is_full()
     }
 
     /// Readiness off, and everything served.
@@ -464,9 +464,9 @@ mod tests {
     #[test]
     fn a_count_that_panics_is_none_and_told_of() {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
-        let (emission, _) = config.emission(&|_| None);
+        let (otel, _) = config.otel(&|_| None);
         let log = Log::quiet(LogFormat::Json).unwrap();
-        let telemetry = Telemetry::new(log, &config, &emission, "g", clock::wall());
+        let telemetry = Telemetry::new(log, &config, &otel, "g", clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
             let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text);

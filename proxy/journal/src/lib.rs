@@ -288,7 +288,7 @@ impl Drop for Append {
 }
 
 /// The directory of a journal in `data_dir`, by its name in the store and in statements.
-pub fn place(data_dir: &Path, name: &str) -> Option<PathBuf> {
+pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
     match name {
         REQUESTS => Some(data_dir.to_owned()),
         CORRECTIONS => Some(data_dir.join(CORRECTIONS)),

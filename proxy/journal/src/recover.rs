@@ -68,27 +68,28 @@ pub(super) fn open(
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
-    let place = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
+    let journal_dir = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
     let mut recovery = Recovery::default();
-    let found = recovery.read(&place, &options)?;
+    let found = recovery.read(&journal_dir, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
     // A segment whose header was cut off is none.
     let has_header = found.tail.as_ref().is_some_and(|tail| tail.header.is_some());
-    let digester = digester(&place.disk, dir, before.seq + u64::from(has_header))?;
+    let digester = digester(&journal_dir.disk, dir, before.seq + u64::from(has_header))?;
     let begin = || {
         let follows = digester.as_ref().and_then(Digester::digest);
-        place.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
+        journal_dir.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
             if header.marked == options.is_synced() {
-                Segment::open(path, *offset, digester.clone(), &*place.disk)
+                Segment::open(path, *offset, digester.clone(), &*journal_dir.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
                 // One segment, one promise.
                 if options.is_synced() {
-                    files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+                    files::sync(path, &*journal_dir.disk)
+                        .map_err(JournalError::io("sync", path))?;
                 }
                 begin()?
             }
@@ -96,13 +97,13 @@ pub(super) fn open(
         // There is none, or nothing was in it.
         _ => begin()?,
     };
-    let (frames, last, tally) = recovery.close_open(found, &place, &options, price)?;
-    place
+    let (frames, last, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
+    journal_dir
         .append(&options, &mut segment, &frames, last)
         .map_err(JournalError::io("write", segment.path()))?;
     let frames = Frames::new(last, tally, segment.length(), options.segment_bytes);
     let queue = Arc::new(Queue::new(options, frames));
-    let writer = Writer::new(place, Arc::clone(&queue), segment);
+    let writer = Writer::new(journal_dir, Arc::clone(&queue), segment);
     Ok((queue, writer, recovery))
 }
 
@@ -127,20 +128,20 @@ struct OpenRequest {
 impl Recovery {
     /// Reads the journal; steps over what is damaged where that is wanted, or where nothing was
     /// promised.
-    fn read(&mut self, place: &JournalDir, options: &Options) -> Result<Found, JournalError> {
+    fn read(&mut self, journal_dir: &JournalDir, options: &Options) -> Result<Found, JournalError> {
         loop {
-            let (path, fault) = match self.read_sound(place) {
+            let (path, fault) = match self.read_sound(journal_dir) {
                 Err(JournalError::Segment { path, fault }) if self.losses.len() < SALVAGES_MAX => {
                     (path, fault)
                 }
                 read => return read,
             };
             let is_unsynced =
-                promise::is_behind_all_synced(&*place.disk, &place.dir, &path, &fault)?;
+                promise::is_behind_all_synced(&*journal_dir.disk, &journal_dir.dir, &path, &fault)?;
             if !is_unsynced && options.recovery == OnDamage::Strict {
                 return Err(JournalError::Segment { path, fault });
             }
-            let loss = salvage::leave_out(place, options, &path, fault, is_unsynced)?;
+            let loss = salvage::leave_out(journal_dir, options, &path, fault, is_unsynced)?;
             (options.tell)(&Event::Salvaged(&loss));
             self.torn_bytes += loss.torn_bytes.unwrap_or(0);
             self.losses.push(loss);
@@ -149,8 +150,8 @@ impl Recovery {
 
     /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
     /// known that the checkpoint does not say.
-    fn read_sound(&mut self, place: &JournalDir) -> Result<Found, JournalError> {
-        let JournalDir { dir, disk, .. } = place;
+    fn read_sound(&mut self, journal_dir: &JournalDir) -> Result<Found, JournalError> {
+        let JournalDir { dir, disk, .. } = journal_dir;
         let checkpoint = last_checkpoint(disk, dir)?;
         self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
             checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
@@ -179,7 +180,7 @@ impl Recovery {
         // Of what is open, all is needed that it says.
         for (framed, fault) in found.drop_unreadable() {
             let seq = framed.seq;
-            self.reject(framed, fault).map_err(|fault| unreadable(place, seq, fault))?;
+            self.reject(framed, fault).map_err(|fault| unreadable(journal_dir, seq, fault))?;
         }
         let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
         (self.posts, self.voids) = (posts, voids);
@@ -210,7 +211,7 @@ impl Recovery {
     fn close_open(
         &mut self,
         found: Found,
-        place: &JournalDir,
+        journal_dir: &JournalDir,
         options: &Options,
         price: &Price<'_>,
     ) -> Result<(Vec<u8>, Position, Tally), JournalError> {
@@ -221,8 +222,8 @@ impl Recovery {
         // What it has used may have been in an entry that is lost.
         let is_whole = self.losses.is_empty() && self.rejected.is_empty();
         for open in open {
-            let told = |fault| unreadable(place, open.reserve.seq, fault);
-            let record = open.died(at, &options.gateway, is_whole).map_err(told)?;
+            let invalid = |fault| unreadable(journal_dir, open.reserve.seq, fault);
+            let record = open.died(at, &options.gateway, is_whole).map_err(invalid)?;
             let Some(mut record) = record else { continue };
             record.cost = price(&record);
             let entry = Entry::Post(Box::new(record));
@@ -307,10 +308,10 @@ impl OpenRequest {
 }
 
 /// Says in which file entry `seq` is.
-fn unreadable(place: &JournalDir, seq: u64, fault: Fault) -> JournalError {
-    let segments = files::list(&place.dir, &*place.disk).unwrap_or_default();
+fn unreadable(journal_dir: &JournalDir, seq: u64, fault: Fault) -> JournalError {
+    let segments = files::list(&journal_dir.dir, &*journal_dir.disk).unwrap_or_default();
     let segment = segments.into_iter().rfind(|(first, _)| *first <= seq);
-    let path = segment.map_or_else(|| place.dir.clone(), |(_, path)| path);
+    let path = segment.map_or_else(|| journal_dir.dir.clone(), |(_, path)| path);
     JournalError::Segment { path, fault }
 }
 

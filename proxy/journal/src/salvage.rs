@@ -35,21 +35,21 @@ struct Next {
 /// `Segment` when the journal is newer than we are, or was mixed with another one; `Io`. What was
 /// not written then is written by the next attempt.
 pub(super) fn leave_out(
-    place: &JournalDir,
+    journal_dir: &JournalDir,
     options: &Options,
     path: &Path,
     fault: Fault,
     is_unsynced: bool,
 ) -> Result<Loss, JournalError> {
-    let damage = Damage::find(place, path, &fault)?;
+    let damage = Damage::find(journal_dir, path, &fault)?;
     let Some(damage) = damage else {
         return Err(JournalError::Segment { path: path.to_owned(), fault });
     };
     if options.is_synced() {
         // What is left of it is not the end of the journal any longer.
-        files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+        files::sync(path, &*journal_dir.disk).map_err(JournalError::io("sync", path))?;
     }
-    let Next { before, frames, unreadable } = damage.next(&*place.disk)?;
+    let Next { before, frames, unreadable } = damage.next(&*journal_dir.disk)?;
     let first_seq = damage.first_seq();
     let entries = (before.seq + 1).saturating_sub(first_seq);
     let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
@@ -61,11 +61,11 @@ pub(super) fn leave_out(
         if header.first_seq() == first_seq {
             header.follows = damage.digest;
         }
-        let name = files::path(&place.dir, header.first_seq());
-        if place.disk.status(&name).is_ok() {
-            kept = files::put_aside(&name, &*place.disk)?;
+        let name = files::path(&journal_dir.dir, header.first_seq());
+        if journal_dir.disk.status(&name).is_ok() {
+            kept = files::put_aside(&name, &*journal_dir.disk)?;
         }
-        Segment::create(&place.dir, &header, frames, &*place.disk).map(drop)
+        Segment::create(&journal_dir.dir, &header, frames, &*journal_dir.disk).map(drop)
     };
     match (frames, damage.last) {
         // In one step: behind another segment it would be no torn end any longer.
@@ -76,10 +76,12 @@ pub(super) fn leave_out(
             .map_or(Ok(()), |frames| write(before, 0, &frames))
             .and_then(|()| if entries > 0 { write(before, entries, &[]) } else { Ok(()) }),
     }
-    .map_err(JournalError::io("write", &place.dir))?;
-    for path in unreadable.iter().filter(|path| **path != files::path(&place.dir, first_seq)) {
-        kept = files::put_aside(path, &*place.disk).map_err(JournalError::io("keep", path))?;
-        place.disk.remove(path).map_err(JournalError::io("remove", path))?;
+    .map_err(JournalError::io("write", &journal_dir.dir))?;
+    for path in unreadable.iter().filter(|path| **path != files::path(&journal_dir.dir, first_seq))
+    {
+        kept =
+            files::put_aside(path, &*journal_dir.disk).map_err(JournalError::io("keep", path))?;
+        journal_dir.disk.remove(path).map_err(JournalError::io("remove", path))?;
     }
     let torn_bytes = is_unsynced.then_some(rest as u64);
     Ok(Loss { path: path.to_owned(), fault, first_seq, entries, torn_bytes, kept })
@@ -101,8 +103,12 @@ struct Damage {
 
 impl Damage {
     /// `None` when it is none that can be left out.
-    fn find(place: &JournalDir, path: &Path, fault: &Fault) -> Result<Option<Self>, JournalError> {
-        let JournalDir { dir, disk, .. } = place;
+    fn find(
+        journal_dir: &JournalDir,
+        path: &Path,
+        fault: &Fault,
+    ) -> Result<Option<Self>, JournalError> {
+        let JournalDir { dir, disk, .. } = journal_dir;
         let offset = match fault {
             Fault::Damaged { what: "joining chain", .. } => return Ok(None),
             Fault::Damaged { offset, .. }

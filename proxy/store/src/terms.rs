@@ -134,38 +134,38 @@ impl Terms {
         let owes_share = |key: &HourKey| self.gpus.iter().any(|gpus| gpus.upstream == key.upstream);
         let is_hourly =
             |key: &HourKey| owes_share(key) || self.allowances.contains_key(&key.tenant);
-        let grain = Granularity { cuts: &cuts, is_hourly: &is_hourly };
-        self.less_free(store, scope, Some(grain), |_, key, hour| visit(key, hour))
+        let granularity = Granularity { cuts: &cuts, is_hourly: &is_hourly };
+        self.less_free(store, scope, Some(granularity), |_, key, hour| visit(key, hour))
     }
 
     fn less_free<E: From<StoreError> + From<BillError> + From<PeriodError>>(
         &self,
         store: &mut Store,
         scope: Scope<'_>,
-        grain: Option<Granularity<'_>>,
+        granularity: Option<Granularity<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<Vec<Credit>, E> {
         let (zone, of) = (scope.zone.clone(), self.allowances.clone());
         let mut allowances = Allowances::new(scope.period, zone, of);
         if let Some(before) = allowances.before() {
             let before = Scope { period: before, ..scope };
-            self.owed(store, before, grain, |_, key, hour| {
+            self.owed(store, before, granularity, |_, key, hour| {
                 Ok::<_, E>(allowances.add_before(key, hour)?)
             })?;
         }
-        self.owed(store, scope, grain, |origin, key, hour| {
+        self.owed(store, scope, granularity, |origin, key, hour| {
             allowances.add(key, hour)?;
             visit(origin, key, hour)
         })?;
         Ok(allowances.credits()?)
     }
 
-    /// Every hour in order where there is no `grain`.
+    /// Every hour in order where there is no `granularity`.
     fn owed<E: From<StoreError> + From<BillError> + From<PeriodError>>(
         &self,
         store: &mut Store,
         scope: Scope<'_>,
-        grain: Option<Granularity<'_>>,
+        granularity: Option<Granularity<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let shares = self.shares(store, scope)?;
@@ -177,9 +177,9 @@ impl Terms {
                 Some((key, hour)) => visit(Origin::Ledger, &key, &hour),
                 None => visit(Origin::Ledger, key, hour),
             };
-            match grain {
+            match granularity {
                 None => store.hours(part, scope.tenant, visit)?,
-                Some(grain) => store.sums(part, scope.tenant, grain, visit)?,
+                Some(granularity) => store.sums(part, scope.tenant, granularity, visit)?,
             }
         }
         for shares in shares {

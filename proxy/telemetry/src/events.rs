@@ -64,11 +64,11 @@ pub struct Called<'a> {
 impl Http<'_> {
     fn count(&self, to: &Metrics) {
         if let Some(called) = &self.called {
-            let told = (called.status, called.error);
+            let outcome = (called.status, called.error);
             to.instruments
                 .buckets(
                     Instrument::HttpClientRequestDuration,
-                    to.requests.http_client(self.method, called.upstream, told),
+                    to.requests.http_client(self.method, called.upstream, outcome),
                 )
                 .record_from(called.duration.as_secs_f64(), self.origin);
         }
@@ -109,8 +109,8 @@ impl Event for RequestSettled<'_> {
         let Self { method, version, record, measurement, waited, trace } = self;
         let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
         let waited = waited.as_secs_f64();
-        let told = RecordedRequest { to: &to.instruments, record, measurement, waited, origin };
-        to.requests.record((method, *version), told);
+        let request = RecordedRequest { to: &to.instruments, record, measurement, waited, origin };
+        to.requests.record((method, *version), request);
         let counts = &self.measurement.counts;
         for (kind, count) in [
             ("not_json", counts.not_json),

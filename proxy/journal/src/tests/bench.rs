@@ -188,7 +188,7 @@ pub(super) struct Bench {
     pub(super) unavailable: OnUnavailable,
     pub(super) segment_bytes: u64,
     pub(super) queue_bytes_max: usize,
-    pub(super) told: Arc<Mutex<Vec<String>>>,
+    pub(super) events: Arc<Mutex<Vec<String>>>,
 }
 
 impl Bench {
@@ -201,7 +201,7 @@ impl Bench {
             unavailable: OnUnavailable::Refuse,
             segment_bytes: SEGMENT_BYTES,
             queue_bytes_max: 1 << 20,
-            told: Arc::default(),
+            events: Arc::default(),
         }
     }
 
@@ -213,7 +213,7 @@ impl Bench {
         &self,
         recovery: OnDamage,
     ) -> Result<(Journal, Recovery), JournalError> {
-        let told = Arc::clone(&self.told);
+        let events = Arc::clone(&self.events);
         let options = Options {
             gateway: "pod/0".to_owned(),
             durability: self.durability,
@@ -225,7 +225,7 @@ impl Bench {
             tell: Box::new(move |event| {
                 let event = format!("{event:?}");
                 let name = event.split([' ', '{', '(']).next().unwrap_or_default().to_owned();
-                told.lock().unwrap().push(name);
+                events.lock().unwrap().push(name);
             }),
         };
         let disk = Arc::new(ScriptedDisk(Arc::clone(&self.disk)));
@@ -267,8 +267,8 @@ impl Bench {
         self.segments().pop().unwrap()
     }
 
-    pub(super) fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    pub(super) fn events(&self) -> Vec<String> {
+        self.events.lock().unwrap().clone()
     }
 }
 

@@ -100,13 +100,13 @@ fn every_segment_says_what_it_follows_across_starts_and_ways_of_writing() {
 fn who_writes_all_digests_anew_is_found_by_who_was_told_the_last_one() {
     let bench = filled(Durability::Group);
     let last = bench.read(1).len() as u64;
-    let told = extent(bench.dir.path(), u64::MAX).unwrap().unwrap();
-    assert_eq!((told.last, told.gateway.as_str()), (last, "pod/0"));
+    let before = extent(bench.dir.path(), u64::MAX).unwrap().unwrap();
+    assert_eq!((before.last, before.gateway.as_str()), (last, "pod/0"));
     let (journal, _) = bench.open();
     append(&journal, &reserve(50)).unwrap();
     append(&journal, &void(50)).unwrap();
     drop(journal);
-    assert_eq!(extent(bench.dir.path(), last).unwrap(), Some(told.clone()), "it only grows");
+    assert_eq!(extent(bench.dir.path(), last).unwrap(), Some(before.clone()), "it only grows");
 
     forge(&bench, 2);
     let mut follows = None;
@@ -123,7 +123,7 @@ fn who_writes_all_digests_anew_is_found_by_who_was_told_the_last_one() {
         follows = reader.digester().and_then(Digester::digest);
     }
     assert_eq!(altered(&bench), [], "it is a journal like any other");
-    assert_ne!(extent(bench.dir.path(), last).unwrap(), Some(told));
+    assert_ne!(extent(bench.dir.path(), last).unwrap(), Some(before));
 }
 
 #[test]

@@ -202,7 +202,10 @@ fn a_ledger_that_serves_all_the_same_queues_until_there_is_no_room() {
     wait_for(&journal, accepted.try_into().unwrap());
     assert!(journal.is_open() && journal.is_healthy());
     assert_eq!(bench.requests(), (0..accepted).collect::<Vec<_>>());
-    assert_eq!((journal.lost(), bench.told()), (0, vec!["WriteFailed".into(), "Recovered".into()]));
+    assert_eq!(
+        (journal.lost(), bench.events()),
+        (0, vec!["WriteFailed".into(), "Recovered".into()])
+    );
 }
 
 #[test]
@@ -220,8 +223,8 @@ fn a_disk_that_takes_longer_than_it_should_is_told() {
     let bench = Bench::new(Durability::Os);
     let (journal, _) = bench.open();
     journal.0.queue.tell_slow("write", clock::now());
-    assert!(bench.told().is_empty());
+    assert!(bench.events().is_empty());
     let begun = clock::now().checked_sub(Duration::from_secs(2)).unwrap();
     journal.0.queue.tell_slow("write", begun);
-    assert_eq!(bench.told(), ["Slow"]);
+    assert_eq!(bench.events(), ["Slow"]);
 }

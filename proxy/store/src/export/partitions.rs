@@ -19,7 +19,7 @@ const HELD_BYTES_MAX: usize = 128 << 20;
 
 /// The files of one hour while they are written; records come in the order of admission.
 pub(super) struct Partitions<'a> {
-    place: &'a Destination,
+    destination: &'a Destination,
     layout: Layout,
     hour: Option<Timestamp>,
     open: BTreeMap<String, Part>,
@@ -49,11 +49,11 @@ impl<'a> Partitions<'a> {
     pub(super) const TENANTS_MAX: usize = 256;
 
     /// No file yet, of so many tenants.
-    pub(super) fn new(place: &'a Destination, tenants: usize) -> Self {
+    pub(super) fn new(destination: &'a Destination, tenants: usize) -> Self {
         let layout =
             if tenants > Self::TENANTS_MAX { Layout::DateFirst } else { Layout::TenantFirst };
         let (open, files, tally) = (BTreeMap::new(), Vec::new(), Tally::default());
-        Self { place, layout, hour: None, open, held: 0, files, tally }
+        Self { destination, layout, hour: None, open, held: 0, files, tally }
     }
 
     /// Writes all of them; the files, in the order of time and, within an hour, of their tenants, and
@@ -85,7 +85,7 @@ impl<'a> Partitions<'a> {
         let part = match self.open.get_mut(&*tenant) {
             Some(part) => part,
             None => {
-                let writer = RecordsParquet::new(self.place.draft()?)?;
+                let writer = RecordsParquet::new(self.destination.draft()?)?;
                 let part = Part { writer, held: RecordRows::new(), rows: 0 };
                 self.open.entry(tenant.into_owned()).or_insert(part)
             }
@@ -112,7 +112,7 @@ impl<'a> Partitions<'a> {
             self.tally.add_requests(&held.take_tally())?;
             writer.add(&mut held)?;
             let path = format!("{}/{FILE}", partition(self.layout, &tenant, hour));
-            let published = self.place.publish(writer.finish()?, &path)?;
+            let published = self.destination.publish(writer.finish()?, &path)?;
             let (bytes, sha256) = (published.bytes, published.sha256);
             self.files.push(ManifestFile { path, rows, bytes, sha256 });
         }

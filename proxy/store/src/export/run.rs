@@ -14,7 +14,7 @@ use super::partitions::Partitions;
 use super::stream::stream;
 use crate::{Store, StoreError, Written};
 
-/// Writes an export to `place`, with its manifest last. With `file` it writes one file of that
+/// Writes an export to `destination`, with its manifest last. With `file` it writes one file of that
 /// name. Without it, records in Parquet go into a folder per tenant and hour, and other formats
 /// into a file that is named after the period.
 ///
@@ -22,7 +22,7 @@ use crate::{Store, StoreError, Written};
 pub fn export(
     store: &mut Store,
     job: &Job,
-    place: &Destination,
+    destination: &Destination,
     file: Option<&str>,
     step: &mut dyn FnMut(),
 ) -> Result<Manifest, ExportFault> {
@@ -31,19 +31,19 @@ pub fn export(
     // Requests that end meanwhile would be in one part of it and not in the other.
     store.at_one_moment(|store| {
         if file.is_none() && matches!(job.content, Content::Parquet) {
-            partitioned(store, job, place, &mut manifest, step)?;
+            partitioned(store, job, destination, &mut manifest, step)?;
         } else {
-            let (draft, tally) = stream(store, job, place.draft()?, step)?;
-            let Published { bytes, sha256 } = place.publish(draft, &name)?;
+            let (draft, tally) = stream(store, job, destination.draft()?, step)?;
+            let Published { bytes, sha256 } = destination.publish(draft, &name)?;
             let rows = tally.rows;
             manifest.files.push(ManifestFile { path: name.clone(), rows, bytes, sha256 });
             manifest.tally = tally;
         }
         complete(store, job, &mut manifest.tally)
     })?;
-    let mut draft = place.draft()?;
+    let mut draft = destination.draft()?;
     write(&mut draft, &manifest.to_json()?)?;
-    place.publish(draft, &format!("{name}.manifest.json"))?;
+    destination.publish(draft, &format!("{name}.manifest.json"))?;
     Ok(manifest)
 }
 
@@ -100,7 +100,7 @@ fn write(draft: &mut Draft, bytes: &[u8]) -> Result<(), ExportFault> {
 fn partitioned(
     store: &mut Store,
     job: &Job,
-    place: &Destination,
+    destination: &Destination,
     manifest: &mut Manifest,
     step: &mut dyn FnMut(),
 ) -> Result<(), ExportFault> {
@@ -108,7 +108,7 @@ fn partitioned(
     if [period.from(), period.to()].iter().any(|end| hour_of(*end) != *end) {
         return Err(ExportFault::HalfHour(period));
     }
-    let partitions = Partitions::new(place, tenants(store, job)?);
+    let partitions = Partitions::new(destination, tenants(store, job)?);
     let newest = store.newest()?;
     (manifest.files, manifest.tally) = written_beside(
         move |pages| partitions.write(pages),

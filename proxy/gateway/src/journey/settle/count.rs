@@ -33,7 +33,7 @@ pub(super) struct Tally {
 pub(super) struct Job {
     pub(super) counting: Counting,
     pub(super) input: Option<Input>,
-    pub(super) output: Option<Output>,
+    pub(super) output: Option<GeneratedText>,
 }
 
 /// A prompt to count.
@@ -49,7 +49,7 @@ pub(super) enum Input {
 }
 
 /// Generated text to count.
-pub(super) struct Output {
+pub(super) struct GeneratedText {
     /// What was counted while it passed.
     pub(super) passed: Passing,
     /// What was not.
@@ -108,8 +108,8 @@ impl Tally {
 impl Input {
     /// Whether it began and is not over.
     pub(super) fn is_being_counted(&mut self) -> bool {
-        let Self::Begun(told) = self else { return false };
-        *self = Self::Counted(match told.try_recv() {
+        let Self::Begun(receiver) = self else { return false };
+        *self = Self::Counted(match receiver.try_recv() {
             Ok(tally) => Some(tally),
             Err(TryRecvError::Closed) => None,
             Err(TryRecvError::Empty) => return true,
@@ -119,7 +119,7 @@ impl Input {
 
     fn count(self, counting: &Counting) -> Option<Tally> {
         match self {
-            Self::Begun(told) => told.blocking_recv().ok(),
+            Self::Begun(receiver) => receiver.blocking_recv().ok(),
             Self::Counted(tally) => tally,
             Self::Body(wire, body) => Some(input(wire, &body, counting)),
             Self::Bytes(bytes) => Some(Tally::of_bytes(bytes)),
@@ -142,7 +142,7 @@ pub(super) fn input(wire: Wire, body: &RequestBody, counting: &Counting) -> Tall
     Tally { tokens: counted.tokens, estimated: counted.estimated }
 }
 
-impl Output {
+impl GeneratedText {
     /// Tokens of all of it; `None` when a panic took some.
     pub(super) fn count(self, choice: &Choice) -> Option<Tally> {
         let Self { passed, rest, bytes, mixed } = self;
@@ -188,27 +188,27 @@ mod tests {
         let job = |input| {
             let rest = "to the station ".repeat(200);
             let bytes = rest.len() as u64;
-            let output = Output { passed: Passing::Kept, rest, bytes, mixed: false };
+            let output = GeneratedText { passed: Passing::Kept, rest, bytes, mixed: false };
             let counting = Counting::built_in("gpt-4o");
             Job { counting, input: Some(input), output: Some(output) }.estimate(4_000)
         };
         let tally = Tally { tokens: 7, estimated: false };
-        let (_tell, told) = oneshot::channel();
-        let begun = job(Input::Begun(told));
+        let (_tell, receiver) = oneshot::channel();
+        let begun = job(Input::Begun(receiver));
         for count in [&begun, &job(Input::Bytes(4_000))] {
             let [input, output] = [count.input, count.output].map(Option::unwrap);
             assert!(input.estimated && (500..4_000).contains(&input.tokens), "{input:?}");
             assert!(output.estimated && (375..3_000).contains(&output.tokens), "{output:?}");
         }
         assert_eq!(job(Input::Counted(Some(tally))).input, Some(tally));
-        let (tell, told) = oneshot::channel();
+        let (tell, receiver) = oneshot::channel();
         tell.send(tally).unwrap();
-        assert_eq!(job(Input::Begun(told)).input, Some(tally));
+        assert_eq!(job(Input::Begun(receiver)).input, Some(tally));
     }
 
     #[test]
     fn a_prompt_whose_counter_panicked_is_unknown_and_waited_for_no_longer() {
-        let (tell, told) = oneshot::channel::<Tally>();
+        let (tell, receiver) = oneshot::channel::<Tally>();
         let counter = std::thread::spawn(move || {
             let _tell = tell;
             panic!("the counter");
@@ -216,7 +216,7 @@ mod tests {
         counter.join().unwrap_err();
         let mut job = Job {
             counting: Counting::built_in("gpt-4o"),
-            input: Some(Input::Begun(told)),
+            input: Some(Input::Begun(receiver)),
             output: None,
         };
         assert!(job.is_short());

@@ -122,7 +122,7 @@ mod tests {
     use bytes::Bytes;
     use taximeter_meter::{Dialect, Hidden, Setup, StreamEnd, Wire};
 
-    use super::super::count::{Output, Tally};
+    use super::super::count::{GeneratedText, Tally};
     use super::*;
     use crate::tokenizers::Tokenizers;
     use taximeter_system::clock;
@@ -154,7 +154,7 @@ mod tests {
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
         assert_eq!(bytes, text.len() as u64);
         let choice = Tokenizers::default().choose(Some(model), None).choice;
-        Output { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
+        GeneratedText { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         assert!(matches!(passing.step(&mut meter, |_| choice()), Next::Nothing));
         let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
-        let output = Output { passed: passing, rest, bytes, mixed: false };
+        let output = GeneratedText { passed: passing, rest, bytes, mixed: false };
         assert_eq!(output.count(&choice().unwrap()), None);
     }
 
@@ -228,7 +228,7 @@ mod tests {
     fn what_a_panic_took_is_unknown() {
         let choice = Tokenizers::default().choose(Some("tiny"), None).choice;
         let rest = String::new();
-        let output = Output { passed: Passing::Lost, rest, bytes: 600, mixed: false };
+        let output = GeneratedText { passed: Passing::Lost, rest, bytes: 600, mixed: false };
         assert_eq!(output.count(&choice), None);
     }
 }

@@ -98,22 +98,23 @@ pub(super) fn usage(
     for (name, quantity) in measurement.counted_units.iter().chain(&measurement.calls) {
         usage.units.entry(name.clone()).or_insert(*quantity);
     }
-    let mut told = Told::new(&reported);
+    let mut provenance = Provenance::new(&reported);
     let mut kept = Counted::default();
     let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));
     if let Some(tokens) = usage.input_tokens {
-        kept.input_tokens = told.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
+        kept.input_tokens =
+            provenance.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
     } else if parts.input {
-        usage.input_tokens = told.not_reported(Member::InputTokens, count.input);
+        usage.input_tokens = provenance.not_reported(Member::InputTokens, count.input);
         kept.input_tokens = usage.input_tokens;
     }
     if let Some(tokens) = usage.output_tokens {
         let has_thought = measurement.output_kinds.reasoning;
         let marks_max = if has_thought { REASONING_MARKS_MAX } else { MARKS_MAX };
         kept.output_tokens =
-            told.reported(Member::OutputTokens, seen(tokens), count.output, marks_max);
+            provenance.reported(Member::OutputTokens, seen(tokens), count.output, marks_max);
     } else if parts.output {
-        usage.output_tokens = told.not_reported(Member::OutputTokens, count.output);
+        usage.output_tokens = provenance.not_reported(Member::OutputTokens, count.output);
         kept.output_tokens = usage.output_tokens;
     }
     for (member, number) in [
@@ -121,19 +122,19 @@ pub(super) fn usage(
         (Member::CacheWriteInputTokens, usage.cache_write_input_tokens),
         (Member::ReasoningOutputTokens, usage.reasoning_output_tokens),
     ] {
-        told.sources.extend(number.map(|_| (member, Source::Reported)));
+        provenance.sources.extend(number.map(|_| (member, Source::Reported)));
     }
     if measurement.is_pending {
-        told.flag(Member::OutputTokens, Flag::Pending);
+        provenance.flag(Member::OutputTokens, Flag::Pending);
     }
-    let source = match told.sources.is_empty() {
+    let source = match provenance.sources.is_empty() {
         true if usage.units != reported.usage.units => Source::Counted,
         true if !usage.units.is_empty() => Source::Reported,
-        _ => told.weakest(),
+        _ => provenance.weakest(),
     };
     let recorded = RecordUsage {
         source,
-        sources: told.sources,
+        sources: provenance.sources,
         input_tokens: usage.input_tokens,
         cache_read_input_tokens: usage.cache_read_input_tokens,
         cache_write_input_tokens: usage.cache_write_input_tokens,
@@ -145,8 +146,8 @@ pub(super) fn usage(
         conditions: usage.conditions.clone(),
         passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
         counted: (kept != Counted::default()).then_some(kept),
-        flagged: told.flagged,
-        flags: told.flags,
+        flagged: provenance.flagged,
+        flags: provenance.flags,
     };
     (recorded, usage)
 }
@@ -163,14 +164,14 @@ const fn differ(reported: u64, counted: u64, marks_max: u64) -> bool {
     difference > marks_max && difference > reported / 10
 }
 
-/// What is told about the numbers.
-struct Told {
+/// Where the numbers come from, and what is odd about them.
+struct Provenance {
     sources: BTreeMap<Member, Source>,
     flagged: BTreeMap<Member, Vec<Flag>>,
     flags: Vec<Flag>,
 }
 
-impl Told {
+impl Provenance {
     fn new(reported: &Reported) -> Self {
         let flagged = reported.flagged.iter();
         let flagged = flagged.map(|(member, flags)| (*member, flags.iter().copied().collect()));
