@@ -20,8 +20,8 @@
 //!
 //! # Writing
 //!
-//! The sums are kept where entries enter the queue (`Tally` in `ledger`). A segment ends there too:
-//! the next one begins with a checkpoint of the sums.
+//! The sums are kept where entries enter the queue (`RunningTotals` in `ledger`). A segment ends
+//! there too: the next one begins with a checkpoint of the sums.
 //!
 //! `ledger.durability` says when the journal confirms an entry. `os` and `group` confirm it when
 //! the kernel has it; with `group` a thread syncs what was written at most 10 ms later. `sync`
@@ -37,10 +37,10 @@
 //!
 //! # Marks
 //!
-//! After each sync the file gets a mark: it says up to which entry everything is on disk (`Mark` in
-//! `ledger`). Damage after the last mark is a torn end, because a power cut may leave any blocks of
-//! what was not synced (`promise.rs`). The start leaves the damage out and keeps the whole entries
-//! after it. With `durability: os` nothing is synced, so the damage may as well be rot. It stops
+//! After each sync the file gets a mark: it says up to which entry everything is on disk
+//! (`SyncMark` in `ledger`). Damage after the last mark is a torn end, because a power cut may leave
+//! any blocks of what was not synced (`promise.rs`). The start leaves the damage out and keeps the
+//! whole entries after it. With `durability: os` nothing is synced, so the damage may as well be rot. It stops
 //! the start.
 //!
 //! # Digests

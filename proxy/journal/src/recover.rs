@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taximeter_config::OnDamage;
 use taximeter_ledger::{
-    Change, Checkpoint, Digester, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId,
-    Tally, died,
+    Change, Checkpoint, Digester, EncodedEntry, Entry, Fault, FramedEntry, Kind, Position, Record,
+    RequestId, RunningTotals, gateway_died_record,
 };
 
 use super::Price;
@@ -52,7 +52,7 @@ pub struct Recovery {
     pub losses: Vec<Loss>,
     /// Entries that are intact but cannot be understood. They change nothing, and the start
     /// continues.
-    pub rejected: Vec<(Framed, Fault)>,
+    pub rejected: Vec<(FramedEntry, Fault)>,
     /// Records of the requests that were open. They are posted, with their `seq`.
     pub died: Vec<Record>,
     /// The sequence number of the next entry.
@@ -82,7 +82,7 @@ pub(super) fn open(
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
-            if header.marked == options.is_synced() {
+            if header.has_sync_marks == options.is_synced() {
                 Segment::open(path, *offset, digester.clone(), &*journal_dir.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
@@ -110,7 +110,7 @@ pub(super) fn open(
 /// What a start has read.
 #[derive(Default)]
 struct Found {
-    tally: Tally,
+    tally: RunningTotals,
     open: HashMap<RequestId, OpenRequest>,
     last_sign_of_life: Timestamp,
     /// The last entry is a checkpoint, or there is none.
@@ -121,8 +121,8 @@ struct Found {
 
 /// A reservation that is not settled, and the last that was said of it.
 struct OpenRequest {
-    reserve: Framed,
-    progress: Option<Framed>,
+    reserve: FramedEntry,
+    progress: Option<FramedEntry>,
 }
 
 impl Recovery {
@@ -171,7 +171,7 @@ impl Recovery {
             };
             match &checkpoint {
                 Some((seq, checkpoint)) if entries.position().seq == *seq => {
-                    found.tally.go_on_from(checkpoint);
+                    found.tally.restore(checkpoint);
                 }
                 Some((seq, _)) if entries.position().seq < *seq => {}
                 _ => self.strays += u64::from(!fits),
@@ -198,7 +198,7 @@ impl Recovery {
     }
 
     /// Leaves out an entry; too many of them are the fault of more than an entry.
-    fn reject(&mut self, framed: Framed, fault: Fault) -> Result<(), Fault> {
+    fn reject(&mut self, framed: FramedEntry, fault: Fault) -> Result<(), Fault> {
         if self.rejected.len() == REJECTED_MAX {
             return Err(fault);
         }
@@ -214,7 +214,7 @@ impl Recovery {
         journal_dir: &JournalDir,
         options: &Options,
         price: &Price<'_>,
-    ) -> Result<(Vec<u8>, Position, Tally), JournalError> {
+    ) -> Result<(Vec<u8>, Position, RunningTotals), JournalError> {
         let Found { mut tally, open, last_sign_of_life: at, is_checked, end, .. } = found;
         let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), end);
         let mut open: Vec<_> = open.into_values().collect();
@@ -227,7 +227,7 @@ impl Recovery {
             let Some(mut record) = record else { continue };
             record.cost = price(&record);
             let entry = Entry::Post(Box::new(record));
-            last = Draft::new(&entry, &mut payload)?.seal(last, &mut frames);
+            last = EncodedEntry::new(&entry, &mut payload)?.append(last, &mut frames);
             tally.add(last.seq, &Change::of(&entry));
             if let Entry::Post(mut record) = entry {
                 record.seq = last.seq;
@@ -236,7 +236,7 @@ impl Recovery {
         }
         if !is_checked || !self.died.is_empty() {
             let checkpoint = Entry::Checkpoint(Box::new(tally.checkpoint((options.now)())));
-            last = Draft::new(&checkpoint, &mut payload)?.seal(last, &mut frames);
+            last = EncodedEntry::new(&checkpoint, &mut payload)?.append(last, &mut frames);
         }
         self.next_seq = last.seq + 1;
         Ok((frames, last, tally))
@@ -247,7 +247,7 @@ impl Found {
     /// Adds an entry. Whether it fits to those before.
     ///
     /// Errors: it cannot be read; nothing is changed.
-    fn add(&mut self, framed: Framed) -> Result<bool, (Box<Framed>, Fault)> {
+    fn add(&mut self, framed: FramedEntry) -> Result<bool, (Box<FramedEntry>, Fault)> {
         let (at, change) = match framed.change() {
             Ok(read) => read,
             Err(fault) => return Err((Box::new(framed), fault)),
@@ -274,7 +274,7 @@ impl Found {
     }
 
     /// Takes out what is open and cannot be read: a reservation, or what was last said of one.
-    fn drop_unreadable(&mut self) -> Vec<(Framed, Fault)> {
+    fn drop_unreadable(&mut self) -> Vec<(FramedEntry, Fault)> {
         let Self { tally, open, .. } = self;
         let mut dropped = Vec::new();
         open.retain(|id, open| {
@@ -284,7 +284,7 @@ impl Found {
                 dropped.push((progress, fault));
             }
             let Err(fault) = open.reserve.entry() else { return true };
-            tally.forget(id);
+            tally.drop_reservation(id);
             dropped.push((open.reserve.clone(), fault));
             false
         });
@@ -297,13 +297,13 @@ impl OpenRequest {
     /// The record of a request that was open when the gateway died: what was last said of it. Where
     /// nothing was and the journal `is_whole`, it had used nothing more than at its admission.
     fn died(&self, at: Timestamp, gateway: &str, is_whole: bool) -> Result<Option<Record>, Fault> {
-        let progress = self.progress.as_ref().map(Framed::entry).transpose()?;
+        let progress = self.progress.as_ref().map(FramedEntry::entry).transpose()?;
         let Entry::Reserve(reserve) = self.reserve.entry()? else { return Ok(None) };
         let progress = match progress {
             Some(Entry::Progress(progress)) => Some(*progress),
             _ => is_whole.then(|| reserve.admitted()),
         };
-        Ok(Some(died(&reserve, progress.as_ref(), at, gateway)))
+        Ok(Some(gateway_died_record(&reserve, progress.as_ref(), at, gateway)))
     }
 }
 

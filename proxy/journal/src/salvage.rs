@@ -8,7 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use taximeter_ledger::{
-    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, Resumed, SegmentHeader, resume,
+    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, ResumePoint, SegmentHeader,
+    find_resume_point,
 };
 
 use super::disk::Disk;
@@ -55,9 +56,10 @@ pub(super) fn leave_out(
     let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
     let mut kept = path.to_owned();
     let mut write = |before: Position, lost: u64, frames: &[u8]| {
-        let (gateway, marked) = (options.gateway.clone(), options.is_synced());
+        let (gateway, has_sync_marks) = (options.gateway.clone(), options.is_synced());
         let created = (options.now)();
-        let mut header = SegmentHeader { gateway, before, lost, marked, follows: None, created };
+        let mut header =
+            SegmentHeader { gateway, before, lost, has_sync_marks, follows: None, created };
         if header.first_seq() == first_seq {
             header.follows = damage.digest;
         }
@@ -157,7 +159,7 @@ impl Damage {
         if let Some(header) = own {
             return Ok(Next::segment(&header));
         }
-        if let Some(found) = resume(&self.bytes, self.offset, self.last)
+        if let Some(found) = find_resume_point(&self.bytes, self.offset, self.last)
             && found.before.seq + 1 < later
         {
             return Ok(Next::copy(found, &self.bytes));
@@ -172,7 +174,7 @@ impl Damage {
                 return Ok(Next::segment(&header));
             }
             let bytes = read(path, disk)?;
-            if let Some(found) = resume(&bytes, 0, None) {
+            if let Some(found) = find_resume_point(&bytes, 0, None) {
                 return Ok(Next::copy(found, &bytes));
             }
             beyond += bytes.len() as u64;
@@ -197,7 +199,7 @@ impl Next {
     }
 
     /// With these frames of a segment.
-    fn copy(found: Resumed, segment: &[u8]) -> Self {
+    fn copy(found: ResumePoint, segment: &[u8]) -> Self {
         let offset = usize::try_from(found.offset).unwrap_or(usize::MAX);
         let frames = segment.get(offset..).unwrap_or_default().to_vec();
         Self { before: found.before, frames: Some(frames), unreadable: Vec::new() }

@@ -44,8 +44,8 @@ impl JournalDir {
         frames: &[u8],
     ) -> io::Result<Segment> {
         let gateway = options.gateway.clone();
-        let (marked, created) = (options.is_synced(), (options.now)());
-        let header = SegmentHeader { gateway, before, lost: 0, marked, follows, created };
+        let (has_sync_marks, created) = (options.is_synced(), (options.now)());
+        let header = SegmentHeader { gateway, before, lost: 0, has_sync_marks, follows, created };
         Segment::create(&self.dir, &header, frames, &*self.disk)
     }
 

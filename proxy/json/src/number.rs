@@ -1,6 +1,6 @@
 //! Numbers: their grammar, and whole numbers in range.
 
-/// What a number says that counts something.
+/// The value of a member that counts something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     /// `null`.
@@ -15,7 +15,7 @@ impl Count {
     /// The largest whole number that every JSON reader reads exactly (RFC 7493).
     pub const MAX: u64 = (1 << 53) - 1;
 
-    /// What a number says as it is written.
+    /// The count in the text of a number.
     pub(crate) fn of(number: &[u8]) -> Self {
         let digits = |sum: u64, byte: &u8| match byte {
             b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
@@ -28,7 +28,7 @@ impl Count {
     }
 }
 
-/// How far a number has come, byte by byte.
+/// The part of a number that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grammar {
     Start,
@@ -43,7 +43,7 @@ pub(crate) enum Grammar {
 }
 
 impl Grammar {
-    /// How far `byte` brings the number; `None` where it is no part of it.
+    /// The next part, after `byte`. `None` if `byte` cannot follow.
     pub(crate) const fn then(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Start, b'-') => Some(Self::Minus),

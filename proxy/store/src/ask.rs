@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{BillRow, Hour, HourKey, Period};
+use taximeter_billing::{BilledRequest, Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Record, RequestId};
 use uuid::Uuid;
 
@@ -141,7 +141,7 @@ impl Store {
     pub fn runs(
         &mut self,
         period: Period,
-        mut visit: impl FnMut(&BillRow<'_>, Timestamp),
+        mut visit: impl FnMut(&BilledRequest<'_>, Timestamp),
     ) -> Result<(), StoreError> {
         self.database.posts(period, None, &mut |post| {
             visit(&post.row(), post.ended_at());
@@ -158,7 +158,7 @@ impl Store {
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        mut visit: impl FnMut(&BillRow<'_>, &Correction) -> Result<(), E>,
+        mut visit: impl FnMut(&BilledRequest<'_>, &Correction) -> Result<(), E>,
     ) -> Result<(), E> {
         heard(|outcome| {
             self.database.corrections(period, tenant, &mut |post, correction| {

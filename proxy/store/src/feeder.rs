@@ -155,13 +155,13 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc;
 
-    use taximeter_ledger::Framed;
+    use taximeter_ledger::FramedEntry;
 
     use super::*;
     use crate::samples::{journal, record};
 
     /// A journal that can be written to.
-    fn growing(entries: &Arc<Mutex<Vec<Framed>>>) -> Feed<'static> {
+    fn growing(entries: &Arc<Mutex<Vec<FramedEntry>>>) -> Feed<'static> {
         let entries = entries.clone();
         Feed::new("journal", move |_from| {
             let (entries, mut at) = (entries.clone(), 0);

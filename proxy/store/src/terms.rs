@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{
-    Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, Run, Unit, Zone,
-    hour_of,
+    Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, RequestRun, Unit,
+    Zone, hour_of,
 };
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, Dated, GpuPrice};
@@ -172,7 +172,7 @@ impl Terms {
         for part in scope.period.parts(scope.unit, scope.zone)? {
             let visit = |key: &HourKey, hour: &Hour| match shares
                 .iter()
-                .find_map(|shares| shares.instead_of(key, hour))
+                .find_map(|shares| shares.without_token_cost(key, hour))
             {
                 Some((key, hour)) => visit(Origin::Ledger, &key, &hour),
                 None => visit(Origin::Ledger, key, hour),
@@ -212,7 +212,7 @@ impl Terms {
             if !self.gpus.iter().any(|gpus| gpus.upstream == row.upstream) {
                 return;
             }
-            let run = Run {
+            let run = RequestRun {
                 started_at: row.started_at,
                 ended_at,
                 input_tokens: row.input_tokens,

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Entry, Framed, Identity, Kind, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve,
-    TenantId, Void, VoidReason, died,
+    Entry, FramedEntry, Identity, Kind, Progress, Record, RecordCost, RecordUsage, RequestId,
+    Reserve, TenantId, Void, VoidReason, gateway_died_record,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -240,7 +240,7 @@ impl Bench {
         self.try_open_as(recovery).unwrap()
     }
 
-    pub(super) fn read(&self, from: u64) -> Vec<Framed> {
+    pub(super) fn read(&self, from: u64) -> Vec<FramedEntry> {
         read(self.dir.path(), from).map(Result::unwrap).collect()
     }
 
@@ -297,7 +297,7 @@ pub(super) fn reserve(number: u128) -> Entry {
 pub(super) fn post(number: u128) -> Entry {
     match reserve(number) {
         Entry::Reserve(reserve) => {
-            Entry::Post(Box::new(died(&reserve, None, reserve.started_at, "pod/0")))
+            Entry::Post(Box::new(gateway_died_record(&reserve, None, reserve.started_at, "pod/0")))
         }
         other => other,
     }
@@ -311,11 +311,11 @@ pub(super) fn void(number: u128) -> Entry {
     })
 }
 
-pub(super) fn is_of_a_request(framed: &Framed) -> bool {
+pub(super) fn is_of_a_request(framed: &FramedEntry) -> bool {
     framed.kind != Kind::Checkpoint
 }
 
-pub(super) fn number(framed: &Framed) -> u128 {
+pub(super) fn number(framed: &FramedEntry) -> u128 {
     let id = match framed.entry().unwrap() {
         Entry::Reserve(reserve) => reserve.id,
         Entry::Post(record) => record.id,

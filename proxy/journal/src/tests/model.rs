@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Checkpoint, Draft, End, Entry, Framed, Kind, Progress, RecordCost, RecordUsage, Replay,
-    RequestId,
+    Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, Progress, RecordCost, RecordUsage,
+    Replay, RequestId,
 };
 use uuid::Uuid;
 
@@ -279,13 +279,13 @@ impl Model {
 impl Appended {
     fn new(entry: Entry) -> Self {
         let mut payload = Vec::new();
-        Draft::new(&entry, &mut payload).unwrap();
+        EncodedEntry::new(&entry, &mut payload).unwrap();
         Self { entry, payload }
     }
 
     /// What was open is posted at a start, and sums are written now and then; nothing else is said
     /// by nobody.
-    fn by_the_journal(framed: &Framed) -> Self {
+    fn by_the_journal(framed: &FramedEntry) -> Self {
         let entry = framed.entry().unwrap();
         let is_expected = match &entry {
             Entry::Post(record) => record.end == End::GatewayDied && record.cost.is_none(),

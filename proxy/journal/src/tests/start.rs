@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Checkpoint, Framed};
+use taximeter_ledger::{Checkpoint, FramedEntry};
 use taximeter_system::clock;
 
 use super::bench::progress;
 use super::*;
 
-fn checkpoints(bench: &Bench) -> Vec<(Framed, Checkpoint)> {
-    let checkpoint = |framed: Framed| match framed.entry().unwrap() {
+fn checkpoints(bench: &Bench) -> Vec<(FramedEntry, Checkpoint)> {
+    let checkpoint = |framed: FramedEntry| match framed.entry().unwrap() {
         Entry::Checkpoint(checkpoint) => Some((framed, *checkpoint)),
         _ => None,
     };
@@ -42,8 +42,8 @@ fn every_segment_begins_with_what_the_earlier_ones_add_up_to() {
         let of = |kind| before.iter().filter(|framed| framed.kind == kind).count() as u64;
         assert_eq!(checkpoint.posts, of(Kind::Post));
         assert_eq!(checkpoint.unknown_cost, checkpoint.posts);
-        let is_open = |framed: &&Framed| {
-            let settles = |it: &Framed| it.kind == Kind::Post && number(it) == number(framed);
+        let is_open = |framed: &&FramedEntry| {
+            let settles = |it: &FramedEntry| it.kind == Kind::Post && number(it) == number(framed);
             framed.kind == Kind::Reserve && !before.iter().any(settles)
         };
         assert_eq!(checkpoint.oldest_open, before.iter().find(is_open).map(|framed| framed.seq));

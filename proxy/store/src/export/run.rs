@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use taximeter_billing::export::{Manifest, ManifestFile, Tally};
+use taximeter_billing::export::{ExportTotals, Manifest, ManifestFile};
 use taximeter_billing::hour_of;
 
 use super::beside::written_beside;
@@ -33,13 +33,13 @@ pub fn export(
         if file.is_none() && matches!(job.content, Content::Parquet) {
             partitioned(store, job, destination, &mut manifest, step)?;
         } else {
-            let (draft, tally) = stream(store, job, destination.draft()?, step)?;
+            let (draft, totals) = stream(store, job, destination.draft()?, step)?;
             let Published { bytes, sha256 } = destination.publish(draft, &name)?;
-            let rows = tally.rows;
+            let rows = totals.rows;
             manifest.files.push(ManifestFile { path: name.clone(), rows, bytes, sha256 });
-            manifest.tally = tally;
+            manifest.totals = totals;
         }
-        complete(store, job, &mut manifest.tally)
+        complete(store, job, &mut manifest.totals)
     })?;
     let mut draft = destination.draft()?;
     write(&mut draft, &manifest.to_json()?)?;
@@ -49,36 +49,40 @@ pub fn export(
 
 /// What the rows themselves do not tell: of charges, which entries of the journals they are made of;
 /// of records, what is owed beside them.
-fn complete(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+fn complete(store: &mut Store, job: &Job, totals: &mut ExportTotals) -> Result<(), ExportFault> {
     match &job.content {
         Content::Focus { .. } => {
             let entries = store.entries(job.period, job.tenant.as_deref())?;
-            (tally.sequences, tally.corrections) = (entries.sequences, entries.corrections);
+            (totals.sequences, totals.corrections) = (entries.sequences, entries.corrections);
         }
         Content::Records(format) if format.has_items() => {}
-        Content::Records(_) | Content::Parquet => owe(store, job, tally)?,
+        Content::Records(_) | Content::Parquet => add_bill_total(store, job, totals)?,
     }
     Ok(())
 }
 
 /// What is owed for the period of records: what they cost, unless something changes that.
-fn owe(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+fn add_bill_total(
+    store: &mut Store,
+    job: &Job,
+    totals: &mut ExportTotals,
+) -> Result<(), ExportFault> {
     let mut is_corrected = false;
     store.corrections(job.period, job.tenant.as_deref(), |_, _| {
         is_corrected = true;
         Ok::<_, StoreError>(())
     })?;
     if !is_corrected && job.terms.add_nothing() {
-        return Ok(tally.owe_sums()?);
+        return Ok(totals.add_bill_sums()?);
     }
     let credits = job.terms.sums(store, job.scope(), None, |key, hour| {
         if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
-            tally.owe(currency, cost)?;
+            totals.add_bill_cost(currency, cost)?;
         }
         Ok::<_, ExportFault>(())
     })?;
     for credit in &credits {
-        tally.owe(&credit.currency, -credit.amount)?;
+        totals.add_bill_cost(&credit.currency, -credit.amount)?;
     }
     Ok(())
 }
@@ -110,7 +114,7 @@ fn partitioned(
     }
     let partitions = Partitions::new(destination, tenants(store, job)?);
     let newest = store.newest()?;
-    (manifest.files, manifest.tally) = written_beside(
+    (manifest.files, manifest.totals) = written_beside(
         move |pages| partitions.write(pages),
         |hand_on| {
             store.pages(&job.filter(), newest, |page| {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
 use taximeter_journal::examine;
-use taximeter_ledger::{Correction, Entry, Framed, Replay, RequestId};
+use taximeter_ledger::{Correction, Entry, FramedEntry, Replay, RequestId};
 
 use super::account::Account;
 use super::error::{Steps, VerifyError};
@@ -102,7 +102,7 @@ pub(super) fn compare(
     if is_whole && corrections.examination.faults.is_empty() {
         // Another process may have written corrections since the journal was read.
         if !comparison.unknown.is_empty() {
-            let read = |_: &Framed, entry| match entry {
+            let read = |_: &FramedEntry, entry| match entry {
                 Entry::Correction(correction) => Some(correction.id),
                 _ => None,
             };
