@@ -56,8 +56,8 @@
 //!
 //! Damage before the end stops the start. With `recovery: salvage` the start leaves the damage out
 //! (`salvage.rs`): it accepts an entry after the damage again once the entry's payload passes its
-//! check and its head follows from the chain of the entry before it (`resume` in `ledger`). A
-//! segment that is only a header says how many entries it replaces. Their numbers are not given
+//! check and its head follows from the chain of the entry before it (`find_resume_point` in `ledger`).
+//! A segment that is only a header says how many entries it replaces. Their numbers are not given
 //! again.
 //!
 //! # Rejected entries
