@@ -219,8 +219,7 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
             "3: nothing: has no prices",
             "3: nobody: names no provider",
             "4: chat-z: is named twice: another model with this name was imported with other prices",
-            "6: chat-z.input_cost_per_token_balanced: is of a service tier that no answer we know \
-             names",
+            "6: chat-z.input_cost_per_token_balanced: belongs to an unknown service tier",
             "7: chat-z.file_search_cost_per_gb_per_day: no answer reports the quantity that it charges for",
             "10: half: has no price of input and output, and none of anything else that is counted",
         ]
