@@ -73,6 +73,12 @@ pub(crate) enum News {
 }
 
 impl ChannelText {
+    /// Nothing, of an answer whose other texts have shown whether deltas hold all so far.
+    pub(crate) fn new(is_so_far: bool) -> Self {
+        let manner = if is_so_far { Manner::SoFar } else { Manner::Silent };
+        Self { manner, ..Self::default() }
+    }
+
     /// Whether a delta of so many bytes is news without a closer look. Of what was told, `unnoted`
     /// bytes have not been noted yet.
     pub(crate) const fn is_plain(&self, bytes: usize, unnoted: usize) -> bool {
@@ -145,6 +151,27 @@ impl ChannelText {
             Some(at) => News::at(at, text),
             None if self.by_deltas => News::Nothing,
             None => News::From(0),
+        }
+    }
+
+    /// Whether its deltas hold all so far.
+    pub(crate) const fn is_so_far(&self) -> bool {
+        matches!(self.manner, Manner::SoFar)
+    }
+
+    /// Another text of the answer shows that deltas hold all so far. Returns what of those that
+    /// wait is new.
+    pub(crate) fn follow(&mut self) -> Option<String> {
+        match std::mem::replace(&mut self.manner, Manner::SoFar) {
+            Manner::Waiting(waiting) => match self.whole(waiting.last()) {
+                News::From(at) => waiting.last().get(at..).map(str::to_owned),
+                _ => None,
+            },
+            Manner::News => {
+                self.manner = Manner::News;
+                None
+            }
+            Manner::Silent | Manner::Begun | Manner::SoFar => None,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct OutputText {
     once: Vec<SaidOnce>,
     /// There was content.
     has_begun: bool,
+    /// Deltas hold all so far.
+    is_so_far: bool,
 }
 
 /// Something that counts once.
@@ -92,13 +94,7 @@ impl OutputText {
 
     /// Adds what waits to be understood: nothing follows.
     pub(crate) fn complete(&mut self) {
-        self.note();
-        for at in 0..self.channels.len() {
-            let waited = self.channels.get_mut(at).and_then(|(_, channel)| channel.end());
-            self.current = at;
-            self.append(&waited.unwrap_or_default());
-            self.note();
-        }
+        self.release(ChannelText::end);
     }
 
     /// What is kept.
@@ -130,7 +126,11 @@ impl OutputText {
     fn tell(&mut self, text: &str, find: impl FnOnce(&mut ChannelText, &str) -> News) -> bool {
         self.note();
         let Some((_, channel)) = self.channels.get_mut(self.current) else { return false };
-        match find(channel, text) {
+        let news = find(channel, text);
+        if channel.is_so_far() && !std::mem::replace(&mut self.is_so_far, true) {
+            self.release(ChannelText::follow);
+        }
+        match news {
             News::Nothing => return false,
             News::Waits => {}
             News::From(at) => self.append(text.get(at..).unwrap_or_default()),
@@ -140,6 +140,19 @@ impl OutputText {
             }
         }
         true
+    }
+
+    /// Adds what each channel gives of what waits there.
+    fn release(&mut self, give: impl Fn(&mut ChannelText) -> Option<String>) {
+        let current = self.current;
+        self.note();
+        for at in 0..self.channels.len() {
+            let waited = self.channels.get_mut(at).and_then(|(_, channel)| give(channel));
+            self.current = at;
+            self.append(&waited.unwrap_or_default());
+            self.note();
+        }
+        self.current = current;
     }
 
     fn say_once(&mut self, channel: Channel, text: &Text<'_>, call: u64) -> bool {
@@ -178,7 +191,7 @@ impl OutputText {
         let has_room = self.channels.len() < CHANNELS_MAX;
         self.current = found.unwrap_or(self.channels.len());
         if found.is_none() && has_room {
-            self.channels.push((channel, ChannelText::default()));
+            self.channels.push((channel, ChannelText::new(self.is_so_far)));
         }
         found.is_some() || has_room
     }

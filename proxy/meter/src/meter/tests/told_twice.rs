@@ -245,6 +245,20 @@ fn reasoning_under_several_names_counts_once() {
 }
 
 #[test]
+fn one_text_that_is_told_so_far_shows_that_all_are() {
+    let events = (1..=12).map(|end| {
+        let call = json!({"index": 0, "id": "c1", "function": {"name": "find", "arguments": "{}"}});
+        chunk(&json!({"delta": {"reasoning_content": "Hm.", "content": WORDS[..end].concat(),
+            "tool_calls": if end > 6 { json!([call]) } else { json!(null) }}}))
+    });
+    let events: Vec<_> = events.map(|event| event.to_string()).collect();
+    let found = timed(Wire::ChatCompletions, &events, &[usize::MAX]);
+    assert_eq!(found.output_text.matches("Hm.").count(), 1, "{}", found.output_text);
+    assert_eq!(found.output_text.matches("find{}").count(), 1, "{}", found.output_text);
+    assert_eq!(found.output_text_bytes as usize, WORDS.concat().len() + "Hm.find{}".len());
+}
+
+#[test]
 fn text_that_repeats_itself_counts_as_often_as_it_stands() {
     for pieces in [
         &["ha", "ha", "haha"][..],
