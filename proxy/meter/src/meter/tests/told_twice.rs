@@ -255,7 +255,7 @@ fn one_text_that_is_told_so_far_shows_that_all_are() {
     let found = timed(Wire::ChatCompletions, &events, &[usize::MAX]);
     assert_eq!(found.output_text.matches("Hm.").count(), 1, "{}", found.output_text);
     assert_eq!(found.output_text.matches("find{}").count(), 1, "{}", found.output_text);
-    assert_eq!(found.output_text_bytes as usize, WORDS.concat().len() + "Hm.find{}".len());
+    assert_eq!(found.output_text.len(), WORDS.concat().len() + "Hm.find{}".len());
 }
 
 #[test]
