@@ -3,14 +3,12 @@
 use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::calls::Calls;
-use crate::facts::{Content, Facts, count_ids};
+use crate::facts::{Facts, count_ids};
 use crate::json::{Reader, Text};
 use crate::measurement::{Counts, Kinds, Reported};
+use crate::output_text::OutputText;
 use crate::reports::Reports;
 use crate::usage::{Report, name};
-
-/// Generated text that is kept for counting, in bytes. All of it is added up.
-const OUTPUT_TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Choices whose finish reason is kept.
 const CHOICES_MAX: usize = 128;
@@ -24,17 +22,14 @@ pub(crate) struct Answer {
     pub(crate) system_fingerprint: Option<String>,
     /// By choice, in order.
     pub(crate) finish_reasons: Vec<(u64, String)>,
-    pub(crate) text: String,
-    pub(crate) text_bytes: u64,
-    /// Content may have passed that is not in `text`.
+    pub(crate) output: OutputText,
+    /// Content may have passed that is not in `output`.
     pub(crate) has_unread: bool,
     pub(crate) kinds: Kinds,
     /// Whole images that were generated.
     pub(crate) images: u64,
     /// Calls of tools that ended.
     pub(crate) calls: Calls,
-    /// By choice, where an engine repeats all text in every event; moves to `text` at the end.
-    wholes: Vec<(u64, String)>,
     pub(crate) reports: Reports,
     /// The latest running total of a choice, not read yet.
     running: (u64, Vec<u8>),
@@ -52,13 +47,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Adds what an event or a document says.
-    pub(crate) fn add(&mut self, facts: Facts<'_>) {
+    /// Adds what an event or a document says. Returns whether it brought content that is new.
+    pub(crate) fn add(&mut self, facts: Facts<'_>) -> bool {
+        let mut is_content = false;
         if facts.has_content() {
             let Kinds { reasoning, formed } = facts.content.kinds;
             self.kinds.reasoning |= reasoning;
             self.kinds.formed |= formed;
-            self.add_content(&facts.content);
+            is_content = self.output.add(&facts.content);
         }
         keep_first(&mut self.id, facts.id);
         keep_first(&mut self.model, facts.model);
@@ -94,46 +90,13 @@ impl Answer {
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
         self.is_pending |= facts.is_pending;
-    }
-
-    fn add_content(&mut self, content: &Content<'_>) {
-        let Some((choice, text)) = content.as_whole() else {
-            content.texts().for_each(|text| self.add_text(text));
-            return;
-        };
-        let mut text = text.decode().into_owned();
-        text.truncate(text.floor_char_boundary(OUTPUT_TEXT_BYTES_MAX));
-        let has_room = self.wholes.len() < CHOICES_MAX;
-        match self.wholes.iter_mut().find(|(of, _)| *of == choice) {
-            Some((_, earlier)) if text.starts_with(&*earlier) => *earlier = text,
-            // Some are set up to send only what is new after all.
-            Some((_, earlier)) if earlier.len() + text.len() <= OUTPUT_TEXT_BYTES_MAX => {
-                earlier.push_str(&text);
-            }
-            None if has_room => self.wholes.push((choice, text)),
-            Some(_) | None => {}
-        }
+        is_content
     }
 
     /// Takes together what was kept apart while it came.
     pub(crate) fn complete(&mut self) {
         self.read_running();
-        self.gather();
         self.drop_false_zero();
-    }
-
-    /// Whether content says more than what was said before.
-    pub(crate) fn is_news(&self, content: &Content<'_>) -> bool {
-        let Some((choice, text)) = content.as_whole() else { return true };
-        let earlier = self.wholes.iter().find(|(of, _)| *of == choice);
-        earlier.is_none_or(|(_, earlier)| !text.is(earlier))
-    }
-
-    /// Takes what was said to be all text for the text.
-    fn gather(&mut self) {
-        for (_, text) in std::mem::take(&mut self.wholes) {
-            self.add_text(&Text::plain(text.as_bytes()));
-        }
     }
 
     /// Takes note of a running total, to be read when it is needed: most are followed by another.
@@ -164,7 +127,7 @@ impl Answer {
     /// Usage by the token ids that passed: the engine's own tokens, though not its own sum.
     pub(crate) fn usage_by_ids(&self) -> Option<Reported> {
         // Before the first text no ids are none, behind it they are missing.
-        let none = self.prompt_ids.filter(|_| self.text_bytes == 0).map(|_| 0);
+        let none = self.prompt_ids.filter(|_| self.output.bytes() == 0).map(|_| 0);
         let usage = Usage {
             input_tokens: self.prompt_ids,
             output_tokens: Some(self.output_ids.or(none)?),
@@ -183,20 +146,8 @@ impl Answer {
     /// A running total that still says zero although text has passed says nothing, on a stream that
     /// never got to its end (Ollama).
     fn drop_false_zero(&mut self) {
-        if !self.is_over && self.finish_reasons.is_empty() && self.text_bytes > 0 {
+        if !self.is_over && self.finish_reasons.is_empty() && self.output.bytes() > 0 {
             self.reports.drop_zero();
-        }
-    }
-
-    /// Adds generated text.
-    pub(crate) fn add_text(&mut self, text: &Text<'_>) {
-        let text = text.decode();
-        self.text_bytes += text.len() as u64;
-        let room = OUTPUT_TEXT_BYTES_MAX.saturating_sub(self.text.len());
-        if text.len() <= room {
-            self.text.push_str(&text);
-        } else {
-            self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
         }
     }
 

@@ -113,9 +113,6 @@ impl AnswerReader {
             facts.content = Content::default();
             facts.token_ids.clear();
         }
-        if facts.has_content() && self.answer.is_news(&facts.content) {
-            self.timing.content();
-        }
         let is_ours = facts.is_only_usage && self.hidden.usage_event
             || facts.is_only_ids() && self.hidden.token_ids;
         let verdict = match (facts.is_end, is_ours) {
@@ -124,15 +121,16 @@ impl AnswerReader {
             (false, false) if cuts.is_empty() => Verdict::Pass,
             (false, false) => Verdict::Trim,
         };
-        self.answer.add(facts);
+        if self.answer.add(facts) {
+            self.timing.content();
+        }
         Ok(verdict)
     }
 
     /// Reads an event that is like the one before.
     fn read_match(&mut self, like: &TemplateMatch<'_>) {
-        if !like.text.is_empty() && !self.client_left {
+        if !like.text.is_empty() && !self.client_left && self.answer.output.add_more(&like.text) {
             self.timing.content();
-            self.answer.add_text(&like.text);
         }
         if let Some(usage) = like.usage {
             self.answer.run(like.choice, usage);
@@ -144,6 +142,7 @@ impl AnswerReader {
 
     pub(crate) fn measure(self, now: Instant, ending: Ending) -> Measurement {
         let mut answer = self.answer;
+        answer.output.complete();
         let dialect = self.detector.dialect();
         if dialect.accepts_continuous_usage() {
             answer.reports.add_up_choices();
@@ -166,8 +165,8 @@ impl AnswerReader {
             error_type: answer.error,
             is_pending,
             timing: self.timing.finish(now),
-            output_text: answer.text,
-            output_text_bytes: answer.text_bytes,
+            output_text_bytes: answer.output.bytes(),
+            output_text: answer.output.into_kept(),
             has_unread_output: answer.has_unread,
             output_kinds: answer.kinds,
             counts: answer.counts,

@@ -3,8 +3,8 @@
 use crate::asking::Hidden;
 use crate::calls::Calls;
 use crate::cut::Cut;
+pub(crate) use crate::generated::Content;
 use crate::json::{Malformed, Text};
-use crate::measurement::Kinds;
 use crate::sse::Event;
 use crate::usage::Report;
 
@@ -116,74 +116,7 @@ impl<'a> Facts<'a> {
 
     /// Whether it brought generated content. An error's does not count.
     pub(crate) const fn has_content(&self) -> bool {
-        self.content.began && self.error.is_none()
-    }
-}
-
-/// Generated content: text, reasoning, tool arguments, refusals; in the order that it stands.
-#[derive(Debug, Default)]
-pub(crate) struct Content<'a> {
-    began: bool,
-    /// There was a place for content, and it was an empty object.
-    pub(crate) is_bare: bool,
-    /// What else than plain text it is.
-    pub(crate) kinds: Kinds,
-    first: Option<Text<'a>>,
-    /// Only an event with several choices or calls, or a whole answer, has more than one.
-    more: Vec<Text<'a>>,
-    /// The choice of which the text is all that there was so far, and not only what is new.
-    whole_of: Option<u64>,
-}
-
-impl<'a> Content<'a> {
-    /// Adds text; an empty one is not content.
-    pub(crate) fn push(&mut self, text: Option<Text<'a>>) {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
-        self.began = true;
-        if self.first.is_none() {
-            self.first = Some(text);
-        } else {
-            self.more.push(text);
-        }
-    }
-
-    /// Adds reasoning.
-    pub(crate) fn push_reasoning(&mut self, text: Option<Text<'a>>) {
-        self.kinds.reasoning |= text.as_ref().is_some_and(|text| !text.is_empty());
-        self.push(text);
-    }
-
-    /// Adds text that stands in a form of the model's own: a call's arguments, a summary of what
-    /// was reasoned.
-    pub(crate) fn push_formed(&mut self, text: Option<Text<'a>>) {
-        self.kinds.formed |= text.as_ref().is_some_and(|text| !text.is_empty());
-        self.push(text);
-    }
-
-    /// All text so far of `choice`, where an engine repeats it in every event.
-    pub(crate) fn whole(&mut self, choice: u64, text: Option<Text<'a>>) {
-        self.push(text);
-        self.whole_of = Some(choice);
-    }
-
-    /// The choice and all its text so far, if that is what stands here.
-    pub(crate) fn as_whole(&self) -> Option<(u64, &Text<'a>)> {
-        self.whole_of.zip(self.first.as_ref())
-    }
-
-    /// Content without text, such as sound.
-    pub(crate) const fn begin(&mut self) {
-        self.began = true;
-        self.kinds.formed = true;
-    }
-
-    fn single(&self) -> Option<&Text<'a>> {
-        self.first.as_ref().filter(|_| self.more.is_empty() && self.whole_of.is_none())
-    }
-
-    /// All texts, in order.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text<'a>> {
-        self.first.iter().chain(&self.more)
+        self.content.is_any() && self.error.is_none()
     }
 }
 

@@ -26,6 +26,8 @@
 //!
 //! `sniff` decides the kind of the body, `blocks` cuts a stream into events, and each wire format
 //! turns an event into a few facts (`facts`): content began, usage is this, the stream is over.
+//! What was generated (`generated`) goes to `output_text`, which keeps it for counting. Engines send
+//! some text twice: `channel_text` tells what of it is new.
 //! `delivery` says which bytes may go on at once and which wait because something must be removed.
 //! An encoded answer passes as it came while `decode` reads a copy, and stops at damage or at its
 //! limits. `template` is a shortcut for chunks that differ only in their text. `content` turns a
@@ -40,6 +42,7 @@ mod asking;
 mod blocks;
 mod body;
 mod calls;
+mod channel_text;
 mod content;
 mod cut;
 mod decode;
@@ -51,10 +54,12 @@ mod exponential_histogram;
 mod facts;
 mod form;
 mod frames;
+mod generated;
 mod json;
 mod lines;
 mod measurement;
 mod meter;
+mod output_text;
 mod partial;
 mod prompt;
 mod reader;

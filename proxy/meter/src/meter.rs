@@ -208,14 +208,12 @@ impl Meter {
     /// Bytes of generated text that are kept for counting.
     #[must_use]
     pub const fn kept_text_bytes(&self) -> usize {
-        self.reader.answer.text.len()
+        self.reader.answer.output.kept_bytes()
     }
 
     /// Hands over the generated text that is kept, and keeps it no longer.
     pub fn fold_text(&mut self, fold: impl FnOnce(&str)) {
-        let text = &mut self.reader.answer.text;
-        fold(text);
-        text.clear();
+        self.reader.answer.output.fold(fold);
     }
 
     /// How the answer is cut into events, if it is a stream that one of ours could be added to; the

@@ -1,5 +1,6 @@
 //! Wire formats: the shape of the requests and answers of a route. Each format has one file.
 
+mod arguments;
 mod chat_completions;
 mod choices;
 mod cohere_chat;

@@ -10,12 +10,14 @@ use crate::dialect::Dialect;
 use crate::measurement::Counts;
 use crate::wire::Wire;
 
+mod calls;
 mod dialects;
 mod encoded;
 mod hiding;
 mod invalid;
 mod left;
 mod recorded;
+mod told_twice;
 mod usage;
 mod wires;
 

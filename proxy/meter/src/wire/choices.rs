@@ -85,6 +85,7 @@ pub(super) fn choice<'a>(
 ) -> Result<u64, Malformed> {
     let mut index = 0;
     let mut finish_reason = None;
+    let from = facts.content.len();
     value.object(|key, value| {
         match key {
             b"index" => index = value.index()?,
@@ -98,6 +99,7 @@ pub(super) fn choice<'a>(
         }
         Ok(())
     })?;
+    facts.content.of_choice(from, index);
     facts.finish_reasons.extend(finish_reason.map(|reason| (index, reason)));
     Ok(index)
 }

@@ -2,7 +2,7 @@
 //! answers.
 
 use super::error::{self, Names};
-use crate::facts::{Facts, Format, OTHER_ERROR};
+use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -19,9 +19,14 @@ impl Format for Generate {
             // TGI; its last event repeats all text, and only that one has details.
             part.index = 0;
             facts.content.push(token);
+            let mut whole = Content::default();
+            whole.push(part.text);
+            facts.content.restate(whole);
             facts.is_end = part.usage.is_some();
         } else {
-            facts.content.whole(part.index, part.text);
+            facts.content.push(part.text);
+            facts.content.of_choice(0, part.index);
+            facts.content.are_whole(0);
             if let Some(report) = &mut part.usage {
                 report.part = Some(part.index);
                 // Running totals, until one says why it ended.
@@ -49,7 +54,9 @@ pub(super) fn part<'a>(
 ) -> Result<(), Malformed> {
     let mut part = GeneratePart::default();
     value.object(|key, value| part.read(key, value, facts))?;
+    let from = facts.content.len();
     facts.content.push(part.text);
+    facts.content.of_choice(from, *index);
     part.index = *index;
     part.finish(facts);
     *index += 1;

@@ -14,6 +14,7 @@ impl Format for LlamaCompletion {
         let mut facts = Facts::default();
         let mut part = CompletionPart::default();
         Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
+        facts.content.of_choice(0, part.index);
         if let Some(report) = &mut part.usage {
             report.part = Some(part.index);
             report.is_partial = !part.has_stopped;
@@ -27,7 +28,9 @@ impl Format for LlamaCompletion {
         // One for each prompt.
         Reader::new(body).one_or_each(|value| {
             let mut part = CompletionPart::default();
+            let from = facts.content.len();
             value.object(|key, value| part.read(key, value, &mut facts))?;
+            facts.content.of_choice(from, part.index);
             part.finish(&mut facts);
             Ok(())
         })?;
