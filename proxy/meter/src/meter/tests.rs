@@ -16,6 +16,7 @@ mod hiding;
 mod invalid;
 mod left;
 mod recorded;
+mod unasked;
 mod usage;
 mod wires;
 
