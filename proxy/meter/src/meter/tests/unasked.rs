@@ -67,7 +67,8 @@ fn an_event_that_says_more_than_usage_is_not_hidden() {
         r#"{"choices":[],"prompt_filter_results":[]}"#.to_owned(),
         r#"{"choices":null}"#.to_owned(),
     ] {
-        let (shown, _) = seen(Wire::ChatCompletions, USAGE_EVENT, &[event.clone()], usize::MAX);
+        let (shown, _) =
+            seen(Wire::ChatCompletions, USAGE_EVENT, std::slice::from_ref(&event), usize::MAX);
         assert_eq!(shown, as_sent(&[&event]));
     }
 }
@@ -77,7 +78,8 @@ fn a_client_that_asked_for_usage_keeps_every_null() {
     let event = r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}"#.to_owned();
     let running = Hidden { running_usage: true, ..NOTHING };
     for hidden in [NOTHING, running] {
-        let (shown, _) = seen(Wire::ChatCompletions, hidden, &[event.clone()], usize::MAX);
+        let (shown, _) =
+            seen(Wire::ChatCompletions, hidden, std::slice::from_ref(&event), usize::MAX);
         assert_eq!(shown, as_sent(&[&event]));
     }
 }
