@@ -59,6 +59,7 @@ mod otlp_logs;
 mod postgres;
 mod providers;
 mod push;
+mod question_refused;
 mod readme;
 mod recognise;
 mod record_docs;

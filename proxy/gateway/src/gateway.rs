@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use http::HeaderValue;
@@ -19,8 +19,7 @@ use taximeter_store::feeder::Feeding;
 use taximeter_system::clock;
 use taximeter_system::memory::Memory;
 use taximeter_system::process::Footprint;
-use taximeter_telemetry::events::CountSkipped;
-use taximeter_telemetry::events::UpstreamRecognised;
+use taximeter_telemetry::events::{CountSkipped, DialectGuessed, UpstreamRecognised};
 use taximeter_telemetry::{Telemetry, Vitals};
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
@@ -29,8 +28,10 @@ use crate::health::Health;
 use crate::heartbeat::WorkerHeartbeat;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
+use crate::known_dialect::KnownDialect;
 use crate::live::Live;
 use crate::permits::AdminPermits;
+use crate::refused_questions::RefusedQuestions;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
 use crate::tokenizers::Tokenizers;
@@ -135,8 +136,8 @@ struct UpstreamState {
     /// Its `host`.
     host: Option<HeaderValue>,
     health: Health,
-    /// What it has shown itself to be, where it is configured as `auto`.
-    dialect: OnceLock<Dialect>,
+    dialect: KnownDialect,
+    refused_questions: RefusedQuestions,
 }
 
 impl Gateway {
@@ -188,6 +189,7 @@ impl Gateway {
                 Arc::new(UpstreamState {
                     name: upstream.name.as_str().into(),
                     host: HeaderValue::try_from(upstream.url.authority()).ok(),
+                    dialect: KnownDialect::new(upstream.dialect),
                     ..UpstreamState::default()
                 })
             })
@@ -249,34 +251,51 @@ impl Gateway {
         self.upstream_state(index).host.as_ref()
     }
 
-    /// The dialect of an upstream: as configured, or as it has shown.
+    /// The dialect of an upstream: as configured, or that of the engine that owns all its models.
     pub fn dialect(&self, index: usize) -> Dialect {
-        match self.upstream(index).dialect {
-            Dialect::Auto => {
-                self.upstream_state(index).dialect.get().copied().unwrap_or(Dialect::Auto)
-            }
-            known => known,
-        }
+        self.known_dialect(index).named()
     }
 
-    /// `gen_ai.provider.name` of an upstream: as configured, or by the dialect that it has shown.
+    /// What is known of the dialect of an upstream.
+    pub fn known_dialect(&self, index: usize) -> &KnownDialect {
+        &self.upstream_state(index).dialect
+    }
+
+    /// Where an upstream has refused to be asked for usage.
+    pub fn refused_questions(&self, index: usize) -> &RefusedQuestions {
+        &self.upstream_state(index).refused_questions
+    }
+
+    /// `gen_ai.provider.name` of an upstream: as configured, or by its dialect.
     pub fn provider(&self, index: usize) -> &str {
         let upstream = self.upstream(index);
-        if upstream.dialect == Dialect::Auto && upstream.provider == Dialect::Auto.provider() {
-            self.dialect(index).provider()
-        } else {
-            &upstream.provider
+        match self.known_dialect(index).recognised() {
+            Some(dialect) if upstream.provider == Dialect::Auto.provider() => dialect.provider(),
+            _ => &upstream.provider,
         }
     }
 
-    /// An upstream has shown what it is, which is news where it is configured as `auto`.
-    pub fn recognise(&self, index: usize, dialect: Dialect) {
-        if dialect == Dialect::Auto || self.dialect(index) != Dialect::Auto {
+    /// An upstream has answered the question for its list of models, all of which `owner` owns.
+    pub(crate) fn list_answered(&self, index: usize, owner: Option<Dialect>) {
+        let known = self.known_dialect(index);
+        if !known.list_answered(owner) {
             return;
         }
-        if self.upstream_state(index).dialect.set(dialect).is_ok() {
+        match known.recognised() {
+            Some(dialect) => {
+                let upstream = &self.upstream(index).name;
+                self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
+            }
+            None => self.guess(index, owner.unwrap_or_default()),
+        }
+    }
+
+    /// An answer of an upstream had the marks of `dialect`. An aggregator's next one may have those
+    /// of another.
+    pub(crate) fn guess(&self, index: usize, dialect: Dialect) {
+        if self.known_dialect(index).guess(dialect) {
             let upstream = &self.upstream(index).name;
-            self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
+            self.telemetry.emit(&DialectGuessed { upstream, dialect: dialect.as_str() });
         }
     }
 
@@ -433,11 +452,6 @@ impl HeldBytes {
             return Err(Refusal::Overloaded);
         }
         Ok(())
-    }
-
-    /// Hands the count on; nothing is left here.
-    pub fn take(&mut self) -> Self {
-        std::mem::take(self)
     }
 }
 

@@ -151,6 +151,11 @@ impl Answer {
         }
     }
 
+    /// Whether a choice has told why it finished.
+    pub(crate) fn has_finished(&self, choice: u64) -> bool {
+        self.finish_reasons.binary_search_by_key(&choice, |(choice, _)| *choice).is_ok()
+    }
+
     fn finish(&mut self, choice: u64, reason: &Text<'_>) {
         let reason = name(&reason.decode());
         match self.finish_reasons.binary_search_by_key(&choice, |(choice, _)| *choice) {

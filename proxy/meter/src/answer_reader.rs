@@ -21,7 +21,7 @@ use crate::wire::Wire;
 pub struct Setup {
     /// Shape of the route.
     pub wire: Wire,
-    /// Who answers.
+    /// Who answers, as far as the configuration says.
     pub dialect: Dialect,
     /// When the last byte of the request head was read.
     pub started_at: Instant,
@@ -33,6 +33,7 @@ pub struct Setup {
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerReader {
     pub(crate) format: Option<&'static dyn Format>,
+    dialect: Dialect,
     pub(crate) detector: DialectDetector,
     hidden: Hidden,
     nulls_token_ids: bool,
@@ -48,6 +49,7 @@ impl AnswerReader {
     pub(crate) fn new(setup: Setup) -> Self {
         Self {
             format: setup.wire.format(),
+            dialect: setup.dialect,
             detector: DialectDetector::new(setup.dialect),
             hidden: setup.hidden,
             nulls_token_ids: setup.dialect.nulls_token_ids(),
@@ -113,8 +115,9 @@ impl AnswerReader {
             facts.content = Content::default();
             facts.token_ids.clear();
         }
-        let is_ours = facts.is_only_usage && self.hidden.usage_event
-            || facts.is_only_ids() && self.hidden.token_ids;
+        let has_finished = |choice| self.answer.has_finished(choice);
+        let is_ours = self.hidden.usage_event && facts.says_only_usage(has_finished)
+            || self.hidden.token_ids && facts.is_only_ids();
         let verdict = match (facts.is_end, is_ours) {
             (true, _) => Verdict::End,
             (false, true) => Verdict::Remove,
@@ -143,8 +146,7 @@ impl AnswerReader {
     pub(crate) fn measure(self, now: Instant, ending: Ending) -> Measurement {
         let mut answer = self.answer;
         answer.output.complete();
-        let dialect = self.detector.dialect();
-        if dialect.accepts_continuous_usage() {
+        if self.dialect.accepts_continuous_usage() {
             answer.reports.add_up_choices();
         }
         let by_ids = answer.usage_by_ids();
@@ -152,11 +154,11 @@ impl AnswerReader {
         let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
         Measurement {
             ending,
-            dialect,
+            dialect: self.detector.dialect(),
             reported_cost: answer.reports.cost().map(str::to_owned),
             counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
             calls: answer.calls.units(),
-            reported: answer.reports.settle(dialect.reasoning(), by_ids),
+            reported: answer.reports.settle(self.dialect.reasoning(), by_ids),
             response_model: answer.model,
             response_id: answer.id,
             service_tier: answer.service_tier,

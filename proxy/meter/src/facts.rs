@@ -43,6 +43,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) usage: Option<Box<Report>>,
     /// The usage object as it stands, where the wire format has it at the top.
     pub(crate) usage_text: Option<Text<'a>>,
+    /// The null that stands in its place.
+    pub(crate) usage_null: Option<Text<'a>>,
     /// The usage is a running total, that of this choice.
     pub(crate) running_choice: Option<u64>,
     /// Lists of ids of tokens that were generated, as they stand.
@@ -51,8 +53,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) prompt_token_ids: Option<Text<'a>>,
     /// llama.cpp's counts.
     pub(crate) timings: Option<Box<Report>>,
-    /// A usage object and an empty list of choices: what an engine sends because usage was asked
-    /// for.
+    /// A usage object and no choice: what an engine sends because usage was asked for.
     pub(crate) is_only_usage: bool,
     /// Members that differ from event to event and say nothing: padding, a sequence number.
     pub(crate) fillers: [Option<Text<'a>>; 2],
@@ -89,9 +90,11 @@ impl<'a> Facts<'a> {
 
     /// Adds what has to be taken out of the event's data to `cuts`, in order.
     pub(crate) fn cut(&self, data: &[u8], hidden: Hidden, nulls_ids: bool, cuts: &mut Vec<Cut>) {
-        let usage = self.usage_text.as_ref().filter(|_| hidden.running_usage);
-        if let Some(usage) = usage.filter(|_| self.running_choice.is_some()) {
-            cuts.extend(usage.place_in(data).and_then(|place| Cut::member(data, place)));
+        let is_running = hidden.running_usage && self.running_choice.is_some();
+        let usage = self.usage_text.as_ref().filter(|_| is_running);
+        let null = self.usage_null.as_ref().filter(|_| hidden.usage_event);
+        for ours in usage.into_iter().chain(null) {
+            cuts.extend(ours.place_in(data).and_then(|place| Cut::member(data, place)));
         }
         if hidden.token_ids {
             let places = self.token_ids.iter().chain(&self.prompt_token_ids);
@@ -112,6 +115,13 @@ impl<'a> Facts<'a> {
             (Some(earlier), Some(report)) => Some(Box::new(earlier.plus(*report))),
             (earlier, report) => earlier.or(report),
         };
+    }
+
+    /// Whether it says nothing but usage, where the choices in `finished` have finished before.
+    pub(crate) fn says_only_usage(&self, finished: impl FnOnce(u64) -> bool) -> bool {
+        let says_more =
+            self.content.is_any() || self.error.is_some() || !self.finish_reasons.is_empty();
+        self.is_only_usage || !says_more && self.running_choice.is_some_and(finished)
     }
 
     /// Whether it brought generated content. An error's does not count.

@@ -15,7 +15,8 @@ use crate::exponential_histogram::ExponentialHistogram;
 pub struct Measurement {
     /// How the answer ended, by the provider's own marks first.
     pub ending: Ending,
-    /// Who answered: as was known before, or as the answer has shown.
+    /// The dialect that was known before, or else the one whose marks the answer has. A mark changes
+    /// nothing in this measurement.
     pub dialect: Dialect,
     /// Usage as the engine reported it; `None` when it reported none. The usage has no number where
     /// the gateway can read none of those that the engine reported.

@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Condition, Member, Modalities};
 
+use crate::dialect::Reasoning;
 use crate::json::{Malformed, Reader};
-use names::{condition, member, modality};
+use names::{condition, member, modality, placed};
 use number::{put, sum};
 
 /// Passes of one request that are kept; providers stop at a handful.
@@ -57,8 +58,10 @@ pub(crate) struct Report {
     write_inside_12h: Option<u64>,
     reasoning: Option<u64>,
     reasoning_flat: Option<u64>,
-    /// Perplexity only; there reasoning and citations are beside the output.
+    /// What was cited from sources; beside the output, where the total does not say otherwise.
     citations: Option<u64>,
+    /// Where its members say that reasoning is counted, if nobody else knows.
+    placed: Option<Reasoning>,
     modalities: Modalities,
     /// Quantities of what is no token.
     units: BTreeMap<&'static str, Decimal>,
@@ -90,20 +93,23 @@ impl Report {
             Some(b'{') => {}
             _ => report.mark_unreadable(),
         }
-        value.object(|key, value| match key {
-            b"iterations" => report.read_iterations(value),
-            b"service_tier" => {
-                report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
-                Ok(())
-            }
-            _ => match condition(key) {
-                Some(condition) => {
-                    let word = value.text()?.map(|word| (condition, name(&word.decode())));
-                    report.conditions.extend(word);
+        value.object(|key, value| {
+            report.placed = report.placed.or(placed(key));
+            match key {
+                b"iterations" => report.read_iterations(value),
+                b"service_tier" => {
+                    report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
                     Ok(())
                 }
-                None => report.read_member(key, value),
-            },
+                _ => match condition(key) {
+                    Some(condition) => {
+                        let word = value.text()?.map(|word| (condition, name(&word.decode())));
+                        report.conditions.extend(word);
+                        Ok(())
+                    }
+                    None => report.read_member(key, value),
+                },
+            }
         })?;
         Ok(Some(report))
     }
@@ -413,6 +419,7 @@ impl Report {
             reasoning: self.reasoning.or(earlier.reasoning),
             reasoning_flat: self.reasoning_flat.or(earlier.reasoning_flat),
             citations: self.citations.or(earlier.citations),
+            placed: self.placed.or(earlier.placed),
             modalities: if self.modalities == Modalities::default() {
                 earlier.modalities
             } else {

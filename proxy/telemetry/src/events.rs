@@ -2,6 +2,7 @@
 
 mod access;
 mod config;
+mod dialect;
 mod ledger;
 mod sent;
 mod tls;
@@ -23,6 +24,7 @@ use super::trace::Found;
 
 pub use self::access::RequestEnded;
 pub use self::config::{ConfigRejected, ConfigReloaded};
+pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
 pub use self::ledger::{EntryLost, EntryRejected, JournalChanged, LedgerSlow, StoreFailed};
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
@@ -404,23 +406,6 @@ impl Event for UpstreamRefusedUs<'_> {
     fn line(&self, to: &Log) {
         let fields = [("upstream", self.upstream.into())];
         to.tell(LogEvent::UpstreamRefusedCredential, fields);
-    }
-}
-
-/// The gateway has recognised the engine of an upstream with `dialect: auto`.
-pub struct UpstreamRecognised<'a> {
-    /// The name of the upstream.
-    pub upstream: &'a str,
-    /// The provider, as `gen_ai.provider.name` says it.
-    pub provider: &'static str,
-}
-
-impl Event for UpstreamRecognised<'_> {
-    fn count(&self, _to: &Metrics) {}
-
-    fn line(&self, to: &Log) {
-        let fields = [("upstream", self.upstream.into()), ("provider", self.provider.into())];
-        to.tell(LogEvent::UpstreamRecognised, fields);
     }
 }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
-use taximeter_meter::{Delivery, Framing, Measurement, Meter, Setup, StreamEnd, Wire};
+use taximeter_meter::{Delivery, Framing, Hidden, Measurement, Meter, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
@@ -126,6 +126,13 @@ impl Settlement {
             in_flight.tries.push(Try { ended: clock::now(), cause });
             in_flight.take_back();
             in_flight.live.reached(Stage::Reserved);
+        }
+    }
+
+    /// The request goes on without our question for usage: its answer is what the client asked for.
+    pub(crate) fn unasked(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.asked.setup.hidden = Hidden::default();
         }
     }
 
@@ -297,7 +304,7 @@ impl InFlight {
         let characters =
             self.prompt.characters.map(|count| ("characters".to_owned(), count.into()));
         measurement.counted_units.extend(characters);
-        self.gateway.recognise(self.asked.upstream, measurement.dialect);
+        self.gateway.guess(self.asked.upstream, measurement.dialect);
         if self.status().is_some_and(|status| status >= 300) && !measurement.reports_usage() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();

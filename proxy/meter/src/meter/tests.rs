@@ -18,6 +18,7 @@ mod invalid;
 mod left;
 mod recorded;
 mod told_twice;
+mod unasked;
 mod usage;
 mod wires;
 

@@ -2,6 +2,8 @@
 
 use taximeter_pricing::{ByModality, Condition, Member};
 
+use crate::dialect::Reasoning;
+
 /// The part of a whole that a member of its details counts.
 pub(super) fn modality<'m>(parts: &'m mut ByModality, key: &[u8]) -> Option<&'m mut Option<u64>> {
     Some(match key {
@@ -36,6 +38,12 @@ pub(super) const fn condition(key: &[u8]) -> Option<Condition> {
         b"search_context_size" => Some(Condition::SearchContextSize),
         _ => None,
     }
+}
+
+/// Where a usage object counts reasoning that has such a member: Perplexity's and xAI's have.
+pub(super) fn placed(key: &[u8]) -> Option<Reasoning> {
+    let is_mark = matches!(key, b"search_context_size" | b"citation_tokens" | b"num_sources_used");
+    is_mark.then_some(Reasoning::BesideOutput)
 }
 
 /// The number that a member of a usage object tells.

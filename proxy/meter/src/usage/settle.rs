@@ -39,16 +39,22 @@ impl Report {
         (!lacks_part).then(|| input + read + write.unwrap_or(0))
     }
 
-    /// All output. It includes reasoning that the engine reports beside it, or only in the total. A
-    /// part that is no number leaves the sum unknown.
+    /// All output. It includes reasoning and citations that the engine reports beside it, or
+    /// reasoning that only the total shows. The total is asked before anything is added. A part
+    /// that is no number leaves the sum unknown.
     fn settle_output(&self, placed: Reasoning, flags: &mut Vec<Flag>) -> Option<u64> {
         let output =
             self.output.filter(|_| !self.invalid_members.contains(&Member::OutputTokens))?;
         let reasoning = self.reasoning().unwrap_or(0);
-        let lacks_reasoning = self.lacks(Member::ReasoningOutputTokens);
-        if self.citations.is_some() || placed == Reasoning::BesideTotal {
-            let all = output + reasoning + self.citations.unwrap_or(0);
-            return (!lacks_reasoning).then_some(all);
+        let citations = self.citations.unwrap_or(0);
+        let all = output + reasoning + citations;
+        let with_all = Some(all).filter(|_| !self.lacks(Member::ReasoningOutputTokens));
+        let placed = match placed {
+            Reasoning::Unknown => self.placed.unwrap_or(Reasoning::InTotalOnly),
+            known => known,
+        };
+        if placed == Reasoning::BesideTotal {
+            return with_all;
         }
         let has_cache_outside = self.read_outside.is_some()
             || self.write_outside.is_some()
@@ -57,20 +63,14 @@ impl Report {
         if has_cache_outside && !self.includes_cache {
             return Some(output);
         }
-        let untold = match placed {
-            Reasoning::BesideOutput if lacks_reasoning => None,
-            Reasoning::BesideOutput => Some(output + reasoning),
-            _ => Some(output),
-        };
+        let untold = if placed == Reasoning::BesideOutput { with_all } else { Some(output) };
         let input = self.input.filter(|_| !self.invalid_members.contains(&Member::InputTokens));
         let (Some(input), Some(total)) = (input, self.total) else { return untold };
-        if total == input + output {
-            return Some(output);
+        let sums = [output, output + reasoning, output + citations, all];
+        if let Some(sum) = sums.into_iter().find(|sum| total == input + sum) {
+            return Some(sum);
         }
-        if total == input + output + reasoning {
-            return Some(output + reasoning);
-        }
-        if total > input + output + reasoning && placed == Reasoning::InTotalOnly {
+        if total > input + all && placed == Reasoning::InTotalOnly {
             flags.push(Flag::Hidden);
             return Some(total - input);
         }

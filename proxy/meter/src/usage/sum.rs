@@ -30,6 +30,7 @@ impl Report {
             write_inside_12h: both(one.write_inside_12h, other.write_inside_12h),
             reasoning: both(one.reasoning, other.reasoning),
             citations: both(one.citations, other.citations),
+            placed: one.placed.or(other.placed),
             modalities: Modalities {
                 input: all(one.modalities.input, other.modalities.input),
                 output: all(one.modalities.output, other.modalities.output),

@@ -326,7 +326,8 @@ proptest! {
             "cache_read_input_tokens":{read},"cache_creation_input_tokens":{write},
             "reasoning_tokens":{write},"citation_tokens":{citations}}}"#
         );
-        let usage = reported(&report).usage;
+        let report = Report::read(&mut Reader::new(report.as_bytes())).unwrap().unwrap();
+        let usage = report.settle(Reasoning::BesideTotal, &mut Vec::new());
         prop_assert_eq!(usage.input_tokens, Some(input + read + write));
         prop_assert_eq!(usage.output_tokens, Some(output + write + citations));
     }

@@ -19,7 +19,6 @@ pub(super) fn read<'a>(
     let mut flat_error = Names::default();
     let mut is_flat_error = is_error;
     let mut nested_usage = None;
-    let mut has_no_choices = false;
     let mut has_usage_object = false;
     let mut last_choice = None;
     let mut reader = Reader::new(data);
@@ -29,18 +28,19 @@ pub(super) fn read<'a>(
             b"model" => facts.model = value.text()?,
             b"service_tier" => facts.service_tier = value.text()?,
             b"system_fingerprint" => facts.system_fingerprint = value.text()?,
-            b"choices" => {
-                has_no_choices = value.peek() == Some(b'[');
-                value.array(|value| {
-                    has_no_choices = false;
-                    last_choice = Some(choice(value, &mut facts, &mut nested_usage, generated)?);
-                    Ok(())
-                })?;
-            }
+            b"choices" => value.array(|value| {
+                last_choice = Some(choice(value, &mut facts, &mut nested_usage, generated)?);
+                Ok(())
+            })?,
             b"usage" => {
                 has_usage_object = value.peek() == Some(b'{');
+                let is_null = value.peek() == Some(b'n');
                 let (text, usage) = value.quoting(Report::read)?;
-                facts.usage_text = Some(text).filter(|_| has_usage_object);
+                if has_usage_object {
+                    facts.usage_text = Some(text);
+                } else if is_null {
+                    facts.usage_null = Some(text);
+                }
                 facts.usage = usage;
             }
             b"token_ids" | b"response_token_ids" | b"prompt_token_ids" => {
@@ -70,7 +70,7 @@ pub(super) fn read<'a>(
     if is_flat_error && facts.error.is_none() {
         facts.error = Some(flat_error.word());
     }
-    facts.is_only_usage = has_no_choices && has_usage_object && facts.error.is_none();
+    facts.is_only_usage = last_choice.is_none() && has_usage_object && facts.error.is_none();
     facts.running_choice = last_choice.filter(|_| has_usage_object);
     facts.usage = facts.usage.or(nested_usage);
     Ok(facts)

@@ -257,9 +257,14 @@ impl InFlight {
 
 impl Prompt {
     /// A prompt of so many bytes, whose text is `kept` if it is short enough to be counted.
-    pub(super) fn new(wire: Wire, kept: Option<RequestBody>, bytes: u64, held: HeldBytes) -> Self {
+    pub(super) fn new(
+        wire: Wire,
+        kept: Option<RequestBody>,
+        bytes: u64,
+        held: Option<Arc<HeldBytes>>,
+    ) -> Self {
         let input = kept.map_or(Input::Bytes(bytes), |body| Input::Body(wire, body));
-        Self { bytes, input, characters: None, held: Some(Arc::new(held)) }
+        Self { bytes, input, characters: None, held }
     }
 
     /// Its text, while that is there.
