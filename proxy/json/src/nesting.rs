@@ -3,7 +3,7 @@
 use crate::scan::{each, first_mark, mark_all, mark_first, quote_or_escape};
 
 /// Whether a word may have a bracket or a backslash: it has one of `WXYZ[\\]^wxyz{|}~`.
-const fn may_have_bracket(word: u64) -> bool {
+pub(crate) const fn may_have_bracket(word: u64) -> bool {
     // One more than each of these has these bits in common. What 0xff carries changes none of them.
     mark_first(0x58, word.wrapping_add(each(1)) & each(0xd8)) != 0
 }
