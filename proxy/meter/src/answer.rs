@@ -54,6 +54,13 @@ pub(crate) struct Answer {
 impl Answer {
     /// Adds what an event or a document says.
     pub(crate) fn add(&mut self, facts: Facts<'_>) {
+        if facts.condensed.is_some() {
+            self.add_left_out(&facts);
+        }
+        if let Some(ids) = facts.prompt_token_ids.filter(|_| self.prompt_ids.is_none()) {
+            let left_out = facts.left_out_of(&ids);
+            self.prompt_ids = count_ids(ids.raw()).map(|kept| kept + left_out);
+        }
         if facts.has_content() {
             let Kinds { reasoning, formed } = facts.content.kinds;
             self.kinds.reasoning |= reasoning;
@@ -69,9 +76,6 @@ impl Answer {
         }
         for ids in facts.token_ids.iter().filter_map(|ids| count_ids(ids.raw())) {
             self.add_ids(ids);
-        }
-        if self.prompt_ids.is_none() {
-            self.prompt_ids = facts.prompt_token_ids.and_then(|ids| count_ids(ids.raw()));
         }
         if let Some(mut report) = facts.usage {
             self.read_running();
@@ -94,6 +98,20 @@ impl Answer {
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
         self.is_pending |= facts.is_pending;
+    }
+
+    /// Adds what a condensed event or document lacks of texts and of lists of ids.
+    fn add_left_out(&mut self, facts: &Facts<'_>) {
+        let of = |text| facts.left_out_of(text);
+        if facts.has_content() && facts.content.as_whole().is_none() {
+            self.text_bytes += facts.content.texts().map(of).sum::<u64>();
+        }
+        let ids: u64 = facts.token_ids.iter().map(of).sum();
+        if ids > 0 {
+            self.add_ids(ids);
+        }
+        let lacks_values = u32::from(facts.lacks_values());
+        self.counts.lines_too_long = self.counts.lines_too_long.saturating_add(lacks_values);
     }
 
     fn add_content(&mut self, content: &Content<'_>) {

@@ -106,12 +106,14 @@ impl AnswerReader {
         if event.is_error {
             facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
         }
+        facts.read_from(event.condensed);
         self.detector.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
         self.template.learn(event.data, &facts, cuts);
         if self.client_left {
             facts.content = Content::default();
             facts.token_ids.clear();
+            facts.condensed = None;
         }
         if facts.has_content() && self.answer.is_news(&facts.content) {
             self.timing.content();

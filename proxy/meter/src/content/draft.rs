@@ -25,6 +25,8 @@ pub(super) struct Draft {
     bytes: usize,
     /// Something did not find room.
     is_cut: bool,
+    /// What is said now lacks the ends of its texts.
+    lacks_text: bool,
     choices: Vec<Choice>,
 }
 
@@ -75,7 +77,7 @@ pub(super) type Slot = (u64, u64);
 impl Draft {
     /// Of at most so many bytes.
     pub(super) const fn new(bytes_max: usize) -> Self {
-        Self { room: bytes_max, bytes: 0, is_cut: false, choices: Vec::new() }
+        Self { room: bytes_max, bytes: 0, is_cut: false, lacks_text: false, choices: Vec::new() }
     }
 
     /// Bytes that are kept.
@@ -86,6 +88,11 @@ impl Draft {
     /// Whether something did not find room.
     pub(super) const fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// Tells whether what is said next lacks the ends of its texts.
+    pub(super) const fn lack(&mut self, lacks_text: bool) {
+        self.lacks_text = lacks_text;
     }
 
     /// One message for each choice, in their order.
@@ -150,7 +157,7 @@ impl Draft {
     /// A part that came whole.
     pub(super) fn part(&mut self, choice: u64, part: Value) {
         let length = part.to_string().len();
-        if length > self.room {
+        if length > self.room || self.lacks_text {
             self.is_cut = true;
             return;
         }
@@ -174,7 +181,8 @@ impl Draft {
         let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
         self.room -= kept.len();
         self.bytes += kept.len();
-        self.is_cut |= kept.len() < text.len();
+        let is_cut = self.lacks_text || kept.len() < text.len();
+        self.is_cut |= is_cut;
         let pieces = &mut self.choice(choice)?.pieces;
         let found = pieces.iter().rposition(|piece| piece.is_at(kind, slot));
         if found.is_none() {
@@ -190,7 +198,7 @@ impl Draft {
         let Some(DraftPart::Growing(piece)) = piece else { return None };
         if !piece.is_cut {
             piece.text.push_str(kept);
-            piece.is_cut = kept.len() < text.len();
+            piece.is_cut = is_cut;
         }
         Some(piece)
     }

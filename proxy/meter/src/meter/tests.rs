@@ -15,6 +15,7 @@ mod encoded;
 mod hiding;
 mod invalid;
 mod left;
+mod long;
 mod recorded;
 mod usage;
 mod wires;
