@@ -50,6 +50,7 @@ mod kill;
 mod leaving;
 mod ledger;
 mod limits;
+mod long_lines;
 mod memory;
 mod money;
 mod no_model;

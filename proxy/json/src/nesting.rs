@@ -3,7 +3,7 @@
 use crate::scan::{each, first_mark, mark_all, mark_first, quote_or_escape};
 
 /// Whether a word may contain a bracket or a backslash: it has one of `WXYZ[\\]^wxyz{|}~`.
-const fn may_have_bracket(word: u64) -> bool {
+pub(crate) const fn may_have_bracket(word: u64) -> bool {
     // Under the mask 0xd8, each of these bytes plus one is 0x58. A carry out of 0xff does not change
     // that.
     mark_first(0x58, word.wrapping_add(each(1)) & each(0xd8)) != 0

@@ -33,7 +33,7 @@ pub(crate) const fn mark_all(byte: u8, word: u64) -> u64 {
 }
 
 /// Marks each byte below `bound`, which is at most 0x80. Only the lowest mark is reliable.
-const fn below(bound: u8, word: u64) -> u64 {
+pub(crate) const fn below(bound: u8, word: u64) -> u64 {
     word.wrapping_sub(each(bound)) & !word & HIGHEST_BITS
 }
 

@@ -4,6 +4,7 @@ use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::calls::Calls;
 use crate::facts::{Facts, count_ids};
+use crate::generated::Form;
 use crate::json::{Reader, Text};
 use crate::measurement::{Counts, Kinds, Reported};
 use crate::output_text::OutputText;
@@ -49,6 +50,13 @@ pub(crate) struct Answer {
 impl Answer {
     /// Adds what an event or a document says. Returns whether it brought content that is new.
     pub(crate) fn add(&mut self, facts: Facts<'_>) -> bool {
+        if facts.condensed.is_some() {
+            self.add_left_out(&facts);
+        }
+        if let Some(ids) = facts.prompt_token_ids.filter(|_| self.prompt_ids.is_none()) {
+            let left_out = facts.left_out_of(&ids);
+            self.prompt_ids = count_ids(ids.raw()).map(|kept| kept + left_out);
+        }
         let mut is_content = false;
         if facts.has_content() {
             let Kinds { reasoning, formed } = facts.content.kinds;
@@ -65,9 +73,6 @@ impl Answer {
         }
         for ids in facts.token_ids.iter().filter_map(|ids| count_ids(ids.raw())) {
             self.add_ids(ids);
-        }
-        if self.prompt_ids.is_none() {
-            self.prompt_ids = facts.prompt_token_ids.and_then(|ids| count_ids(ids.raw()));
         }
         if let Some(mut report) = facts.usage {
             self.read_running();
@@ -91,6 +96,23 @@ impl Answer {
         self.is_over |= facts.is_end;
         self.is_pending |= facts.is_pending;
         is_content
+    }
+
+    /// Adds what a condensed event or document lacks of texts and of lists of ids.
+    fn add_left_out(&mut self, facts: &Facts<'_>) {
+        let of = |text| facts.left_out_of(text);
+        if facts.has_content() {
+            // Deltas have told what a whole text behind them says again.
+            let is_new = self.output.bytes() == 0;
+            let said = facts.content.said().filter(|said| is_new || said.form == Form::Delta);
+            self.output.add_unkept(said.map(|said| of(&said.text)).sum());
+        }
+        let ids: u64 = facts.token_ids.iter().map(of).sum();
+        if ids > 0 {
+            self.add_ids(ids);
+        }
+        let lacks_values = u32::from(facts.lacks_values());
+        self.counts.lines_too_long = self.counts.lines_too_long.saturating_add(lacks_values);
     }
 
     /// Takes together what was kept apart while it came.

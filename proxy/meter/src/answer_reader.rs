@@ -108,12 +108,14 @@ impl AnswerReader {
         if event.is_error {
             facts.error.get_or_insert_with(|| OTHER_ERROR.to_owned());
         }
+        facts.read_from(event.condensed);
         self.detector.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
         self.template.learn(event.data, &facts, cuts);
         if self.client_left {
             facts.content = Content::default();
             facts.token_ids.clear();
+            facts.condensed = None;
         }
         let has_finished = |choice| self.answer.has_finished(choice);
         let is_ours = self.hidden.usage_event && facts.says_only_usage(has_finished)

@@ -1,9 +1,12 @@
 //! The facts that every wire format translates its events into.
 
+use taximeter_json::Condensed;
+
 use crate::asking::Hidden;
 use crate::calls::Calls;
 use crate::cut::Cut;
 pub(crate) use crate::generated::Content;
+use crate::generated::Form;
 use crate::json::{Malformed, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -63,6 +66,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_end: bool,
     /// Nothing has finished yet, and what will comes in another exchange.
     pub(crate) is_pending: bool,
+    /// The usage is the sum of what parts of the answer used.
+    pub(crate) sums_usage: bool,
+    /// What the texts were read from, where that was condensed.
+    pub(crate) condensed: Option<Condensed<'a>>,
 }
 
 /// `error.type` of an error that goes by no plain word.
@@ -111,6 +118,7 @@ impl<'a> Facts<'a> {
 
     /// Adds what another part of the answer used: one of its prompts or choices.
     pub(crate) fn add_usage(&mut self, report: Option<Box<Report>>) {
+        self.sums_usage |= report.is_some();
         self.usage = match (self.usage.take(), report) {
             (Some(earlier), Some(report)) => Some(Box::new(earlier.plus(*report))),
             (earlier, report) => earlier.or(report),
@@ -122,6 +130,27 @@ impl<'a> Facts<'a> {
         let says_more =
             self.content.is_any() || self.error.is_some() || !self.finish_reasons.is_empty();
         self.is_only_usage || !says_more && self.running_choice.is_some_and(finished)
+    }
+
+    /// Takes note of what the facts were read from, where that was condensed.
+    pub(crate) fn read_from(&mut self, condensed: Option<Condensed<'a>>) {
+        self.condensed = condensed;
+        if self.sums_usage && self.lacks_values() {
+            // A part of a sum is not the sum.
+            self.usage = None;
+        }
+    }
+
+    /// How much is missing in a text, or in a list of ids, where it was too long to keep.
+    pub(crate) fn left_out_of(&self, text: &Text<'_>) -> u64 {
+        self.condensed.map_or(0, |condensed| condensed.left_out_of(text))
+    }
+
+    /// Whether something is missing that nobody knows: it may be content.
+    pub(crate) fn lacks_values(&self) -> bool {
+        let mut wholes = self.content.said().filter(|said| said.form == Form::Whole);
+        self.condensed.is_some_and(Condensed::lacks_values)
+            || wholes.any(|said| self.left_out_of(&said.text) > 0)
     }
 
     /// Whether it brought generated content. An error's does not count.

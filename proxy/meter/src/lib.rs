@@ -8,7 +8,8 @@
 //! - Time and bytes are arguments. There is no socket, no clock, no async and no logging.
 //! - Where one read ends and the next begins never changes the result.
 //! - A fault in here never reaches the client. The bytes go on, and the usage becomes unknown.
-//! - Memory is bounded: each limit is in `ReadLimits` or is a named constant.
+//! - Memory is bounded by named constants. The length of a line, an event or a document is not: a long
+//!   one is condensed while it comes.
 //! - Only `timing.rs` looks at the times that the caller passes.
 //!
 //! This crate knows no tenants, prices or sockets.
@@ -75,7 +76,7 @@ mod wire;
 pub use answer_reader::Setup;
 pub use asking::{Hidden, UsageAsk};
 pub use content::{Asked, Transcript};
-pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
+pub use decode::{DecodeFault, Decoder, is_identity, is_readable};
 pub use delivery::Delivery;
 pub use dialect::Dialect;
 pub use exponential_histogram::ExponentialHistogram;
@@ -83,7 +84,7 @@ pub use frames::exception;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
-pub use meter::{Framing, Meter, ReadLimits};
+pub use meter::{Framing, Meter};
 pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use reader::RequestReader;
 pub use request::{BodyEdits, Parameter, RequestFacts, RequestFault, Splice};

@@ -168,7 +168,8 @@ impl GapHistogram {
 pub struct Counts {
     /// Events whose data is not the JSON it should be.
     pub not_json: u32,
-    /// Lines, events and documents longer than their limit, passed and not read.
+    /// Lines, events and documents of which so much was left out that they may say more; messages
+    /// that could not be read.
     pub lines_too_long: u32,
     /// Events after the end mark.
     pub after_done: u32,

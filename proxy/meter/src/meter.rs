@@ -3,19 +3,20 @@
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use taximeter_json::Condensed;
 
 use crate::answer_reader::{AnswerReader, Setup};
 use crate::blocks::Blocks;
 use crate::body::Body;
 use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
-use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
+use crate::decode::{DecodeFault, Decoder, RATIO_MAX, is_identity};
 use crate::delivery::{Delivery, EventFilter, Verdict};
 use crate::measurement::{Ending, Measurement, StreamEnd};
+use crate::partial::Data;
 use crate::sniff::{BodyKind, Sniffer};
-use crate::sse::{Event, SSE_LINE_BYTES_MAX};
+use crate::sse::Event;
 use crate::usage;
-use crate::wire::Wire;
 
 /// Where Gemini says which tier has served.
 const SERVICE_TIER: &str = "x-gemini-service-tier";
@@ -31,26 +32,9 @@ pub enum Framing {
     Frames,
 }
 
-/// What reading an answer may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadLimits {
-    /// Longest line, and longest data of one event, that is read of a stream, in bytes; sixteen times
-    /// that where an event holds an image.
-    pub line_bytes_max: usize,
-    /// Of a body that is encoded, or read as one document.
-    pub decode: DecodeLimits,
-}
-
-impl Default for ReadLimits {
-    fn default() -> Self {
-        Self { line_bytes_max: SSE_LINE_BYTES_MAX, decode: DecodeLimits::default() }
-    }
-}
-
 /// Watches one answer: bytes and times in, a `Measurement` out.
 #[derive(Debug)]
 pub struct Meter {
-    wire: Wire,
     is_success: bool,
     /// The status says that no body follows.
     is_bodiless: bool,
@@ -62,7 +46,7 @@ pub struct Meter {
     cuts: Vec<Cut>,
     coding: BodyCoding,
     body: Body,
-    limits: DecodeLimits,
+    decode_ratio_max: u32,
     reader: AnswerReader,
     /// What it says, where that is kept.
     transcript: Option<Box<Transcript>>,
@@ -83,29 +67,26 @@ impl Meter {
     /// A meter that has seen nothing yet.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
-        let limits = ReadLimits::default();
         Self {
-            wire: setup.wire,
             is_success: true,
             is_bodiless: false,
             kind: BodyKind::Unsure,
             sniffer: Sniffer::new(setup.wire.streams_lists()),
-            blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
+            blocks: Blocks::new(),
             filter: EventFilter::new(setup.hidden.is_any()),
             cuts: Vec::new(),
             coding: BodyCoding::default(),
             body: Body::default(),
-            limits: limits.decode,
+            decode_ratio_max: RATIO_MAX,
             reader: AnswerReader::new(setup),
             transcript: None,
         }
     }
 
-    /// The same meter with limits of its own.
+    /// The same meter, which decodes at most so many bytes per byte of an encoded body.
     #[must_use]
-    pub fn within(mut self, limits: ReadLimits) -> Self {
-        self.limits = limits.decode;
-        self.blocks = Blocks::new(self.wire.event_bytes_max(limits.line_bytes_max));
+    pub const fn decoding(mut self, ratio_max: u32) -> Self {
+        self.decode_ratio_max = ratio_max;
         self
     }
 
@@ -142,7 +123,7 @@ impl Meter {
         }
         self.coding = BodyCoding::Unread;
         if self.reader.format.is_some() && self.kind != BodyKind::Opaque {
-            match Decoder::new(codings, self.limits) {
+            match Decoder::new(codings, self.decode_ratio_max) {
                 Ok(decoder) => self.coding = BodyCoding::Encoded(Box::new(decoder)),
                 Err(_) => self.stop_decoding(),
             }
@@ -174,7 +155,7 @@ impl Meter {
             kind if kind.is_in_blocks() => self.on_events(read),
             BodyKind::Document => {
                 if self.reader.format.is_some() {
-                    self.body.push(&read, self.limits.bytes_max);
+                    self.body.push(&read);
                 }
                 self.pass(read)
             }
@@ -256,7 +237,7 @@ impl Meter {
         let answer = &mut reader.answer;
         answer.complete();
         answer.has_unread = self.kind == BodyKind::Document
-            || self.blocks.too_long() > 0
+            || answer.counts.lines_too_long + self.blocks.unread() > 0
             || answer.counts.decode_stopped > 0;
         reader.measure(now, Ending::Cut(StreamEnd::ClientLeft))
     }
@@ -271,7 +252,7 @@ impl Meter {
         let is_whole = self.is_whole(end);
         let is_half = self.kind == BodyKind::Document && (!is_whole || self.reader.client_left);
         let answer = &mut self.reader.answer;
-        answer.counts.lines_too_long += self.blocks.too_long();
+        answer.counts.lines_too_long += self.blocks.unread();
         let counts = &answer.counts;
         answer.has_unread = is_half || counts.lines_too_long > 0 || counts.decode_stopped > 0;
         answer.counts.usage_invalid = answer.reports.invalid();
@@ -316,7 +297,11 @@ impl Meter {
         if let BodyCoding::Encoded(mut decoder) =
             std::mem::replace(&mut self.coding, BodyCoding::Unread)
         {
-            match decoder.feed(&read, &mut |piece| self.on_decoded(piece)) {
+            let read_all = decoder.feed(&read, &mut |piece| {
+                self.on_decoded(piece);
+                Ok::<_, DecodeFault>(())
+            });
+            match read_all {
                 Ok(()) if self.kind == BodyKind::Opaque => {}
                 Ok(()) => self.coding = BodyCoding::Encoded(decoder),
                 Err(_) => self.stop_decoding(),
@@ -329,7 +314,7 @@ impl Meter {
         }
     }
 
-    fn on_decoded(&mut self, piece: &[u8]) -> Result<(), DecodeFault> {
+    fn on_decoded(&mut self, piece: &[u8]) {
         if self.kind == BodyKind::Unsure {
             self.sniff(piece);
         }
@@ -341,13 +326,9 @@ impl Meter {
                     block.event.map(|event| self.reader.read_lenient(&event, &mut self.cuts));
                 }
             }
-            BodyKind::Document => {
-                self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
-                self.body.bytes().ok_or(DecodeFault::TooLarge)?;
-            }
+            BodyKind::Document => self.body.push_copy(piece),
             _ => {}
         }
-        Ok(())
     }
 
     fn stop_decoding(&mut self) {
@@ -380,19 +361,21 @@ impl Meter {
                 !answer.finish_reasons.is_empty() || answer.reports.has_final()
             }
             BodyKind::Document => {
-                let Some(body) = self.body.bytes() else {
-                    answer.counts.lines_too_long += u32::from(!is_unread);
-                    return true;
-                };
+                let Data { bytes: body, condensed } = self.body.data();
                 let facts = format.document(body);
                 if facts.is_err() && end == StreamEnd::Clean && !is_unread {
                     answer.counts.not_json += 1;
                 }
                 detector.look_at(body);
                 if let Some(transcript) = &mut self.transcript {
-                    transcript.document(body);
+                    let lacks_text = condensed.is_some_and(Condensed::lacks_text);
+                    transcript.lacking(lacks_text).document(body);
                 }
-                facts.map(|facts| answer.add(facts)).is_ok() || is_unread
+                let is_read = facts.map(|mut facts| {
+                    facts.read_from(condensed);
+                    answer.add(facts);
+                });
+                is_read.is_ok() || is_unread
             }
         }
     }
@@ -401,7 +384,8 @@ impl Meter {
 /// Writes down what an event says, where that is kept.
 fn note(transcript: &mut Option<Box<Transcript>>, event: Option<&Event<'_>>) {
     if let (Some(transcript), Some(event)) = (transcript, event) {
-        transcript.event(event.data);
+        let lacks_text = event.condensed.is_some_and(Condensed::lacks_text);
+        transcript.lacking(lacks_text).event(event.data);
     }
 }
 

@@ -79,6 +79,11 @@ impl OutputText {
         self.bytes
     }
 
+    /// Adds text that was too long to be kept: only its length is known.
+    pub(crate) const fn add_unkept(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     /// Bytes that are kept for counting.
     pub(crate) const fn kept_bytes(&self) -> usize {
         self.kept.len()

@@ -30,6 +30,8 @@ pub(super) struct Draft {
     is_restating: bool,
     /// Events that were read.
     events: u64,
+    /// What is said now lacks the ends of its texts.
+    lacks_text: bool,
     choices: Vec<Choice>,
 }
 
@@ -88,6 +90,7 @@ impl Draft {
             room: bytes_max,
             bytes: 0,
             is_cut: false,
+            lacks_text: false,
             is_restating: false,
             events: 0,
             choices: Vec::new(),
@@ -119,6 +122,11 @@ impl Draft {
     /// Whether something did not find room.
     pub(super) const fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// Tells whether what is said next lacks the ends of its texts.
+    pub(super) const fn lack(&mut self, lacks_text: bool) {
+        self.lacks_text = lacks_text;
     }
 
     /// One message for each choice, in their order.
@@ -183,7 +191,7 @@ impl Draft {
         if is_known {
             return;
         }
-        if length > self.room {
+        if length > self.room || self.lacks_text {
             self.is_cut = true;
             return;
         }
@@ -221,7 +229,7 @@ impl Draft {
         find: impl FnOnce(&mut ChannelText) -> News,
         text: &str,
     ) -> Option<&mut Growing> {
-        let room = self.room;
+        let (room, lacks_text) = (self.room, self.lacks_text);
         let is_restating = self.is_restating;
         let is_elsewhere =
             |choice: &&mut Choice| is_restating && choice.has_told_elsewhere(kind, slot);
@@ -229,7 +237,9 @@ impl Draft {
             return None;
         }
         let piece = self.piece(choice, kind, slot)?;
-        let (kept, is_all) = match find(&mut piece.told) {
+        let news = find(&mut piece.told);
+        let is_cut = lacks_text && !matches!(news, News::Nothing);
+        let (kept, is_all) = match news {
             News::Nothing => (0, true),
             // It takes its room before it is clear whether it is new.
             News::Waits => piece.reserve(text, room),
@@ -239,9 +249,10 @@ impl Draft {
                 piece.say(text, room)
             }
         };
+        piece.is_cut |= is_cut;
         self.room -= kept;
         self.bytes += kept;
-        self.is_cut |= !is_all;
+        self.is_cut |= is_cut || !is_all;
         self.piece(choice, kind, slot)
     }
 

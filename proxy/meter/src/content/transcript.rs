@@ -43,6 +43,12 @@ impl Transcript {
         self.draft.messages()
     }
 
+    /// Tells whether what is read next lacks the ends of its texts.
+    pub(crate) const fn lacking(&mut self, lacks_text: bool) -> &mut Self {
+        self.draft.lack(lacks_text);
+        self
+    }
+
     /// The data of one event; what is no JSON says nothing.
     pub(crate) fn event(&mut self, data: &[u8]) {
         if let Some(event) = self.readable(data) {

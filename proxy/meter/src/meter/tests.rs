@@ -16,6 +16,7 @@ mod encoded;
 mod hiding;
 mod invalid;
 mod left;
+mod long;
 mod recorded;
 mod told_twice;
 mod unasked;

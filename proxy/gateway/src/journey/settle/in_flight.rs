@@ -3,12 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use taximeter_config::Limits;
 use taximeter_ledger::{Progress, TenantId};
-use taximeter_meter::{
-    DecodeLimits, Measurement, Meter, Parameter, ReadLimits, Setup, StreamEnd, Wire,
-    spoken_characters,
-};
+use taximeter_meter::{Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_telemetry::content::Captured;
@@ -120,17 +116,6 @@ pub(super) struct AnswerHead {
     pub(super) owes_receipt: bool,
 }
 
-/// What reading an answer may take.
-const fn read_limits(limits: &Limits) -> ReadLimits {
-    ReadLimits {
-        line_bytes_max: limits.sse_line_bytes_max,
-        decode: DecodeLimits {
-            bytes_max: limits.decode_bytes_max,
-            ratio_max: limits.decode_ratio_max,
-        },
-    }
-}
-
 impl InFlight {
     /// Which attempt to send it this is, from 1.
     pub(super) fn attempt(&self) -> u32 {
@@ -194,7 +179,7 @@ impl InFlight {
     pub(super) fn send(&mut self, now: Instant) {
         let Self { gateway, asked, .. } = self;
         let meter = Meter::new(asked.setup)
-            .within(read_limits(&gateway.config.limits))
+            .decoding(gateway.config.limits.decode_ratio_max)
             .keeping(asked.captured.as_ref().map(Captured::transcript))
             .with_fine_gaps(gateway.telemetry.metrics.has_native);
         self.stage = InFlightStage::Sent(Sent { at: now, meter });
