@@ -63,6 +63,10 @@ impl Answer {
             self.kinds.reasoning |= reasoning;
             self.kinds.formed |= formed;
             is_content = self.output.add(&facts.content);
+            if is_content && facts.condensed.is_some() {
+                let texts = facts.content.said().filter(|said| said.form != Form::Whole);
+                self.output.add_unkept(texts.map(|said| facts.left_out_of(&said.text)).sum());
+            }
         }
         keep_first(&mut self.id, facts.id);
         keep_first(&mut self.model, facts.model);
@@ -98,16 +102,9 @@ impl Answer {
         is_content
     }
 
-    /// Adds what a condensed event or document lacks of texts and of lists of ids.
+    /// Adds what a condensed event or document lacks of lists of ids, and of what nobody can count.
     fn add_left_out(&mut self, facts: &Facts<'_>) {
-        let of = |text| facts.left_out_of(text);
-        if facts.has_content() {
-            // Deltas have told what a whole text behind them says again.
-            let is_new = self.output.bytes() == 0;
-            let said = facts.content.said().filter(|said| is_new || said.form == Form::Delta);
-            self.output.add_unkept(said.map(|said| of(&said.text)).sum());
-        }
-        let ids: u64 = facts.token_ids.iter().map(of).sum();
+        let ids: u64 = facts.token_ids.iter().map(|ids| facts.left_out_of(ids)).sum();
         if ids > 0 {
             self.add_ids(ids);
         }

@@ -118,15 +118,19 @@ fn usage_is_read_before_and_behind_a_long_picture_in_every_framing() {
 
 #[test]
 fn a_long_event_that_repeats_the_answer_ends_it() {
-    let text = "To the station. ".repeat(200_000);
-    let delta = r#"{"type":"response.output_text.delta","delta":"To"}"#.to_owned();
+    let deltas = 100;
+    let said = "To the station. ".repeat(1_000);
+    let text = said.repeat(deltas);
+    let delta = format!(r#"{{"type":"response.output_text.delta","delta":"{said}"}}"#);
     let completed = format!(
         r#"{{"type":"response.completed","response":{{"id":"r1","model":"m","output":[{{"type":"message","content":[{{"type":"output_text","text":"{text}"}}]}}],"status":"completed","usage":{{"input_tokens":7,"output_tokens":9}}}}}}"#
     );
     let exchange = Sent::Event.exchange(Wire::Responses);
-    let found = measure_any_split(exchange, &Sent::Event.body(&[delta, completed]));
+    let mut events = vec![delta; deltas];
+    events.push(completed);
+    let found = measure_any_split(exchange, &Sent::Event.body(&events));
     assert_eq!((output_tokens(&found), found.ending), (Some(9), Ending::Complete));
-    assert_eq!((found.output_text.as_str(), found.output_text_bytes), ("To", 2));
+    assert_eq!(found.output_text_bytes, text.len() as u64);
     assert_eq!(found.response_model.as_deref(), Some("m"));
     assert_eq!(found.counts, Counts::default());
 }
