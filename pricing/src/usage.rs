@@ -267,6 +267,8 @@ pub enum Flag {
     Changed,
     /// A member was not a whole number in range and was not taken.
     Invalid,
+    /// The engine reported 0 for text that has passed; the text was counted instead.
+    Zero,
     /// The engine did not report it.
     Missing,
     /// No usage object was reported, but the ids of all tokens were, and these were counted.

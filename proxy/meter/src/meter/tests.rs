@@ -10,11 +10,13 @@ use crate::dialect::Dialect;
 use crate::measurement::Counts;
 use crate::wire::Wire;
 
+mod choices;
 mod dialects;
 mod encoded;
 mod hiding;
 mod invalid;
 mod left;
+mod placeholders;
 mod recorded;
 mod usage;
 mod wires;

@@ -23,9 +23,7 @@ impl Format for Messages {
                 b"message" => {
                     value.object(|key, value| message(key, value, &mut facts))?;
                     // A few tokens stand here before any was generated.
-                    if let Some(report) = &mut facts.usage {
-                        report.output = None;
-                    }
+                    facts.usage = facts.usage.take().map(Report::without_output);
                 }
                 b"delta" => value.object(|key, value| match key {
                     b"stop_reason" => message(key, value, &mut facts),
