@@ -268,6 +268,8 @@ pub enum Flag {
     Changed,
     /// A number was not a whole number in range, and was ignored.
     Invalid,
+    /// The engine reported 0 for text that has passed. Taximeter counted the text instead.
+    Zero,
     /// The engine did not report the number.
     Missing,
     /// The engine reported no usage object but the ids of all tokens, and these were counted.

@@ -176,12 +176,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a small whole number, such as the index of a choice. Any other value is 0.
-    pub fn index(&mut self) -> Result<u64, Malformed> {
-        match self.count()? {
-            Count::Whole(index) => Ok(index),
-            Count::Absent | Count::Invalid => Ok(0),
-        }
+    /// Reads a small whole number, such as the index of a choice. Any other value is `None`.
+    pub fn index(&mut self) -> Result<Option<u64>, Malformed> {
+        Ok(match self.count()? {
+            Count::Whole(index) => Some(index),
+            Count::Absent | Count::Invalid => None,
+        })
     }
 
     /// Reads a value. Returns whether it is `true`.

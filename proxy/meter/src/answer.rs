@@ -86,6 +86,9 @@ impl Answer {
                 None => self.reports.add(report),
             }
         }
+        for report in facts.choice_usage {
+            self.reports.add(Box::new(report));
+        }
         if let Some(timings) = facts.timings {
             self.reports.add_timings(timings);
         }

@@ -9,7 +9,7 @@ pub(crate) use crate::generated::Content;
 use crate::generated::Form;
 use crate::json::{Malformed, Text};
 use crate::sse::Event;
-use crate::usage::Report;
+use crate::usage::{Part, Report};
 
 /// What one wire format's answers say, in the facts that all share.
 pub(crate) trait Format: std::fmt::Debug + Send + Sync {
@@ -44,6 +44,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) all_calls: Option<Box<Calls>>,
     /// Usage so far.
     pub(crate) usage: Option<Box<Report>>,
+    /// Usage so far of single choices, where each has its own.
+    pub(crate) choice_usage: Vec<Report>,
     /// The usage object as it stands, where the wire format has it at the top.
     pub(crate) usage_text: Option<Text<'a>>,
     /// The null that stands in its place.
@@ -81,6 +83,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn only_text(&self) -> Option<&Text<'a>> {
         let is_running = |usage: &Report| self.running_choice.is_some() && usage.is_valid();
         let says_more = self.usage.as_deref().is_some_and(|usage| !is_running(usage))
+            || !self.choice_usage.is_empty()
             || self.prompt_token_ids.is_some()
             || self.timings.is_some()
             || self.error.is_some()
@@ -123,6 +126,22 @@ impl<'a> Facts<'a> {
             (Some(earlier), Some(report)) => Some(Box::new(earlier.plus(*report))),
             (earlier, report) => earlier.or(report),
         };
+    }
+
+    /// Puts a later report of the same over what is known.
+    pub(crate) fn renew_usage(&mut self, report: Option<Box<Report>>) {
+        self.usage = match (self.usage.take(), report) {
+            (Some(earlier), Some(report)) => Some(Box::new(report.over(*earlier))),
+            (earlier, report) => report.or(earlier),
+        };
+    }
+
+    /// Adds what one choice used. Its prompt is that of the other choices.
+    pub(crate) fn add_choice_usage(&mut self, choice: u64, report: Option<Box<Report>>) {
+        if let Some(mut report) = report {
+            report.part = Some(Part::Choice(choice));
+            self.choice_usage.push(*report);
+        }
     }
 
     /// Whether it says nothing but usage, where the choices in `finished` have finished before.

@@ -318,7 +318,7 @@ impl InFlight {
         }
         let Ok(permit) = self.gateway.counting.clone().try_acquire_owned() else {
             let wire = self.call.wire();
-            if TokenParts::of(wire).missing(&measurement).countable(wire) != TokenParts::default() {
+            if TokenParts::to_count(wire, &measurement) != TokenParts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
             return Settling::posted(self.post(&measurement, job.estimate(self.prompt.bytes)));
@@ -395,7 +395,7 @@ impl InFlight {
     fn job(&mut self, measurement: &mut Measurement, passed: Passing) -> Option<Job> {
         let wire = self.call.wire();
         let parts = TokenParts::of(wire);
-        let missing = parts.missing(measurement).countable(wire);
+        let missing = TokenParts::to_count(wire, measurement);
         let recount = self.gateway.upstream(self.asked.upstream).recount;
         if missing == TokenParts::default() && !recount {
             return None;

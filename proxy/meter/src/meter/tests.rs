@@ -11,12 +11,14 @@ use crate::measurement::Counts;
 use crate::wire::Wire;
 
 mod calls;
+mod choices;
 mod dialects;
 mod encoded;
 mod hiding;
 mod invalid;
 mod left;
 mod long;
+mod placeholders;
 mod recorded;
 mod told_twice;
 mod unasked;

@@ -225,7 +225,7 @@ fn the_last_report_wins_and_a_fall_is_told() {
     let (found, reports) = settled(&[first, "null", last, "{}"]);
     let found = found.unwrap();
     assert_eq!(found.usage.output_tokens, Some(8));
-    assert_eq!(found.usage.cache_read_input_tokens, None);
+    assert_eq!(found.usage.cache_read_input_tokens, Some(1));
     assert_eq!(found.flags, [Flag::Changed]);
     assert_eq!(flagged(&found), [(Member::OutputTokens, Flag::Changed)]);
     assert_eq!(reports.fell, 1);

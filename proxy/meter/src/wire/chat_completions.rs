@@ -175,7 +175,7 @@ fn call<'a>(
     value.object(|key, value| {
         match key {
             b"id" => id = value.text()?,
-            b"index" => index = Some(value.index()?),
+            b"index" => index = value.index()?,
             b"function" | b"custom" => {
                 called = Some(value.clone());
                 value.skip()?;

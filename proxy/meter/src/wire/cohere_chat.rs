@@ -14,7 +14,7 @@ impl Format for CohereChat {
         let mut index = None;
         Reader::new(body).document(|key, value| {
             match key {
-                b"index" => index = Some(value.index()?),
+                b"index" => index = value.index()?,
                 b"type" => {
                     facts.is_end = value.text()?.is_some_and(|kind| kind.is("message-end"));
                 }

@@ -15,7 +15,7 @@ impl Format for Converse {
         let mut index = 0;
         Reader::new(event.data).document(|key, value| match key {
             b"start" | b"delta" => block(value, &mut facts.content),
-            b"contentBlockIndex" => value.index().map(|told| index = told),
+            b"contentBlockIndex" => value.index().map(|told| index = told.unwrap_or(0)),
             // Padding.
             b"p" => value.text().map(|padding| facts.fillers = [padding, None]),
             _ => member(key, value, &mut facts),

@@ -5,7 +5,7 @@ use super::error::{self, Names};
 use crate::facts::{Content, Facts, Format, OTHER_ERROR};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
-use crate::usage::Report;
+use crate::usage::{Part, Report};
 
 #[derive(Debug)]
 pub(super) struct Generate;
@@ -28,7 +28,7 @@ impl Format for Generate {
             facts.content.of_choice(0, part.index);
             facts.content.are_whole(0);
             if let Some(report) = &mut part.usage {
-                report.part = Some(part.index);
+                report.part = Some(Part::Prompt(part.index));
                 // Running totals, until one says why it ended.
                 report.is_partial = part.finish_reason.is_none();
             }
@@ -84,7 +84,7 @@ impl<'a> GeneratePart<'a> {
         facts: &mut Facts<'a>,
     ) -> Result<(), Malformed> {
         match key {
-            b"index" => self.index = value.index()?,
+            b"index" => self.index = value.index()?.unwrap_or(0),
             b"text" | b"generated_text" => self.text = value.text()?,
             b"token" => self.token = Some(token(value)?),
             b"meta_info" | b"details" => {

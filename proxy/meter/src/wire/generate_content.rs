@@ -32,7 +32,7 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
             facts.finish_reasons.extend(value.text()?.map(|reason| (0, reason)));
             Ok(())
         })?,
-        b"usageMetadata" => facts.usage = Report::read_google(value)?.or(facts.usage.take()),
+        b"usageMetadata" => facts.renew_usage(Report::read_google(value)?),
         b"modelVersion" => facts.model = value.text()?,
         b"responseId" => facts.id = value.text()?,
         b"error" => facts.error = error::read(value)?,
@@ -46,7 +46,7 @@ fn candidate<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Ma
     let mut finish_reason = None;
     let from = facts.content.len();
     value.object(|key, value| match key {
-        b"index" => value.index().map(|told| index = told),
+        b"index" => value.index().map(|told| index = told.unwrap_or(0)),
         b"finishReason" => value.text().map(|told| finish_reason = told),
         b"content" => {
             value.member(b"parts", |parts| parts.array(|value| part(value, &mut facts.content)))

@@ -4,7 +4,7 @@ use super::error;
 use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
-use crate::usage::Report;
+use crate::usage::{Part, Report};
 
 #[derive(Debug)]
 pub(super) struct LlamaCompletion;
@@ -16,7 +16,7 @@ impl Format for LlamaCompletion {
         Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
         facts.content.of_choice(0, part.index);
         if let Some(report) = &mut part.usage {
-            report.part = Some(part.index);
+            report.part = Some(Part::Prompt(part.index));
             report.is_partial = !part.has_stopped;
         }
         part.finish(&mut facts);
@@ -59,7 +59,7 @@ impl<'a> CompletionPart<'a> {
         match key {
             b"content" => facts.content.push(value.text()?),
             b"model" => facts.model = value.text()?,
-            b"index" => self.index = value.index()?,
+            b"index" => self.index = value.index()?.unwrap_or(0),
             b"stop" => self.has_stopped = value.is_true()?,
             b"stop_type" => self.stop_type = value.text()?.filter(|kind| !kind.is("none")),
             b"tokens_evaluated" | b"tokens_predicted" => {

@@ -28,11 +28,9 @@ impl Format for Messages {
                     let whole = std::mem::replace(&mut facts.content, deltas);
                     facts.content.restate(whole);
                     // A few tokens stand here before any was generated.
-                    if let Some(report) = &mut facts.usage {
-                        report.output = None;
-                    }
+                    facts.usage = facts.usage.take().map(Report::without_output);
                 }
-                b"index" => index = value.index()?,
+                b"index" => index = value.index()?.unwrap_or(0),
                 b"content_block" => block(value, &mut facts.content)?,
                 b"delta" => value.object(|key, value| match key {
                     b"stop_reason" => message(key, value, &mut facts),

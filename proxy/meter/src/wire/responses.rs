@@ -102,8 +102,8 @@ impl<'a> EventTexts<'a> {
                 self.text = value.text()?;
             }
             b"part" => output_part(value, &mut self.part)?,
-            b"output_index" => self.item_index = value.index()?,
-            b"content_index" | b"summary_index" => self.part_index = value.index()?,
+            b"output_index" => self.item_index = value.index()?.unwrap_or(0),
+            b"content_index" | b"summary_index" => self.part_index = value.index()?.unwrap_or(0),
             _ => value.skip()?,
         }
         Ok(())

@@ -14,7 +14,7 @@ pub(super) struct Transcriptions;
 impl Format for Transcriptions {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut nested_usage = None;
+        let mut position = 0;
         let (mut kind, mut text) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
@@ -22,7 +22,9 @@ impl Format for Transcriptions {
                 b"delta" => facts.content.push(value.text()?),
                 // vLLM speaks as in chats.
                 b"choices" => value.array(|value| {
-                    choice(value, &mut facts, &mut nested_usage, streamed).map(drop)
+                    choice(value, position, &mut facts, streamed)?;
+                    position += 1;
+                    Ok(())
                 })?,
                 b"text" => text = value.text()?,
                 _ => member(key, value, &mut facts)?,

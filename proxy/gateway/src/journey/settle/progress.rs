@@ -20,7 +20,7 @@ impl InFlight {
         let Some(answering) = self.answering() else { return };
         let mut measurement = answering.meter.so_far(now);
         let wire = self.call.wire();
-        let missing = TokenParts::of(wire).missing(&measurement).countable(wire);
+        let missing = TokenParts::to_count(wire, &measurement);
         let response_model = measurement.response_model.as_deref();
         let counting =
             self.gateway.tokenizers.choose(self.asked.request_model.as_deref(), response_model);
